@@ -1,0 +1,1 @@
+//! The keyspace: shards, entries, expiry, eviction and the commands on them.

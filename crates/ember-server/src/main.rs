@@ -1,0 +1,3 @@
+//! The ember server program.
+
+fn main() {}
