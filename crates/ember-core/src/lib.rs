@@ -1,1 +1,16 @@
 //! The keyspace: shards, entries, expiry, eviction and the commands on them.
+//!
+//! Reading order: [`keyspace`] (how data is laid out, found and locked), [`keys`] (how a command gets at it),
+//! [`spec`] and [`call`] (what a command is), [`commands`].
+
+pub mod call;
+pub mod commands;
+pub mod dispatch;
+pub mod error;
+pub mod eviction;
+pub mod keys;
+pub mod keyspace;
+pub mod local;
+pub mod spec;
+pub mod sync;
+pub mod turn;

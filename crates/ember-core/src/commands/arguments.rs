@@ -1,0 +1,56 @@
+//! Reading arguments: numbers, expiry times, database numbers.
+
+use ember_protocol::Args;
+use ember_protocol::number;
+
+use crate::error::CommandError;
+
+/// The integer in argument `arg`.
+pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
+    number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
+}
+
+/// Whether argument `arg` is `word`, in any case.
+pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
+    args.at(arg).eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// The unit of an expiry time and whether it counts from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiryUnit {
+    /// Seconds from now.
+    Seconds,
+    /// Milliseconds from now.
+    Milliseconds,
+    /// Unix time in seconds.
+    UnixSeconds,
+    /// Unix time in milliseconds.
+    UnixMilliseconds,
+}
+
+impl ExpiryUnit {
+    /// The Unix time in ms that `amount` of this unit means at `now_ms`, if it is representable.
+    pub fn resolve(self, amount: i64, now_ms: i64) -> Option<i64> {
+        match self {
+            ExpiryUnit::Seconds => amount.checked_mul(1000)?.checked_add(now_ms),
+            ExpiryUnit::Milliseconds => amount.checked_add(now_ms),
+            ExpiryUnit::UnixSeconds => amount.checked_mul(1000),
+            ExpiryUnit::UnixMilliseconds => Some(amount),
+        }
+    }
+}
+
+/// The expiry in argument `arg`, Unix time in ms; only positive amounts are valid. `command` is named in the error.
+pub fn positive_expiry(
+    args: Args<'_>,
+    arg: usize,
+    unit: ExpiryUnit,
+    now_ms: i64,
+    command: &'static str,
+) -> Result<i64, CommandError> {
+    let amount = integer(args, arg)?;
+    if amount <= 0 {
+        return Err(CommandError::InvalidExpire(command));
+    }
+    unit.resolve(amount, now_ms).ok_or(CommandError::InvalidExpire(command))
+}

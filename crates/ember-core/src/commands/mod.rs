@@ -1,0 +1,9 @@
+//! The data commands, a folder for each family and a file for each command (or variants of one idea).
+
+pub mod arguments;
+mod string;
+
+use crate::call::DataCommand;
+
+/// All data commands.
+pub const FAMILIES: &[&[&[DataCommand]]] = &[string::COMMANDS];

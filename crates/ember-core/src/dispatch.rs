@@ -1,0 +1,103 @@
+//! Running one data command: its locks, then its handler.
+
+use ember_protocol::{Args, Reply};
+
+use crate::call::{Call, CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::keys::{Guards, Keys};
+use crate::keyspace::Keyspace;
+use crate::keyspace::hash::KeyHash;
+use crate::spec::{KeySpec, Spec};
+use crate::turn::Turn;
+
+/// Which locks a command's keys need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// None: no keys.
+    None,
+    /// The lock of the one key in this argument.
+    One(usize),
+    /// Locks of any number of keys.
+    Many,
+}
+
+impl Access {
+    /// What the key specifications of a command ask for.
+    pub const fn of(spec: &Spec) -> Access {
+        match spec.keys {
+            [] => Access::None,
+            [KeySpec { first, last, .. }] if *last == *first as isize => Access::One(*first),
+            _ => Access::Many,
+        }
+    }
+}
+
+/// What a command runs on.
+pub struct Context<'c, 'k> {
+    /// All data.
+    pub keyspace: &'k Keyspace,
+    /// The locks held from the command before.
+    pub guards: &'c mut Guards<'k>,
+    /// The worker's state.
+    pub turn: &'c mut Turn,
+    /// The number of the selected database.
+    pub database: usize,
+}
+
+/// Runs a data command with as many arguments as its specification asks for. `hash` is the hash of the one key of a
+/// command with [`Access::One`], if it is known already. Locks stay held in `context.guards` for the next command.
+///
+/// # Errors
+/// What the handler says; it has written nothing then.
+#[inline]
+pub fn run(
+    command: &DataCommand,
+    access: Access,
+    hash: Option<KeyHash>,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> CommandResult {
+    match command.run {
+        Run::Keys(handler) => {
+            let known = hold(&command.spec, access, hash, context, args);
+            let Context { keyspace, guards, turn, database } = context;
+            handler(&mut Call {
+                args,
+                keys: Keys::new(keyspace, guards, args, *database, known, turn),
+                reply,
+            })
+        }
+        Run::Keyspace(handler) => {
+            context.guards.release(context.keyspace, context.turn);
+            let Context { keyspace, turn, database, .. } = context;
+            handler(&mut KeyspaceCall { args, keyspace, database: *database, turn, reply })
+        }
+        Run::Container => unreachable!("a container's subcommands are run instead"),
+    }
+}
+
+/// Takes the locks for the keys of a call; returns an argument whose hash is known, and that hash.
+#[inline]
+pub fn hold(
+    spec: &Spec,
+    access: Access,
+    hash: Option<KeyHash>,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+) -> (usize, KeyHash) {
+    let Context { keyspace, guards, turn, .. } = context;
+    match access {
+        Access::One(arg) => {
+            let hash = hash.unwrap_or_else(|| keyspace.hash(args.at(arg)));
+            guards.hold_one(keyspace, turn, hash);
+            (arg, hash)
+        }
+        Access::None | Access::Many => {
+            let positions = spec.keys.iter().flat_map(|keys| keys.positions(args.len()));
+            let mut shards: Vec<usize> = positions.map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
+            guards.hold_many(keyspace, turn, &mut shards);
+            // The name is no key; its "hash" is never asked for.
+            (0, keyspace.hash(&[]))
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! An entry: key, metadata and value of one key in one allocation, and the table slot that owns it.
+//!
+//! ```text
+//! offset  bytes
+//!  0      1   type (low 4 bits) and encoding (high 4 bits)
+//!  1      1   flags: EXPIRES, WIDE_KEY
+//!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
+//!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
+//!  6      2   length of an inline value
+//!  8      8   expiry, Unix time in ms       only with EXPIRES
+//!  …      4   key length                    only with WIDE_KEY
+//!  …          key
+//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large)
+//! ```
+//!
+//! A [`Slot`] is one word of a hash table: 20 hash bits (the *tag*) above a 44-bit entry address, which is
+//! the pointer without its four low bits (entries are aligned to 16). Zero is the empty slot.
+//!
+//! # Invariants
+//!
+//! * A non-zero slot owns exactly one live allocation of [`layout`] bytes; `Slot` is neither `Copy` nor `Clone`.
+//! * The size of the allocation is always the size class of the bytes the header declares, so it can be
+//!   computed again from the header alone, and a value that stays in its class is overwritten in place.
+//! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
+//!   that one reference.
+//!
+//! This is the only module of the keyspace with `unsafe`; `tests/keyspace_model.rs` compares what is built on it
+//! with a safe model.
+#![allow(unsafe_code, reason = "the entry layout is laid out by hand here and nowhere else")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Values of at least this many bytes live behind a shared pointer instead of inside the entry.
+///
+/// It equals the size from which the parser receives arguments into buffers of their own, so that such a buffer
+/// becomes the value without a copy.
+pub const LARGE_VALUE_MIN_BYTES: usize = 32 * 1024;
+
+/// Hash bits kept in a slot.
+pub const TAG_BITS: u32 = 20;
+
+/// Strings up to this length report the encoding `embstr`, as in Redis.
+const EMBSTR_MAX_BYTES: usize = 44;
+
+const HEADER_BYTES: usize = 8;
+const EXPIRY_BYTES: usize = 8;
+const WIDE_KEY_BYTES: usize = 4;
+const ENTRY_ALIGN: usize = 16;
+const ADDRESS_BITS: u32 = 64 - TAG_BITS;
+const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
+
+const FLAG_EXPIRES: u8 = 1;
+const FLAG_WIDE_KEY: u8 = 2;
+/// The value of the key length byte when the real length is in the wide field.
+const KEY_LEN_WIDE: u8 = 255;
+
+const _: () = assert!(LARGE_VALUE_MIN_BYTES <= u16::MAX as usize + 1);
+const _: () = assert!(size_of::<Slot>() == 8);
+
+/// The type of a value, as `TYPE` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ValueType {
+    /// A byte string or an integer.
+    String = 0,
+}
+
+impl ValueType {
+    /// The name that `TYPE` answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueType::String => "string",
+        }
+    }
+}
+
+/// How a value is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Encoding {
+    Int = 0,
+    Embstr = 1,
+    Raw = 2,
+    Large = 3,
+}
+
+impl Encoding {
+    fn from_bits(bits: u8) -> Encoding {
+        match bits {
+            0 => Encoding::Int,
+            1 => Encoding::Embstr,
+            2 => Encoding::Raw,
+            _ => Encoding::Large,
+        }
+    }
+}
+
+/// A string value as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum StringValue<'a> {
+    /// An integer, kept as such.
+    Int(i64),
+    /// Bytes inside the entry.
+    Inline(&'a [u8]),
+    /// Bytes behind a shared pointer.
+    Large(LargeRef<'a>),
+}
+
+/// A view of a value that lives behind a shared pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct LargeRef<'a>(&'a Vec<u8>);
+
+impl<'a> LargeRef<'a> {
+    /// The bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Another owner of the same bytes; a later edit of the entry copies them if this owner still lives.
+    pub fn share(self) -> Arc<Vec<u8>> {
+        let raw = ptr::from_ref(self.0);
+        // SAFETY: a LargeRef is only made of the pointer that Arc::into_raw gave for the entry's own reference,
+        // which lives as long as 'a.
+        unsafe {
+            Arc::increment_strong_count(raw);
+            Arc::from_raw(raw)
+        }
+    }
+}
+
+/// A value about to be stored.
+#[derive(Clone, Debug)]
+pub enum NewValue<'a> {
+    /// An integer.
+    Int(i64),
+    /// Bytes as a client sent them: `embstr` when short.
+    Bytes(&'a [u8]),
+    /// Bytes that were edited in place once: always `raw`.
+    Edited(&'a [u8]),
+    /// Bytes already in a buffer of their own.
+    Large(Arc<Vec<u8>>),
+}
+
+impl<'a> NewValue<'a> {
+    /// The value for `bytes` in the form that takes least memory: integers as integers, long values apart.
+    pub fn from_bytes(bytes: &'a [u8]) -> NewValue<'a> {
+        match ember_protocol::number::parse_i64(bytes) {
+            Some(number) => NewValue::Int(number),
+            None => NewValue::from_opaque(bytes),
+        }
+    }
+
+    /// As [`NewValue::from_bytes`] without the attempt to read an integer.
+    pub fn from_opaque(bytes: &'a [u8]) -> NewValue<'a> {
+        if bytes.len() >= LARGE_VALUE_MIN_BYTES {
+            NewValue::Large(Arc::new(bytes.to_vec()))
+        } else {
+            NewValue::Bytes(bytes)
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            NewValue::Int(_) => Encoding::Int,
+            NewValue::Bytes(bytes) if bytes.len() <= EMBSTR_MAX_BYTES => Encoding::Embstr,
+            NewValue::Bytes(_) | NewValue::Edited(_) => Encoding::Raw,
+            NewValue::Large(_) => Encoding::Large,
+        }
+    }
+
+    fn stored_bytes(&self) -> usize {
+        match self {
+            NewValue::Int(_) | NewValue::Large(_) => 8,
+            NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// The size of the allocation that serves a request for `bytes`, by jemalloc's classes: multiples of 16 up to 128,
+/// then four classes for each doubling.
+pub fn size_class(bytes: usize) -> usize {
+    if bytes <= 128 {
+        return bytes.next_multiple_of(16).max(16);
+    }
+    let step = 1 << ((bytes - 1).ilog2() - 2);
+    bytes.next_multiple_of(step)
+}
+
+/// What an [`EntryRef`] needs to know to find its parts.
+#[derive(Clone, Copy)]
+struct Shape {
+    flags: u8,
+    key_len: usize,
+    value_bytes: usize,
+}
+
+impl Shape {
+    fn new(key_len: usize, expires: bool, value_bytes: usize) -> Shape {
+        let mut flags = 0;
+        if expires {
+            flags |= FLAG_EXPIRES;
+        }
+        if key_len >= KEY_LEN_WIDE as usize {
+            flags |= FLAG_WIDE_KEY;
+        }
+        Shape { flags, key_len, value_bytes }
+    }
+
+    fn key_offset(self) -> usize {
+        let mut offset = HEADER_BYTES;
+        if self.flags & FLAG_EXPIRES != 0 {
+            offset += EXPIRY_BYTES;
+        }
+        if self.flags & FLAG_WIDE_KEY != 0 {
+            offset += WIDE_KEY_BYTES;
+        }
+        offset
+    }
+
+    fn value_offset(self) -> usize {
+        self.key_offset() + self.key_len
+    }
+
+    fn allocation_bytes(self) -> usize {
+        size_class(self.value_offset() + self.value_bytes)
+    }
+
+    fn layout(self) -> Layout {
+        Layout::from_size_align(self.allocation_bytes(), ENTRY_ALIGN)
+            .expect("lengths come from slices in memory, so their sum fits")
+    }
+}
+
+/// A shared view of an entry.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    base: NonNull<u8>,
+    owner: std::marker::PhantomData<&'a Slot>,
+}
+
+impl<'a> EntryRef<'a> {
+    /// The byte at `offset` of the header.
+    fn header(self, offset: usize) -> u8 {
+        debug_assert!(offset < HEADER_BYTES);
+        // SAFETY: every entry begins with HEADER_BYTES initialised bytes and lives as long as 'a.
+        unsafe { self.base.add(offset).read() }
+    }
+
+    fn shape(self) -> Shape {
+        // SAFETY: the header is initialised; the wide key length is present when its flag is set, behind the
+        // optional expiry. Reads are unaligned-safe.
+        unsafe {
+            let word = self.base.cast::<u64>().read();
+            let flags = (word >> 8) as u8;
+            let mut key_len = (word >> 16) as u8 as usize;
+            if flags & FLAG_WIDE_KEY != 0 {
+                let offset = HEADER_BYTES + if flags & FLAG_EXPIRES != 0 { EXPIRY_BYTES } else { 0 };
+                key_len = self.base.add(offset).cast::<u32>().read_unaligned() as usize;
+            }
+            let encoding = Encoding::from_bits((word as u8) >> 4);
+            let value_bytes = match encoding {
+                Encoding::Int | Encoding::Large => 8,
+                Encoding::Embstr | Encoding::Raw => (word >> 48) as usize,
+            };
+            Shape { flags, key_len, value_bytes }
+        }
+    }
+
+    fn encoding(self) -> Encoding {
+        Encoding::from_bits(self.header(0) >> 4)
+    }
+
+    /// The type of the value.
+    pub fn value_type(self) -> ValueType {
+        ValueType::String
+    }
+
+    /// The key.
+    pub fn key(self) -> &'a [u8] {
+        let shape = self.shape();
+        // SAFETY: key_len initialised bytes stand at key_offset, for as long as the entry lives.
+        unsafe { std::slice::from_raw_parts(self.base.add(shape.key_offset()).as_ptr(), shape.key_len) }
+    }
+
+    /// When the key expires, Unix time in milliseconds.
+    pub fn expire_at_ms(self) -> Option<i64> {
+        if self.header(1) & FLAG_EXPIRES == 0 {
+            return None;
+        }
+        // SAFETY: EXPIRES says that the eight bytes behind the header are an initialised i64.
+        Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
+    }
+
+    /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
+    pub fn clock(self) -> u32 {
+        u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
+    }
+
+    /// The string value.
+    pub fn string(self) -> StringValue<'a> {
+        let shape = self.shape();
+        // SAFETY: value_bytes initialised bytes stand at value_offset; for Int they are an i64, for Large the
+        // pointer that Arc::into_raw gave for the reference this entry holds.
+        unsafe {
+            let value = self.base.add(shape.value_offset());
+            match self.encoding() {
+                Encoding::Int => StringValue::Int(value.cast::<i64>().read_unaligned()),
+                Encoding::Large => {
+                    StringValue::Large(LargeRef(&*value.cast::<*const Vec<u8>>().read_unaligned()))
+                }
+                Encoding::Embstr | Encoding::Raw => {
+                    StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
+                }
+            }
+        }
+    }
+
+    /// The name that `OBJECT ENCODING` answers.
+    pub fn encoding_name(self) -> &'static str {
+        match self.encoding() {
+            Encoding::Int => "int",
+            Encoding::Embstr => "embstr",
+            Encoding::Raw | Encoding::Large => "raw",
+        }
+    }
+
+    /// Bytes of memory that the entry takes, allocator rounding included.
+    pub fn footprint_bytes(self) -> usize {
+        let mut bytes = self.shape().allocation_bytes();
+        if let StringValue::Large(large) = self.string() {
+            bytes +=
+                size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>());
+        }
+        bytes
+    }
+}
+
+/// One word of a table: empty, or the owner of an entry and 20 bits of its hash.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct Slot(u64);
+
+impl Slot {
+    /// Builds an entry and the slot that owns it.
+    pub fn new(tag: u32, key: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Slot {
+        let shape = Shape::new(key.len(), expire_at_ms.is_some(), value.stored_bytes());
+        let layout = shape.layout();
+        // SAFETY: the layout is at least 16 bytes. Every write below stays inside it: the parts stand one behind
+        // the other as Shape places them, and their sum is at most allocation_bytes.
+        unsafe {
+            let Some(base) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            base.write_bytes(0, HEADER_BYTES);
+            base.add(1).write(shape.flags);
+            if let Some(at) = expire_at_ms {
+                base.add(HEADER_BYTES).cast::<i64>().write_unaligned(at);
+            }
+            if shape.flags & FLAG_WIDE_KEY != 0 {
+                let len = u32::try_from(key.len()).expect("a key is an argument, and those are below 4 GiB");
+                base.add(shape.key_offset() - WIDE_KEY_BYTES).cast::<u32>().write_unaligned(len);
+            } else {
+                base.add(2).write(key.len() as u8);
+            }
+            ptr::copy_nonoverlapping(key.as_ptr(), base.add(shape.key_offset()).as_ptr(), key.len());
+            let mut slot = Slot::own(tag, base);
+            slot.write_value(shape, value);
+            slot.set_clock(clock);
+            slot
+        }
+    }
+
+    /// # Safety
+    /// `base` is a fresh allocation made by [`Slot::new`], with header, expiry and key in place, owned by nobody.
+    unsafe fn own(tag: u32, base: NonNull<u8>) -> Slot {
+        let address = base.as_ptr().expose_provenance() as u64;
+        assert!(address < 1 << 48 && tag < 1 << TAG_BITS, "user addresses have 48 bits, tags {TAG_BITS}");
+        Slot(u64::from(tag) << ADDRESS_BITS | address >> 4)
+    }
+
+    /// Whether the slot owns no entry.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// The hash bits beside the address; 0 for an empty slot.
+    #[inline]
+    pub fn tag(&self) -> u32 {
+        (self.0 >> ADDRESS_BITS) as u32
+    }
+
+    #[inline]
+    fn base(&self) -> NonNull<u8> {
+        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
+        NonNull::new(ptr::with_exposed_provenance_mut(address)).expect("the slot is not empty")
+    }
+
+    /// The entry.
+    ///
+    /// # Panics
+    /// If the slot is empty.
+    #[inline]
+    pub fn entry(&self) -> EntryRef<'_> {
+        EntryRef { base: self.base(), owner: std::marker::PhantomData }
+    }
+
+    /// Asks the processor to fetch the entry's first cache line.
+    #[inline]
+    pub fn prefetch(&self) {
+        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
+        prefetch(ptr::with_exposed_provenance(address));
+        prefetch(ptr::with_exposed_provenance(address + 64));
+    }
+
+    /// Sets the eviction clock (24 bits).
+    #[inline]
+    pub fn set_clock(&mut self, clock: u32) {
+        let base = self.base();
+        // SAFETY: bytes 3..6 are part of the header, and &mut self is the only access to the entry.
+        unsafe {
+            let bytes = clock.to_le_bytes();
+            base.add(3).cast::<[u8; 3]>().write([bytes[0], bytes[1], bytes[2]]);
+        }
+    }
+
+    /// Replaces value and expiry. In place when the bytes stay in the same size class and the expiry comes or
+    /// goes with neither; otherwise the entry moves. The key and the clock stay.
+    pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
+        let old = self.entry().shape();
+        let new = Shape::new(old.key_len, expire_at_ms.is_some(), value.stored_bytes());
+        if new.flags == old.flags && new.allocation_bytes() == old.allocation_bytes() {
+            self.release_large();
+            if let Some(at) = expire_at_ms {
+                self.write_expiry(at);
+            }
+            // SAFETY: same flags and key length, so `new` describes this allocation, whose size is unchanged;
+            // the old value holds no reference any more.
+            unsafe { self.write_value(new, value) };
+        } else {
+            let entry = self.entry();
+            *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+        }
+    }
+
+    /// Changes the expiry alone; the value is neither copied, unless its entry must grow or shrink, nor re-encoded.
+    pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
+        match (self.entry().expire_at_ms(), expire_at_ms) {
+            (None, None) => {}
+            (Some(_), Some(at)) => self.write_expiry(at),
+            _ => self.resize_expiry(expire_at_ms),
+        }
+    }
+
+    fn resize_expiry(&mut self, expire_at_ms: Option<i64>) {
+        let entry = self.entry();
+        let encoding = entry.encoding();
+        let value = match entry.string() {
+            StringValue::Int(number) => NewValue::Int(number),
+            StringValue::Inline(bytes) if encoding == Encoding::Raw => NewValue::Edited(bytes),
+            StringValue::Inline(bytes) => NewValue::Bytes(bytes),
+            StringValue::Large(large) => NewValue::Large(large.share()),
+        };
+        *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+    }
+
+    fn write_expiry(&mut self, at: i64) {
+        debug_assert!(self.entry().expire_at_ms().is_some());
+        // SAFETY: the callers have seen EXPIRES set, so the eight bytes behind the header are the expiry.
+        unsafe { self.base().add(HEADER_BYTES).cast::<i64>().write_unaligned(at) };
+    }
+
+    /// # Safety
+    /// `shape` describes this entry's allocation with `value` in it, and whatever value was there before holds no
+    /// reference.
+    unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
+        let base = self.base();
+        let encoding = value.encoding();
+        // SAFETY: by the caller the value's bytes fit behind the key, and nobody else sees the entry.
+        unsafe {
+            base.write(ValueType::String as u8 | (encoding as u8) << 4);
+            let inline_len =
+                if matches!(encoding, Encoding::Embstr | Encoding::Raw) { shape.value_bytes } else { 0 };
+            let inline_len =
+                u16::try_from(inline_len).expect("inline values are below LARGE_VALUE_MIN_BYTES");
+            base.add(6).cast::<u16>().write_unaligned(inline_len);
+            let target = base.add(shape.value_offset());
+            match value {
+                NewValue::Int(number) => target.cast::<i64>().write_unaligned(number),
+                NewValue::Bytes(bytes) | NewValue::Edited(bytes) => {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len());
+                }
+                NewValue::Large(large) => {
+                    target.cast::<*const Vec<u8>>().write_unaligned(Arc::into_raw(large))
+                }
+            }
+        }
+    }
+
+    /// Overwrites the integer of an `Int` value in place.
+    ///
+    /// # Panics
+    /// If the value is not an integer.
+    pub fn set_int(&mut self, number: i64) {
+        let entry = self.entry();
+        assert!(entry.encoding() == Encoding::Int, "set_int is for the int encoding");
+        let offset = entry.shape().value_offset();
+        // SAFETY: the Int encoding has eight value bytes at value_offset.
+        unsafe { self.base().add(offset).cast::<i64>().write_unaligned(number) };
+    }
+
+    /// The bytes of the value for an edit that keeps their number, marked `raw` from now on.
+    /// `None` for an integer, which has no bytes to edit.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let shape = self.entry().shape();
+        let base = self.base();
+        match self.entry().encoding() {
+            Encoding::Int => None,
+            Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
+            // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
+            Encoding::Embstr | Encoding::Raw => unsafe {
+                base.write(ValueType::String as u8 | (Encoding::Raw as u8) << 4);
+                let value = base.add(shape.value_offset());
+                Some(std::slice::from_raw_parts_mut(value.as_ptr(), shape.value_bytes))
+            },
+        }
+    }
+
+    /// Lets `edit` change a `Large` value in any way (copied first when somebody still shares it).
+    /// `None`, without calling, for the other encodings.
+    pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        self.large_mut().map(edit)
+    }
+
+    fn large_mut(&mut self) -> Option<&mut Vec<u8>> {
+        let entry = self.entry();
+        if entry.encoding() != Encoding::Large {
+            return None;
+        }
+        let offset = entry.shape().value_offset();
+        // SAFETY: the Large encoding has the entry's own reference there, in raw form. If make_mut moves to a new
+        // allocation, it has dropped that reference, and the new one is stored in its place at once.
+        unsafe {
+            let place = self.base().add(offset).cast::<*const Vec<u8>>();
+            let mut large = Arc::from_raw(place.read_unaligned());
+            Arc::make_mut(&mut large);
+            let raw = Arc::into_raw(large);
+            place.write_unaligned(raw);
+            Some(&mut *raw.cast_mut())
+        }
+    }
+
+    /// Gives up the reference of a `Large` value; the entry's value bytes are to be overwritten or freed next.
+    fn release_large(&mut self) {
+        if let StringValue::Large(large) = self.entry().string() {
+            // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
+            drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        self.release_large();
+        let layout = self.entry().shape().layout();
+        // SAFETY: the slot owns this allocation, made with the very layout that the header still declares.
+        unsafe { dealloc(self.base().as_ptr(), layout) };
+    }
+}
+
+/// Asks the processor to fetch the cache line at `address`, which need not be valid.
+#[inline]
+pub fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of(slot: &Slot) -> Vec<u8> {
+        match slot.entry().string() {
+            StringValue::Int(number) => number.to_string().into_bytes(),
+            StringValue::Inline(bytes) => bytes.to_vec(),
+            StringValue::Large(large) => large.bytes().to_vec(),
+        }
+    }
+
+    #[test]
+    fn size_classes_are_those_of_jemalloc() {
+        let expected =
+            [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (161, 192), (256, 256)];
+        for (bytes, class) in expected {
+            assert_eq!(size_class(bytes), class, "{bytes}");
+        }
+        assert_eq!(size_class(1048), 1280);
+        assert_eq!(size_class(16 * 1024 + 1), 20 * 1024);
+    }
+
+    #[test]
+    fn an_entry_gives_back_what_was_put_in() {
+        for key_len in [0, 1, 16, 254, 255, 256, 70_000] {
+            for expire in [None, Some(i64::MAX), Some(1)] {
+                for value_len in [0, 1, 20, 44, 45, 1000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES] {
+                    let key = vec![b'k'; key_len];
+                    let value = vec![b'v'; value_len];
+                    let slot = Slot::new(0xABCDE, &key, NewValue::from_bytes(&value), expire, 0x00AB_CDEF);
+                    assert_eq!(slot.tag(), 0xABCDE);
+                    assert_eq!(slot.entry().key(), key);
+                    assert_eq!(slot.entry().expire_at_ms(), expire);
+                    assert_eq!(slot.entry().clock(), 0x00AB_CDEF);
+                    assert_eq!(bytes_of(&slot), value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn set_keeps_key_and_clock_whatever_the_sizes() {
+        let values: [&[u8]; 6] = [b"", b"12345", b"short", &[b'x'; 60], &[b'y'; 3000], &[b'z'; 50_000]];
+        for from in values {
+            for to in values {
+                for (old, new) in [(None, None), (None, Some(9)), (Some(8), None), (Some(8), Some(9))] {
+                    let mut slot = Slot::new(7, b"key", NewValue::from_bytes(from), old, 99);
+                    slot.set(NewValue::from_bytes(to), new);
+                    assert_eq!((slot.entry().key(), slot.entry().clock()), (&b"key"[..], 99));
+                    assert_eq!(slot.entry().expire_at_ms(), new);
+                    assert_eq!(bytes_of(&slot), to);
+                    slot.set_expiry(old);
+                    assert_eq!(slot.entry().expire_at_ms(), old);
+                    assert_eq!(bytes_of(&slot), to);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_large_value_is_copied_before_an_edit() {
+        let mut slot = Slot::new(1, b"k", NewValue::from_bytes(&[b'a'; 40_000]), None, 0);
+        let StringValue::Large(large) = slot.entry().string() else { panic!("40,000 bytes are large") };
+        let shared = large.share();
+        slot.edit_large(|bytes| bytes[0] = b'b').unwrap();
+        assert_eq!((shared[0], bytes_of(&slot)[0]), (b'a', b'b'));
+        drop(slot);
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
+}

@@ -1,0 +1,197 @@
+//! The expiry index of a shard: which hash tags to look at, and when.
+//!
+//! A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", 1990) over time in
+//! ticks of [`TICK_MS`]. Each element is four bytes, a database number and a hash tag: not a pointer to an entry, so a
+//! deleted or overwritten key leaves nothing dangling, only a reference that finds nothing when its time comes. The
+//! time itself is not kept: a reference in bucket `b` is due somewhere in that bucket's range, and when the range
+//! begins the entry is asked for its exact expiry and moves to a finer bucket, at most 32 times and mostly twice.
+//!
+//! # Invariants
+//!
+//! * `last` never goes back. A reference due at tick `t > last` stands in bucket `b`, the number of bits up to the highest
+//!   one in which `t` and `last` differ; one due at or before `last` stands in bucket 0.
+//! * Each entry with an expiry has at least one reference, due no later than the entry. It may have more: one for each
+//!   time its expiry was brought forward. [`ExpiryIndex::is_bloated`] says when the surplus is worth a rebuild.
+
+use super::entry::TAG_BITS;
+
+/// The resolution of the index. An expired key that nobody asks for is found one to two ticks after its time.
+pub const TICK_MS: i64 = 64;
+
+/// A shard with few volatile keys is not rebuilt for a handful of stale references.
+const BLOAT_MIN: usize = 256;
+
+/// The most databases a reference can tell apart.
+pub const DATABASES_MAX: usize = 1 << (32 - TAG_BITS);
+
+/// A database and a hash tag to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference(u32);
+
+impl Reference {
+    /// The reference to entries of `tag` in database `database`.
+    pub fn new(database: usize, tag: u32) -> Reference {
+        debug_assert!(database < DATABASES_MAX && tag < 1 << TAG_BITS);
+        Reference((database as u32) << TAG_BITS | tag)
+    }
+
+    /// The database's number.
+    pub fn database(self) -> usize {
+        (self.0 >> TAG_BITS) as usize
+    }
+
+    /// The hash tag.
+    pub fn tag(self) -> u32 {
+        self.0 & ((1 << TAG_BITS) - 1)
+    }
+}
+
+/// The references of one shard, by when they are due.
+#[derive(Default)]
+pub struct ExpiryIndex {
+    last: u32,
+    /// The bucket whose range has begun and which is being emptied, one reference at a time.
+    draining: usize,
+    buckets: Vec<Vec<Reference>>,
+    len: usize,
+    bytes: usize,
+}
+
+impl ExpiryIndex {
+    /// The number of references.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no reference.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a reference due at tick `due`. O(1).
+    pub fn add(&mut self, due: u32, reference: Reference) {
+        let differing = due.max(self.last) ^ self.last;
+        let bucket = (u32::BITS - differing.leading_zeros()) as usize;
+        if self.buckets.len() <= bucket {
+            self.bytes += (bucket + 1 - self.buckets.len()) * size_of::<Vec<Reference>>();
+            self.buckets.reserve_exact(bucket + 1 - self.buckets.len());
+            self.buckets.resize_with(bucket + 1, Vec::new);
+        }
+        let list = &mut self.buckets[bucket];
+        if list.len() == list.capacity() {
+            let before = list.capacity();
+            // A quarter, not double: this list is the cost of a TTL.
+            list.reserve_exact((before / 4).max(4));
+            self.bytes += (list.capacity() - before) * size_of::<Reference>();
+        }
+        list.push(reference);
+        self.len += 1;
+    }
+
+    /// Takes a reference whose time, as far as the index knows, has come. The caller looks at its entries and adds those
+    /// that are not due yet again. O(1) amortised.
+    pub fn pop_due(&mut self, now: u32) -> Option<Reference> {
+        if self.len == 0 {
+            return None;
+        }
+        if self.buckets[self.draining].is_empty() {
+            let (bucket, begins) = self.next_range()?;
+            if begins > now {
+                return None;
+            }
+            self.last = begins;
+            self.draining = bucket;
+        }
+        let list = &mut self.buckets[self.draining];
+        let reference = list.pop();
+        if list.is_empty() {
+            self.bytes -= list.capacity() * size_of::<Reference>();
+            *list = Vec::new();
+        }
+        self.len -= 1;
+        reference
+    }
+
+    /// The tick at which [`ExpiryIndex::pop_due`] has something to give next.
+    pub fn next_due(&self) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        if !self.buckets[self.draining].is_empty() {
+            return Some(self.last);
+        }
+        self.next_range().map(|(_, begins)| begins)
+    }
+
+    /// The lowest bucket in use and the first tick of its range.
+    fn next_range(&self) -> Option<(usize, u32)> {
+        let bucket = self.buckets.iter().position(|list| !list.is_empty())?;
+        let begins = match bucket {
+            0 => self.last,
+            _ => (self.last >> (bucket - 1) | 1) << (bucket - 1),
+        };
+        Some((bucket, begins))
+    }
+
+    /// Whether most references are stale, given how many entries have an expiry.
+    pub fn is_bloated(&self, volatile_entries: usize) -> bool {
+        self.len > 2 * volatile_entries + BLOAT_MIN
+    }
+
+    /// Forgets all references, but not how far time has come.
+    pub fn clear(&mut self) {
+        *self = ExpiryIndex { last: self.last, ..ExpiryIndex::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn stale_references_are_bloat() {
+        let mut index = ExpiryIndex::default();
+        for due in 0..1000 {
+            index.add(due, Reference::new(0, 1));
+        }
+        assert!(index.is_bloated(1) && !index.is_bloated(500));
+        index.clear();
+        assert!(index.is_empty() && index.bytes() == 0);
+    }
+
+    proptest! {
+        #[test]
+        fn every_reference_comes_out_when_its_time_has_come_and_not_before(
+            steps in prop::collection::vec((0u32..5000, 0u32..400), 1..200),
+        ) {
+            let mut index = ExpiryIndex::default();
+            let mut waiting: Vec<u32> = Vec::new();
+            let mut now = 0;
+            for (due_in, forward) in steps {
+                let due = now + due_in;
+                index.add(due, Reference::new(3, waiting.len() as u32));
+                waiting.push(due);
+                now += forward;
+                while let Some(reference) = index.pop_due(now) {
+                    prop_assert_eq!(reference.database(), 3);
+                    let due = &mut waiting[reference.tag() as usize];
+                    prop_assert!(*due != u32::MAX, "a reference comes out once");
+                    if *due > now {
+                        index.add(*due, reference);
+                    } else {
+                        *due = u32::MAX;
+                    }
+                }
+                prop_assert!(waiting.iter().all(|&due| due == u32::MAX || due > now));
+                prop_assert_eq!(index.next_due().is_none(), index.is_empty());
+                prop_assert!(index.next_due().is_none_or(|due| due > now));
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The hash of a key, and what of it chooses the shard and the place in a table.
+
+use std::hash::Hasher;
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use siphasher::sip::SipHasher13;
+
+use super::SHARD_BITS;
+use super::entry::TAG_BITS;
+
+/// The function that hashes keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashFunction {
+    /// rapidhash v3 with random secrets: 3 ns for a short key, "minimally" resistant to chosen keys.
+    #[default]
+    Rapidhash,
+    /// SipHash-1-3 with a random key: some 12 ns more for each key, for hostile networks.
+    Siphash,
+}
+
+/// A seeded hash function. Two hashers differ, so places in a table cannot be guessed from outside.
+#[derive(Clone)]
+pub struct KeyHasher {
+    secrets: RapidSecrets,
+    sip_key: Option<(u64, u64)>,
+}
+
+impl KeyHasher {
+    /// A hasher with secrets from the system's random source.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    pub fn random(function: HashFunction) -> Result<KeyHasher, getrandom::Error> {
+        Ok(KeyHasher::seeded(function, getrandom::u64()?, getrandom::u64()?))
+    }
+
+    /// A hasher that gives the same hashes for the same seeds; for tests.
+    pub fn seeded(function: HashFunction, seed: u64, more: u64) -> KeyHasher {
+        let sip_key = (function == HashFunction::Siphash).then_some((seed, more));
+        KeyHasher { secrets: RapidSecrets::seed(seed), sip_key }
+    }
+
+    /// Hashes a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash(match self.sip_key {
+            None => rapidhash_v3_seeded(key, &self.secrets),
+            Some(sip_key) => sip_hash(sip_key, key),
+        })
+    }
+}
+
+#[cold]
+fn sip_hash((k0, k1): (u64, u64), key: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(k0, k1);
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// A key's hash: the top bits choose the shard, the next [`TAG_BITS`] the place in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHash(u64);
+
+impl KeyHash {
+    /// The index of the shard, below [`super::SHARDS`].
+    #[inline]
+    pub fn shard(self) -> usize {
+        (self.0 >> (64 - SHARD_BITS)) as usize
+    }
+
+    /// The hash bits that the table keeps in the slot.
+    #[inline]
+    pub fn tag(self) -> u32 {
+        (self.0 << SHARD_BITS >> (64 - TAG_BITS)) as u32
+    }
+}

@@ -1,0 +1,217 @@
+//! The keyspace: databases of entries, spread over shards by the hash of their keys.
+//!
+//! * [`entry`] lays out one key, its metadata and its value; [`table`] finds entries; [`shard`] keeps tables, byte
+//!   account and expiry index consistent behind one lock; [`expiry`] knows when to look for what has expired.
+//! * This file has the array of shards and what concerns all of them.
+//!
+//! Locks are taken in ascending order of shards by whoever needs several ([`crate::keys::Guards`]).
+
+pub mod entry;
+pub mod expiry;
+pub mod hash;
+pub mod shard;
+pub mod table;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::sync::{Mutex, MutexGuard};
+use hash::{HashFunction, KeyHash, KeyHasher};
+use shard::{Database, ShardData};
+
+/// The number of hash bits that choose a shard.
+pub const SHARD_BITS: u32 = 10;
+
+/// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
+/// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.
+pub const SHARDS: usize = 1 << SHARD_BITS;
+
+/// The hint of a shard in which nothing ever expires.
+const NEVER_MS: i64 = i64::MAX;
+
+/// One lock and what is behind it, on a cache line of its own.
+#[repr(align(64))]
+struct Shard {
+    /// When active expiry has something to do here, Unix time in ms; written under the lock, read without it: a stale
+    /// value delays a look by one turn, no more.
+    next_due_ms: AtomicI64,
+    data: Mutex<ShardData>,
+}
+
+/// All data of the server.
+pub struct Keyspace {
+    // Fixed after the start.
+    shards: Box<[Shard]>,
+    hasher: KeyHasher,
+    databases: usize,
+    // Shared. A plain sum of what workers report after each batch; exact when all of them are idle.
+    used_bytes: AtomicI64,
+}
+
+/// What a [`Keyspace`] is made with.
+#[derive(Clone, Debug)]
+pub struct KeyspaceOptions {
+    /// The number of databases, 1..=[`expiry::DATABASES_MAX`].
+    pub databases: usize,
+    /// The function that hashes keys.
+    pub hash_function: HashFunction,
+    /// The time now, Unix time in ms: nothing expires before it.
+    pub now_ms: i64,
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes for the hash function's secrets.
+    pub fn new(options: &KeyspaceOptions) -> Result<Keyspace, getrandom::Error> {
+        assert!(
+            (1..=expiry::DATABASES_MAX).contains(&options.databases),
+            "the configuration checks the range"
+        );
+        let shard = |_| Shard {
+            next_due_ms: AtomicI64::new(NEVER_MS),
+            data: Mutex::new(ShardData::new(options.now_ms)),
+        };
+        Ok(Keyspace {
+            shards: (0..SHARDS).map(shard).collect(),
+            hasher: KeyHasher::random(options.hash_function)?,
+            databases: options.databases,
+            used_bytes: AtomicI64::new(0),
+        })
+    }
+
+    /// The number of databases.
+    pub fn databases(&self) -> usize {
+        self.databases
+    }
+
+    /// Hashes a key with this keyspace's secrets.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.hasher.hash(key)
+    }
+
+    /// Takes a shard's lock. Release it with [`Keyspace::release`] after changes, so that the account is published.
+    #[inline]
+    pub fn lock(&self, shard: usize) -> MutexGuard<'_, ShardData> {
+        self.shards[shard].data.lock()
+    }
+
+    /// Gives a shard's lock back and returns by how many bytes it has grown.
+    #[inline]
+    pub fn release(&self, shard: usize, mut data: MutexGuard<'_, ShardData>) -> i64 {
+        let hint = &self.shards[shard].next_due_ms;
+        let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
+        if hint.load(Ordering::Relaxed) != next_due_ms {
+            hint.store(next_due_ms, Ordering::Relaxed);
+        }
+        data.unpublished_bytes()
+    }
+
+    /// Asks the processor to fetch what a search for a key of this hash reads first, without taking the lock.
+    #[inline]
+    pub fn prefetch_shard(&self, hash: KeyHash) {
+        entry::prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
+    }
+
+    /// Asks the processor to fetch the table line of the hash, if the shard is free just now.
+    #[inline]
+    pub fn prefetch_group(&self, database: usize, hash: KeyHash) {
+        if let Some(data) = self.shards[hash.shard()].data.try_lock() {
+            data.database(database).table().prefetch_group(hash.tag());
+        }
+    }
+
+    /// Asks the processor to fetch the entry that a search for the hash would compare, if the shard is free just now.
+    #[inline]
+    pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
+        if let Some(data) = self.shards[hash.shard()].data.try_lock() {
+            data.database(database).table().prefetch_entry(hash.tag());
+        }
+    }
+
+    /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.
+    pub fn publish_bytes(&self, growth: i64) {
+        if growth != 0 {
+            // A plain counter: nothing is read on the strength of it but the number.
+            self.used_bytes.fetch_add(growth, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of memory taken by all shards, as far as published.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// The number of keys in a database, expired ones that were not found yet included. O(shards).
+    pub fn len(&self, database: usize) -> usize {
+        (0..SHARDS).map(|shard| self.lock(shard).database(database).table().len()).sum()
+    }
+
+    /// Whether a database has no key.
+    pub fn is_empty(&self, database: usize) -> bool {
+        (0..SHARDS).all(|shard| self.lock(shard).database(database).table().is_empty())
+    }
+
+    /// The number of keys with an expiry in a database. O(shards).
+    pub fn volatile(&self, database: usize) -> usize {
+        (0..SHARDS).map(|shard| self.lock(shard).database(database).volatile()).sum()
+    }
+
+    /// Locks all shards in ascending order.
+    pub fn lock_all(&self) -> Vec<MutexGuard<'_, ShardData>> {
+        (0..SHARDS).map(|shard| self.lock(shard)).collect()
+    }
+
+    /// Gives back the locks that [`Keyspace::lock_all`] took, and publishes what they have grown by.
+    pub fn release_all(&self, guards: Vec<MutexGuard<'_, ShardData>>) {
+        let growth = guards.into_iter().enumerate().map(|(shard, data)| self.release(shard, data)).sum();
+        self.publish_bytes(growth);
+    }
+
+    /// Empties a database, or all, at one moment for everybody. Returns what was in them, to be freed by the caller.
+    pub fn flush(&self, database: Option<usize>) -> Vec<Database> {
+        let mut guards = self.lock_all();
+        let databases = database.map_or(0..self.databases, |index| index..index + 1);
+        let taken =
+            guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
+        let taken = taken.collect();
+        self.release_all(guards);
+        taken
+    }
+
+    /// Exchanges two databases at one moment for everybody.
+    pub fn swap_databases(&self, one: usize, other: usize) {
+        let mut guards = self.lock_all();
+        guards.iter_mut().for_each(|data| data.swap_databases(one, other));
+        self.release_all(guards);
+    }
+
+    /// Removes what has expired in the shards `range`, looking at no more than `budget` references; returns the numbers of
+    /// entries removed and references looked at.
+    pub fn expire_due(&self, range: std::ops::Range<usize>, now_ms: i64, budget: usize) -> (usize, usize) {
+        let (mut expired, mut looked) = (0, 0);
+        for shard in range {
+            if self.shards[shard].next_due_ms.load(Ordering::Relaxed) > now_ms {
+                continue;
+            }
+            let mut data = self.lock(shard);
+            let (removed, looked_here) = data.expire_due(now_ms, budget - looked);
+            self.publish_bytes(self.release(shard, data));
+            expired += removed.len();
+            looked += looked_here;
+            if looked >= budget {
+                break;
+            }
+        }
+        (expired, looked)
+    }
+
+    /// Checks all shards' invariants; for tests.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check_invariants(&self) {
+        (0..SHARDS).for_each(|shard| self.lock(shard).check_invariants());
+    }
+}

@@ -1,0 +1,253 @@
+//! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
+
+use super::entry::{EntryRef, NewValue, Slot};
+use super::expiry::{ExpiryIndex, Reference, TICK_MS};
+use super::hash::KeyHash;
+use super::table::{Position, Table};
+
+/// One numbered database's part in a shard.
+#[derive(Default)]
+pub struct Database {
+    table: Table,
+    /// Entries that have an expiry.
+    volatile: usize,
+}
+
+impl Database {
+    /// The entries.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The number of entries with an expiry.
+    pub fn volatile(&self) -> usize {
+        self.volatile
+    }
+}
+
+/// What a shard's lock protects.
+///
+/// All changes of entries go through here, so that the byte account and the expiry index are exact after each.
+#[derive(Default)]
+pub struct ShardData {
+    /// Indexed by database number; shorter than the number of databases while the higher ones were never used.
+    databases: Vec<Database>,
+    expiry: ExpiryIndex,
+    /// Bytes taken by entries.
+    entry_bytes: usize,
+    /// The part of [`ShardData::bytes`] already added to the keyspace's total.
+    published_bytes: usize,
+    /// Unix time in ms of tick 0 of the expiry index.
+    epoch_ms: i64,
+}
+
+static NO_DATABASE: Database = Database { table: Table::EMPTY, volatile: 0 };
+
+impl ShardData {
+    /// An empty shard whose expiry index counts from `epoch_ms`.
+    pub fn new(epoch_ms: i64) -> ShardData {
+        ShardData { epoch_ms, ..ShardData::default() }
+    }
+
+    /// Bytes of memory taken by entries, table slots and the expiry index.
+    pub fn bytes(&self) -> usize {
+        let slots: usize = self.databases.iter().map(|database| database.table.slots_bytes()).sum();
+        self.entry_bytes + slots + self.expiry.bytes()
+    }
+
+    /// What the bytes have grown by since this was last asked. O(databases in use).
+    pub(super) fn unpublished_bytes(&mut self) -> i64 {
+        let bytes = self.bytes();
+        let growth = bytes as i64 - self.published_bytes as i64;
+        self.published_bytes = bytes;
+        growth
+    }
+
+    /// A database, empty if it was never used.
+    #[inline]
+    pub fn database(&self, index: usize) -> &Database {
+        self.databases.get(index).unwrap_or(&NO_DATABASE)
+    }
+
+    fn database_mut(&mut self, index: usize) -> &mut Database {
+        if index >= self.databases.len() {
+            self.databases.resize_with(index + 1, Database::default);
+        }
+        &mut self.databases[index]
+    }
+
+    /// Finds an entry, expired or not.
+    #[inline]
+    pub fn find(&self, database: usize, hash: KeyHash, key: &[u8]) -> Option<Position> {
+        self.database(database).table.find(hash.tag(), key)
+    }
+
+    /// The entry at a position found in this database since its last change.
+    #[inline]
+    pub fn entry(&self, database: usize, at: Position) -> EntryRef<'_> {
+        self.databases[database].table.slot(at).entry()
+    }
+
+    /// Adds an entry for a key that is not there.
+    pub fn insert(
+        &mut self,
+        database: usize,
+        hash: KeyHash,
+        key: &[u8],
+        value: NewValue<'_>,
+        expire_at_ms: Option<i64>,
+        clock: u32,
+    ) -> Position {
+        let slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
+        self.entry_bytes += slot.entry().footprint_bytes();
+        let target = self.database_mut(database);
+        target.volatile += usize::from(expire_at_ms.is_some());
+        let at = target.table.insert_new(slot);
+        if let Some(expire_at_ms) = expire_at_ms {
+            self.refer(database, hash.tag(), expire_at_ms);
+        }
+        at
+    }
+
+    /// Lets `edit` change an entry's value, expiry or clock.
+    #[inline]
+    pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        let target = &mut self.databases[database];
+        let slot = target.table.slot_mut(at);
+        let bytes_before = slot.entry().footprint_bytes();
+        let expiry_before = slot.entry().expire_at_ms();
+        let result = edit(slot);
+        let expiry_after = slot.entry().expire_at_ms();
+        self.entry_bytes = self.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
+        if expiry_before != expiry_after {
+            let tag = slot.tag();
+            target.volatile =
+                target.volatile + usize::from(expiry_after.is_some()) - usize::from(expiry_before.is_some());
+            // A later expiry keeps its earlier reference, which finds out when it comes due.
+            if let Some(after) = expiry_after
+                && expiry_before.is_none_or(|before| after < before)
+            {
+                self.refer(database, tag, after);
+            }
+        }
+        result
+    }
+
+    /// Sets the eviction clock of an entry; nothing else of it changes.
+    #[inline]
+    pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
+        self.databases[database].table.slot_mut(at).set_clock(clock);
+    }
+
+    /// Removes an entry and returns it.
+    pub fn remove(&mut self, database: usize, at: Position) -> Slot {
+        let target = &mut self.databases[database];
+        let slot = target.table.remove(at);
+        self.entry_bytes -= slot.entry().footprint_bytes();
+        target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
+        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+            self.rebuild_expiry();
+        }
+        slot
+    }
+
+    fn tick_of(&self, at_ms: i64) -> u32 {
+        let ticks = at_ms.saturating_sub(self.epoch_ms).max(0) / TICK_MS;
+        u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
+    fn refer(&mut self, database: usize, tag: u32, expire_at_ms: i64) {
+        // One tick later: when the tick has come, the whole of the millisecond before it has passed.
+        let due = self.tick_of(expire_at_ms).saturating_add(1);
+        self.expiry.add(due, Reference::new(database, tag));
+        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+            self.rebuild_expiry();
+        }
+    }
+
+    /// Makes the expiry index anew, without stale references. O(entries); [`ExpiryIndex::is_bloated`] makes it rare.
+    fn rebuild_expiry(&mut self) {
+        self.expiry.clear();
+        let volatile: Vec<(usize, u32, i64)> = self
+            .databases
+            .iter()
+            .enumerate()
+            .flat_map(|(index, database)| {
+                database.table.slots().filter_map(move |slot| {
+                    slot.entry().expire_at_ms().map(|expire_at_ms| (index, slot.tag(), expire_at_ms))
+                })
+            })
+            .collect();
+        for (database, tag, expire_at_ms) in volatile {
+            let due = self.tick_of(expire_at_ms).saturating_add(1);
+            self.expiry.add(due, Reference::new(database, tag));
+        }
+    }
+
+    /// Removes entries whose time has come, looking at no more than `budget` references.
+    /// Returns the entries removed and the references looked at.
+    pub fn expire_due(&mut self, now_ms: i64, budget: usize) -> (Vec<Slot>, usize) {
+        let now = self.tick_of(now_ms);
+        let (mut removed, mut looked) = (Vec::new(), 0);
+        while looked < budget {
+            let Some(reference) = self.expiry.pop_due(now) else { break };
+            looked += 1;
+            let (database, tag) = (reference.database(), reference.tag());
+            let is_expired =
+                |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms);
+            while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
+                removed.push(self.remove(database, at));
+            }
+            let mut earliest: Option<i64> = None;
+            self.database(database).table.find_by_tag(tag, |entry| {
+                if let Some(expire_at_ms) = entry.expire_at_ms() {
+                    earliest = Some(earliest.map_or(expire_at_ms, |other| other.min(expire_at_ms)));
+                }
+                false
+            });
+            if let Some(expire_at_ms) = earliest {
+                self.refer(database, tag, expire_at_ms);
+            }
+        }
+        (removed, looked)
+    }
+
+    /// When [`ShardData::expire_due`] has something to look at next, Unix time in ms.
+    pub fn next_due_ms(&self) -> Option<i64> {
+        self.expiry.next_due().map(|tick| self.epoch_ms + i64::from(tick) * TICK_MS)
+    }
+
+    /// Takes a whole database out, leaving it empty. Freeing what is returned may take long; do it without the lock.
+    pub fn take_database(&mut self, index: usize) -> Database {
+        let Some(database) = self.databases.get_mut(index) else { return Database::default() };
+        let taken = std::mem::take(database);
+        let entries: usize = taken.table.iter().map(EntryRef::footprint_bytes).sum();
+        self.entry_bytes -= entries;
+        if self.databases.iter().all(|database| database.volatile == 0) {
+            self.expiry.clear();
+        }
+        taken
+    }
+
+    /// Exchanges two databases.
+    pub fn swap_databases(&mut self, one: usize, other: usize) {
+        self.database_mut(one.max(other));
+        self.databases.swap(one, other);
+        self.rebuild_expiry();
+    }
+
+    /// Checks the account, the counters and the tables. O(entries); for tests.
+    ///
+    /// # Panics
+    /// If something does not hold.
+    pub fn check_invariants(&self) {
+        let mut bytes = 0;
+        for database in &self.databases {
+            database.table.check_invariants();
+            bytes += database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
+            assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
+        }
+        assert_eq!(bytes, self.entry_bytes, "the byte account is exact");
+    }
+}

@@ -1,0 +1,435 @@
+//! The hash table of one database in one shard: groups of eight slots, kept in the order of their hash tags.
+//!
+//! A group is one cache line. An entry's *home* is the group its tag falls into when the tag range is divided evenly
+//! among the groups, `home = tag * groups / 2^20`; it stands there or, when that group is full, in the next group with
+//! room (circularly). Because a home follows from the tag alone, and the tag is in the slot, growing, shrinking,
+//! deleting and scanning never touch an entry.
+//!
+//! # Invariants
+//!
+//! * Slots of a group are filled from the front: the first empty slot ends the group.
+//! * Every group from an entry's home up to the group before its own is full. A search therefore ends at the first
+//!   group that is not full, and a removal pulls displaced entries back instead of leaving a mark.
+//! * Two keys never share a table twice; `len` counts the non-empty slots.
+//!
+//! # SCAN
+//!
+//! Homes grow with tags, so the tag is a position that means the same in a table of any size: a scan that has
+//! returned every entry with a tag below `t` stays right when the table is resized in between. All entries of one tag
+//! have one home, so a step always ends between two tags: no key is returned twice, none that stays is missed.
+//!
+//! # Size
+//!
+//! The number of groups walks along the allocator's size classes (4, 5, 6, 7 and 8 times a power of two), so each
+//! growth is by a quarter or less and the slots are 72–90 % full: about ten bytes for each key, where doubling
+//! would average thirteen.
+
+use super::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+
+const SLOTS_PER_GROUP: usize = 8;
+
+/// The share of slots that may be in use, in percent, before the table grows. Above it probe sequences lengthen
+/// quickly (at 90 % a successful search looks at 1.2 groups).
+const LOAD_MAX_PERCENT: usize = 90;
+
+/// The share of slots in use, in percent, below which a removal shrinks the table. Well under what a growth leaves
+/// (72 %), so that a table on the boundary does not swing.
+const LOAD_MIN_PERCENT: usize = 45;
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Group([Slot; SLOTS_PER_GROUP]);
+
+const _: () = assert!(size_of::<Group>() == 64);
+
+impl Group {
+    fn is_full(&self) -> bool {
+        !self.0[SLOTS_PER_GROUP - 1].is_empty()
+    }
+
+    fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        self.0.iter().enumerate().take_while(|(_, slot)| !slot.is_empty())
+    }
+
+    /// Removes a slot and keeps the rest at the front.
+    fn take(&mut self, index: usize) -> Slot {
+        let last = (index..SLOTS_PER_GROUP).take_while(|&i| !self.0[i].is_empty()).last().unwrap_or(index);
+        self.0.swap(index, last);
+        std::mem::take(&mut self.0[last])
+    }
+}
+
+/// Where a slot stands; valid until the table is next changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    group: u32,
+    slot: u32,
+}
+
+/// A hash table that owns its entries.
+#[derive(Default)]
+pub struct Table {
+    groups: Vec<Group>,
+    len: usize,
+}
+
+/// The number of groups to have for at least `wanted`, one of the allocator's size classes.
+fn group_count_class(wanted: usize) -> usize {
+    if wanted <= 4 {
+        return wanted;
+    }
+    let step = 1 << ((wanted - 1).ilog2() - 2);
+    wanted.next_multiple_of(step)
+}
+
+fn groups_for(entries: usize) -> usize {
+    group_count_class((entries * 100).div_ceil(SLOTS_PER_GROUP * LOAD_MAX_PERCENT))
+}
+
+impl Table {
+    /// A table without entries; it owns no memory.
+    pub const EMPTY: Table = Table { groups: Vec::new(), len: 0 };
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of slots.
+    pub fn capacity(&self) -> usize {
+        self.groups.len() * SLOTS_PER_GROUP
+    }
+
+    /// Bytes of memory taken by the slots.
+    pub fn slots_bytes(&self) -> usize {
+        self.groups.len() * size_of::<Group>()
+    }
+
+    #[inline]
+    fn home(&self, tag: u32) -> usize {
+        (tag as usize * self.groups.len()) >> TAG_BITS
+    }
+
+    /// The smallest tag whose home is `group`.
+    fn first_tag_of(&self, group: usize) -> u32 {
+        (group << TAG_BITS).div_ceil(self.groups.len()) as u32
+    }
+
+    #[inline]
+    fn next_group(&self, group: usize) -> usize {
+        if group + 1 == self.groups.len() { 0 } else { group + 1 }
+    }
+
+    /// How many groups behind its home the slot in `group` stands.
+    fn displacement(&self, group: usize, slot: &Slot) -> usize {
+        let home = self.home(slot.tag());
+        if group >= home { group - home } else { group + self.groups.len() - home }
+    }
+
+    /// Asks the processor to fetch the line where a search for `tag` begins.
+    #[inline]
+    pub fn prefetch_group(&self, tag: u32) {
+        if !self.groups.is_empty() {
+            prefetch(std::ptr::from_ref(&self.groups[self.home(tag)]).cast());
+        }
+    }
+
+    /// Asks the processor to fetch the entries that a search for `tag` would compare first.
+    #[inline]
+    pub fn prefetch_entry(&self, tag: u32) {
+        if self.groups.is_empty() {
+            return;
+        }
+        let home = self.home(tag);
+        for group in [home, self.next_group(home)] {
+            for slot in &self.groups[group].0 {
+                if slot.tag() == tag && !slot.is_empty() {
+                    slot.prefetch();
+                    return;
+                }
+            }
+            if !self.groups[group].is_full() {
+                return;
+            }
+        }
+    }
+
+    /// Finds the entry of `key`. O(1) expected.
+    #[inline]
+    pub fn find(&self, tag: u32, key: &[u8]) -> Option<Position> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut group = self.home(tag);
+        loop {
+            let slots = &self.groups[group].0;
+            for (index, slot) in slots.iter().enumerate() {
+                if slot.tag() == tag && !slot.is_empty() && slot.entry().key() == key {
+                    return Some(Position { group: group as u32, slot: index as u32 });
+                }
+            }
+            if !self.groups[group].is_full() {
+                return None;
+            }
+            group = self.next_group(group);
+        }
+    }
+
+    /// The slot at a position that [`Table::find`] gave.
+    #[inline]
+    pub fn slot(&self, at: Position) -> &Slot {
+        &self.groups[at.group as usize].0[at.slot as usize]
+    }
+
+    /// The slot at a position, for a change of its entry.
+    #[inline]
+    pub fn slot_mut(&mut self, at: Position) -> &mut Slot {
+        &mut self.groups[at.group as usize].0[at.slot as usize]
+    }
+
+    /// Adds an entry whose key the table does not hold. Amortised O(1); a growth moves one word for each entry.
+    pub fn insert_new(&mut self, slot: Slot) -> Position {
+        if (self.len + 1) * 100 > self.capacity() * LOAD_MAX_PERCENT {
+            self.resize(groups_for(self.len + 1).max(group_count_class(self.groups.len() + 1)));
+        }
+        self.len += 1;
+        self.place(slot)
+    }
+
+    fn place(&mut self, slot: Slot) -> Position {
+        let mut group = self.home(slot.tag());
+        while self.groups[group].is_full() {
+            group = self.next_group(group);
+        }
+        let slots = &mut self.groups[group].0;
+        let index =
+            slots.iter().position(Slot::is_empty).expect("a group that is not full has an empty slot");
+        slots[index] = slot;
+        Position { group: group as u32, slot: index as u32 }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        let mut new = Vec::new();
+        new.reserve_exact(groups);
+        new.resize_with(groups, Group::default);
+        let old = std::mem::replace(&mut self.groups, new);
+        for mut group in old {
+            for slot in &mut group.0 {
+                if !slot.is_empty() {
+                    self.place(std::mem::take(slot));
+                }
+            }
+        }
+    }
+
+    /// Removes and returns a slot. O(1) expected.
+    pub fn remove(&mut self, at: Position) -> Slot {
+        let hole = at.group as usize;
+        let was_full = self.groups[hole].is_full();
+        let removed = self.groups[hole].take(at.slot as usize);
+        self.len -= 1;
+        if was_full {
+            self.refill(hole);
+        }
+        let capacity = self.capacity();
+        if self.len * 100 < capacity * LOAD_MIN_PERCENT && groups_for(self.len) < self.groups.len() {
+            // Leave room for a quarter more, or the next insertion would grow it again.
+            let groups = groups_for(self.len + self.len / 4 + 1);
+            if self.len == 0 {
+                self.groups = Vec::new();
+            } else if groups < self.groups.len() {
+                self.resize(groups);
+            }
+        }
+        removed
+    }
+
+    /// `hole` has just lost a slot and was full before: pulls back entries that were displaced past it.
+    fn refill(&mut self, mut hole: usize) {
+        let mut distance = 1;
+        let mut group = self.next_group(hole);
+        while group != hole {
+            let displaced =
+                self.groups[group].used().find(|(_, slot)| self.displacement(group, slot) >= distance);
+            let displaced = displaced.map(|(index, _)| index);
+            let was_full = self.groups[group].is_full();
+            if let Some(index) = displaced {
+                let slot = self.groups[group].take(index);
+                self.groups[hole].0[SLOTS_PER_GROUP - 1] = slot;
+                hole = group;
+                distance = 0;
+            }
+            if !was_full {
+                return;
+            }
+            distance += 1;
+            group = self.next_group(group);
+        }
+    }
+
+    /// Calls `visit` for the entries of the next group that has a home at or after tag `from`, and returns the tag to
+    /// go on from, or `None` at the end. Expected O(1) entries a call; see the module's text for the guarantee.
+    pub fn scan(&self, from: u32, mut visit: impl FnMut(EntryRef<'_>)) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let home = self.home(from);
+        self.for_each_with_home(home, |slot| {
+            if slot.tag() >= from {
+                visit(slot.entry());
+            }
+        });
+        (home + 1 < self.groups.len()).then(|| self.first_tag_of(home + 1))
+    }
+
+    fn for_each_with_home(&self, home: usize, mut visit: impl FnMut(&Slot)) {
+        let mut group = home;
+        loop {
+            for (_, slot) in self.groups[group].used() {
+                if self.home(slot.tag()) == home {
+                    visit(slot);
+                }
+            }
+            if !self.groups[group].is_full() {
+                return;
+            }
+            group = self.next_group(group);
+            if group == home {
+                return;
+            }
+        }
+    }
+
+    /// Finds an entry with this tag for which `wanted` holds.
+    pub fn find_by_tag(&self, tag: u32, mut wanted: impl FnMut(EntryRef<'_>) -> bool) -> Option<Position> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut group = self.home(tag);
+        loop {
+            for (index, slot) in self.groups[group].used() {
+                if slot.tag() == tag && wanted(slot.entry()) {
+                    return Some(Position { group: group as u32, slot: index as u32 });
+                }
+            }
+            if !self.groups[group].is_full() {
+                return None;
+            }
+            group = self.next_group(group);
+        }
+    }
+
+    /// Calls `visit` for up to `count` entries that stand together, from the group `random` chooses on.
+    pub fn sample(&self, random: u32, count: usize, mut visit: impl FnMut(EntryRef<'_>)) {
+        if self.len == 0 {
+            return;
+        }
+        let mut left = count.min(self.len);
+        let mut group = (random as usize * self.groups.len()) >> 32;
+        for _ in 0..self.groups.len() {
+            for (_, slot) in self.groups[group].used() {
+                visit(slot.entry());
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+            }
+            group = self.next_group(group);
+        }
+    }
+
+    /// Every slot in use, in no useful order. O(slots).
+    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.groups.iter().flat_map(|group| group.used().map(|(_, slot)| slot))
+    }
+
+    /// Every entry, in no useful order. O(slots).
+    pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        self.slots().map(Slot::entry)
+    }
+
+    /// Checks the invariants in the module's text. O(slots); for tests.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check_invariants(&self) {
+        let mut seen = 0;
+        for (index, group) in self.groups.iter().enumerate() {
+            let used = group.used().count();
+            assert!(group.0[used..].iter().all(Slot::is_empty), "slots are filled from the front");
+            for (_, slot) in group.used() {
+                seen += 1;
+                let mut between = self.home(slot.tag());
+                while between != index {
+                    assert!(self.groups[between].is_full(), "a displaced entry stands behind full groups");
+                    between = self.next_group(between);
+                }
+            }
+        }
+        assert_eq!(seen, self.len, "len counts the entries");
+        assert!(self.len * 100 <= self.capacity() * LOAD_MAX_PERCENT, "the table is not overfull");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::entry::NewValue;
+
+    /// A table with tags chosen by the test; the key spells the number.
+    fn insert(table: &mut Table, tag: u32, number: u32) {
+        let key = number.to_le_bytes();
+        assert!(table.find(tag, &key).is_none());
+        table.insert_new(Slot::new(tag, &key, NewValue::Int(i64::from(number)), None, 0));
+        table.check_invariants();
+    }
+
+    fn remove(table: &mut Table, tag: u32, number: u32) {
+        let at = table.find(tag, &number.to_le_bytes()).expect("the key is there");
+        table.remove(at);
+        table.check_invariants();
+    }
+
+    #[test]
+    fn keys_that_share_every_tag_bit_are_all_kept() {
+        let mut table = Table::default();
+        for number in 0..100 {
+            insert(&mut table, 0xF_FFFF, number);
+        }
+        for number in (0..100).rev() {
+            remove(&mut table, 0xF_FFFF, number);
+        }
+        assert_eq!((table.len(), table.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn a_removal_pulls_displaced_entries_back_across_the_end() {
+        let mut table = Table::default();
+        let tag = |number: u32| if number.is_multiple_of(3) { 0xF_FFFF } else { (number * 7919) & 0xF_FFFF };
+        for number in 0..300 {
+            insert(&mut table, tag(number), number);
+        }
+        for number in (0..300).filter(|n| n % 2 == 0) {
+            remove(&mut table, tag(number), number);
+        }
+        for number in (0..300).filter(|n| n % 2 == 1) {
+            assert!(table.find(tag(number), &number.to_le_bytes()).is_some());
+        }
+    }
+
+    #[test]
+    fn group_counts_are_allocator_classes() {
+        let classes: Vec<usize> = (1..=40).map(group_count_class).collect();
+        assert_eq!(classes[..10], [1, 2, 3, 4, 5, 6, 7, 8, 10, 10]);
+        assert_eq!(classes[39], 40);
+        assert!(
+            (1..5000).all(|n| group_count_class(n) >= n
+                && group_count_class(group_count_class(n)) == group_count_class(n))
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! The locks of the keyspace: parking_lot's, or the model checker's when built with `--cfg shuttle`.
+
+#[cfg(not(shuttle))]
+pub use parking_lot::{Mutex, MutexGuard};
+
+#[cfg(shuttle)]
+pub use modelled::Mutex;
+#[cfg(shuttle)]
+pub use shuttle::sync::MutexGuard;
+
+#[cfg(shuttle)]
+mod modelled {
+    //! shuttle's mutex with parking_lot's interface: no poisoning.
+    use shuttle::sync::MutexGuard;
+
+    /// A mutual exclusion lock whose schedule the model checker chooses.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// A new, unlocked lock around `value`.
+        pub fn new(value: T) -> Mutex<T> {
+            Mutex(shuttle::sync::Mutex::new(value))
+        }
+
+        /// Waits for the lock.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+
+        /// Takes the lock if it is free now.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a worker knows during one turn of its loop: the time, the eviction clock, its random numbers, its counters.
+//!
+//! Nothing here is shared: each worker has its own and publishes the counters after each batch.
+
+use crate::eviction::EvictionPolicy;
+
+/// A small fast generator (Marsaglia, "Xorshift RNGs", 2003, with Vigna's multiplier) for sampling; not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator that gives the same numbers for the same seed.
+    pub fn seeded(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// The next 32 bits.
+    #[inline]
+    pub fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
+
+    /// A number below `bound`, which is not 0.
+    #[inline]
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+
+    /// A number in 0.0..1.0.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// What commands did to the keyspace, as `INFO stats` tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyspaceCounters {
+    /// Look-ups of existing keys by reading commands.
+    pub hits: u64,
+    /// Look-ups of missing keys by reading commands.
+    pub misses: u64,
+    /// Keys removed because their time had come.
+    pub expired: u64,
+    /// Keys removed to make room.
+    pub evicted: u64,
+    /// Changes of keys since the start.
+    pub changes: u64,
+}
+
+/// A worker's own state during a turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// Unix time in ms, read once for each turn.
+    pub now_ms: i64,
+    /// How reading a key moves its eviction clock.
+    pub policy: EvictionPolicy,
+    /// `lfu-log-factor`: how many hits an LFU counter takes to rise.
+    pub lfu_log_factor: u32,
+    /// `lfu-decay-time`: minutes after which an idle LFU counter falls by one; 0 is never.
+    pub lfu_decay_minutes: u32,
+    /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
+    pub no_touch: bool,
+    /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
+    pub string_bytes_max: usize,
+    /// Random numbers for sampling.
+    pub random: Random,
+    /// Counted since they were last published.
+    pub counters: KeyspaceCounters,
+    /// Bytes the shards have grown by since this was last published.
+    pub growth_bytes: i64,
+}
+
+impl Turn {
+    /// A turn at time `now_ms` with the defaults of the configuration.
+    pub fn new(now_ms: i64, seed: u64) -> Turn {
+        Turn {
+            now_ms,
+            policy: EvictionPolicy::NoEviction,
+            lfu_log_factor: 10,
+            lfu_decay_minutes: 1,
+            no_touch: false,
+            string_bytes_max: 512 * 1024 * 1024,
+            random: Random::seeded(seed),
+            counters: KeyspaceCounters::default(),
+            growth_bytes: 0,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The driver: readiness of sockets, edge-triggered, and the bell by which other threads wake a worker.
+//!
+//! This is the only file that knows how the operating system tells readiness (epoll on Linux, kqueue on macOS, through
+//! mio). Edge-triggered means that an event says only "it changed": a reader goes on until a read comes back short or
+//! would block. One registration lasts as long as the connection, so there is no system call to re-arm it.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+/// Events taken from the system at once; more wait for the next turn.
+const EVENTS_MAX: usize = 256;
+
+const BELL: Token = Token(usize::MAX);
+
+/// What changed for a registered descriptor.
+#[derive(Clone, Copy, Debug)]
+pub struct Readiness {
+    /// The number it was registered with.
+    pub token: usize,
+    /// There may be something to read, an end or an error included.
+    pub readable: bool,
+    /// There may be room to write.
+    pub writable: bool,
+    /// The peer will send no more; a short read is not the last one then.
+    pub read_closed: bool,
+}
+
+/// Wakes the worker it belongs to, from any thread.
+#[derive(Clone)]
+pub struct Bell {
+    waker: Arc<Waker>,
+    /// Set while the worker may be asleep; whoever clears it rings, so that a busy worker costs no system call.
+    asleep: Arc<AtomicBool>,
+}
+
+impl Bell {
+    /// Makes the worker look at its mailbox soon. Call it after putting something in.
+    pub fn ring(&self) {
+        // SeqCst pairs with the store in Driver::wait: either this sees `asleep`, or the worker, which looks at its
+        // mailbox after that store, sees the letter.
+        if self.asleep.swap(false, Ordering::SeqCst)
+            && let Err(error) = self.waker.wake()
+        {
+            tracing::error!("cannot wake a worker: {error}");
+        }
+    }
+}
+
+/// The readiness queue of one worker.
+pub struct Driver {
+    poll: Poll,
+    events: Events,
+    bell: Bell,
+}
+
+impl Driver {
+    /// A driver that watches nothing yet.
+    ///
+    /// # Errors
+    /// What the system says when it gives no queue.
+    pub fn new() -> io::Result<Driver> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
+        let bell = Bell { waker, asleep: Arc::new(AtomicBool::new(false)) };
+        Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell })
+    }
+
+    /// The bell that wakes [`Driver::wait`].
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Watches a descriptor for reading and writing until it is closed.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn watch(&self, descriptor: BorrowedFd<'_>, token: usize) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
+    }
+
+    /// Waits until something changes or `timeout` has passed, and passes each change to `visit`. `has_letters` is asked
+    /// once the worker counts as asleep; if it says yes there is no waiting.
+    ///
+    /// # Errors
+    /// What the system says, except for an interruption by a signal, which is a change of nothing.
+    pub fn wait(
+        &mut self,
+        timeout: Duration,
+        has_letters: impl FnOnce() -> bool,
+        mut visit: impl FnMut(Readiness),
+    ) -> io::Result<()> {
+        let mut timeout = timeout;
+        if !timeout.is_zero() {
+            self.bell.asleep.store(true, Ordering::SeqCst);
+            if has_letters() {
+                timeout = Duration::ZERO;
+            }
+        }
+        let polled = self.poll.poll(&mut self.events, Some(timeout));
+        self.bell.asleep.store(false, Ordering::Relaxed);
+        match polled {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in self.events.iter().filter(|event| event.token() != BELL) {
+            visit(Readiness {
+                token: event.token().0,
+                readable: event.is_readable() || event.is_error() || event.is_read_closed(),
+                writable: event.is_writable(),
+                read_closed: event.is_read_closed() || event.is_error(),
+            });
+        }
+        Ok(())
+    }
+}
