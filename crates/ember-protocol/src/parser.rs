@@ -1,0 +1,630 @@
+//! The request parser: bytes in, commands as spans of those bytes out, nothing copied and nothing read twice.
+//!
+//! ```text
+//! *3\r\n $3\r\n SET\r\n $3\r\n key\r\n $5\r\n value\r\n
+//! ^start                     ^cursor (relative to start)
+//! ```
+//!
+//! Two paths, one grammar. Commands that are whole in the input go through [`bulk_arguments`], which keeps its
+//! state in registers and writes only spans. Whatever that path does not take (a command cut by the end of the
+//! input, an inline command, a large argument, an error) goes to [`Parser::advance`], which can stop at any byte and
+//! takes up from there at the next call.
+//!
+//! What Redis does and so does this: only `\r` ends a length line and the byte after it is skipped unseen, as are
+//! the two bytes after a bulk; a command without arguments (`*0`, `*-1`) is passed over in silence. One
+//! difference: a NUL byte in a line is a byte like any other here, where Redis stops looking for the line's end.
+//!
+//! Invariants: `start + cursor <= input.len()`; `spans` and `buffers` hold the arguments of the incomplete command
+//! before `cursor`, their offsets relative to `start`, and are empty between commands.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use crate::arguments::{Batch, SPAN_LEN_MAX, Span, push_shared};
+use crate::inline;
+use crate::limits::{Limits, UNAUTHENTICATED_BULK_LEN_MAX, UNAUTHENTICATED_MULTIBULK_COUNT_MAX};
+use crate::number::parse_i64;
+
+/// The most commands in one batch: enough for deep pipelines, few enough that their replies and prefetched
+/// entries stay in the cache.
+pub const BATCH_COMMANDS_MAX: usize = 128;
+
+/// Spans are 32-bit: an incomplete command may keep at most this many bytes of input.
+const INPUT_LEN_MAX: usize = u32::MAX as usize;
+
+/// The first allocation for a large argument, at most; from there it grows as bytes really arrive, so that an
+/// announced length alone costs no more than this.
+const LARGE_CAPACITY_FIRST: usize = 1024 * 1024;
+
+/// Spans an idle parser keeps allocated (512 bytes), for the next command that is cut by the end of the input.
+const SPANS_KEPT_MAX: usize = 64;
+
+/// Why [`Parser::parse`] stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum ParseStatus {
+    /// The batch is full; the input may hold more commands.
+    Full,
+    /// The input is used up.
+    NeedMore,
+    /// The input is used up and the next bytes belong to a large argument: read them into
+    /// [`Parser::large_mut`].
+    NeedLarge,
+    /// The bytes at [`Parser::position`] are not a command. Those before are in the batch and are to be run; then
+    /// the error is to be sent and the connection closed. Another call gives the same error.
+    Err(ProtocolError),
+}
+
+/// A request that breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// The argument count is not a number or above its limit.
+    InvalidMultibulkLength,
+    /// The line of the argument count does not end.
+    TooBigMultibulkCount,
+    /// More arguments than a peer may send before it has authenticated.
+    UnauthenticatedMultibulkLength,
+    /// An argument begins with this byte instead of `$`.
+    ExpectedDollar(u8),
+    /// The line of an argument's length does not end.
+    TooBigBulkCount,
+    /// An argument's length is not a number, negative or above its limit.
+    InvalidBulkLength,
+    /// A longer argument than a peer may send before it has authenticated.
+    UnauthenticatedBulkLength,
+    /// An inline command's line does not end.
+    TooBigInline,
+    /// An inline command's quotes do not match.
+    UnbalancedQuotes,
+    /// The arguments of one command that are not large take 4 GiB.
+    TooBigRequest,
+}
+
+impl ProtocolError {
+    /// The text for the client, without the leading `ERR `. Not always UTF-8: it may quote a byte of the
+    /// request.
+    pub fn text(&self) -> Cow<'static, [u8]> {
+        Cow::Borrowed(match self {
+            Self::InvalidMultibulkLength => b"Protocol error: invalid multibulk length",
+            Self::TooBigMultibulkCount => b"Protocol error: too big mbulk count string",
+            Self::UnauthenticatedMultibulkLength => b"Protocol error: unauthenticated multibulk length",
+            Self::ExpectedDollar(got) => {
+                let mut text = b"Protocol error: expected '$', got '".to_vec();
+                text.extend_from_slice(&[*got, b'\'']);
+                return Cow::Owned(text);
+            }
+            Self::TooBigBulkCount => b"Protocol error: too big bulk count string",
+            Self::InvalidBulkLength => b"Protocol error: invalid bulk length",
+            Self::UnauthenticatedBulkLength => b"Protocol error: unauthenticated bulk length",
+            Self::TooBigInline => b"Protocol error: too big inline request",
+            Self::UnbalancedQuotes => b"Protocol error: unbalanced quotes in request",
+            Self::TooBigRequest => b"Protocol error: too big request",
+        })
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text()))
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+/// What the incomplete command waits for.
+#[derive(Clone, Copy, Debug, Default)]
+enum Stage {
+    /// The end of its first line; `cursor` is 0.
+    #[default]
+    Command,
+    /// The end of the next argument's length line.
+    Length,
+    /// The rest of an argument of this many bytes, line end not counted.
+    Bulk(u32),
+    /// The rest of the large argument.
+    Large,
+    /// The line end after a large argument.
+    LineEnd,
+}
+
+/// What the slow path came to.
+enum Progress {
+    NeedMore,
+    NeedLarge,
+    /// The incomplete command is complete, its last byte before `cursor`.
+    Complete,
+    /// Bytes that are no command end before `cursor`.
+    Nothing,
+}
+
+/// The state of one connection's requests across reads. The caller owns the input bytes and may move or drop
+/// them as [`consumed`](Parser::consumed) and [`discard`](Parser::discard) say.
+#[derive(Debug, Default)]
+pub struct Parser {
+    /// Where the incomplete command starts in the input.
+    start: usize,
+    /// Where to go on, relative to `start`.
+    cursor: usize,
+    /// How many bytes after `cursor` are known to hold no line end.
+    searched: usize,
+    stage: Stage,
+    /// Arguments of the incomplete command that are still to come. A word of the peer: nothing is allocated by it.
+    arguments_left: usize,
+    spans: Vec<Span>,
+    buffers: Vec<Arc<Vec<u8>>>,
+    /// The sum of the lengths of `buffers`.
+    buffered_bytes: usize,
+    /// The large argument being received, of `large_len` bytes when complete.
+    large: Vec<u8>,
+    large_len: usize,
+    /// How many input bytes before `cursor` were moved into `large`.
+    moved: usize,
+}
+
+impl Parser {
+    /// A parser at the start of an input; allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The offset in the input of the first byte not read yet.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.start + self.cursor
+    }
+
+    /// How many leading bytes of the input are not needed any more once the commands in the batch have run: all
+    /// before the incomplete command.
+    #[inline]
+    pub fn consumed(&self) -> usize {
+        self.start
+    }
+
+    /// Tells the parser that the caller dropped the first `count` bytes of the input, so that the others now lie
+    /// that much closer to its start (in the same memory or elsewhere). O(1).
+    ///
+    /// # Panics
+    /// If `count` is more than [`consumed`](Parser::consumed).
+    #[inline]
+    pub fn discard(&mut self, count: usize) {
+        assert!(count <= self.start, "bytes of the incomplete command are still needed");
+        self.start -= count;
+    }
+
+    /// After [`ParseStatus::NeedLarge`]: how many bytes at the end of the input have been moved into the large
+    /// argument. The parser forgets them: the caller must cut exactly these bytes off the input (or need not
+    /// call this, and keeps them until the command is complete).
+    pub fn release_tail(&mut self) -> usize {
+        let moved = std::mem::take(&mut self.moved);
+        self.cursor -= moved;
+        moved
+    }
+
+    /// The memory in bytes held for the incomplete command besides the input: received bytes of large arguments,
+    /// and spans. To be counted against the client's query buffer limit. O(1).
+    pub fn retained_bytes(&self) -> usize {
+        self.buffered_bytes + self.large.len() + self.spans.capacity() * size_of::<Span>()
+    }
+
+    /// The large argument that waits for bytes, with room to read some of them; `None` if there is none or it has
+    /// all of them (then call [`parse`](Parser::parse)).
+    pub fn large_mut(&mut self) -> Option<LargeTarget<'_>> {
+        if !matches!(self.stage, Stage::Large) || self.large.len() == self.large_len {
+            return None;
+        }
+        reserve_large(&mut self.large, self.large_len);
+        Some(LargeTarget { bytes: &mut self.large, len: self.large_len })
+    }
+
+    /// Parses the commands that begin at [`position`](Parser::position) of `input` and adds the complete ones to
+    /// `batch`, until it holds [`BATCH_COMMANDS_MAX`] (one, while the peer has not authenticated) or the input is
+    /// used up. Their arguments are offsets in `input`, so they must run before bytes are dropped or moved.
+    ///
+    /// `input` is the one of the last call less what was discarded, with more bytes at its end. O(new bytes).
+    pub fn parse(&mut self, input: &[u8], batch: &mut Batch, limits: &Limits) -> ParseStatus {
+        self.parse_bounded(input, batch, limits, INPUT_LEN_MAX)
+    }
+
+    fn parse_bounded(
+        &mut self,
+        input: &[u8],
+        batch: &mut Batch,
+        limits: &Limits,
+        input_len_max: usize,
+    ) -> ParseStatus {
+        let input = &input[..input.len().min(input_len_max)];
+        let bounds = Bounds::new(limits);
+        loop {
+            if matches!(self.stage, Stage::Command) && self.searched == 0 {
+                self.parse_whole(input, batch, &bounds);
+            }
+            if batch.len() >= bounds.commands_max {
+                return ParseStatus::Full;
+            }
+            match self.advance(&input[self.start..], &bounds) {
+                Ok(Progress::Complete) => self.commit(batch),
+                Ok(Progress::Nothing) => self.next_command(),
+                Ok(Progress::NeedLarge) => return ParseStatus::NeedLarge,
+                Ok(Progress::NeedMore) if input.len() == input_len_max && self.start == 0 => {
+                    return ParseStatus::Err(ProtocolError::TooBigRequest);
+                }
+                Ok(Progress::NeedMore) => return ParseStatus::NeedMore,
+                Err(error) => return ParseStatus::Err(error),
+            }
+        }
+    }
+
+    /// The fast path: commands that are whole and ordinary. Stops in front of the first that is not; if that one
+    /// has whole arguments, keeps them as those of the incomplete command.
+    fn parse_whole(&mut self, input: &[u8], batch: &mut Batch, bounds: &Bounds) {
+        let mut rest = &input[self.start..];
+        while batch.ends.len() < bounds.commands_max {
+            let Some((count, arguments)) = count_line(rest) else { break };
+            if count > bounds.multibulk_count_max {
+                break;
+            }
+            let first = batch.spans.len();
+            let (left, after) =
+                bulk_arguments(arguments, input.len(), count, bounds.in_place_len_max, &mut batch.spans);
+            if left > 0 {
+                self.start = input.len() - rest.len();
+                self.cursor = rest.len() - after.len();
+                self.arguments_left = left;
+                self.stage = Stage::Length;
+                let start = self.start as u32;
+                self.spans.extend(batch.spans.drain(first..).map(|span| span.relative_to(start)));
+                return;
+            }
+            batch.ends.push(batch.spans.len());
+            rest = after;
+        }
+        self.start = input.len() - rest.len();
+    }
+
+    /// The slow path: takes the incomplete command as far as `command`, the input from its start, goes.
+    fn advance(&mut self, command: &[u8], bounds: &Bounds) -> Result<Progress, ProtocolError> {
+        loop {
+            match self.stage {
+                Stage::Command => match command.first() {
+                    None => return Ok(Progress::NeedMore),
+                    Some(b'*') => {
+                        let too_long = ProtocolError::TooBigMultibulkCount;
+                        let Some(line) = self.next_line(command, bounds, too_long)? else {
+                            return Ok(Progress::NeedMore);
+                        };
+                        let count = bounds.multibulk_count(line)?;
+                        self.end_line(line);
+                        if count == 0 {
+                            return Ok(Progress::Nothing);
+                        }
+                        self.arguments_left = count;
+                        self.stage = Stage::Length;
+                    }
+                    Some(_) => return self.inline_command(command, bounds),
+                },
+                Stage::Length => {
+                    let (left, rest) = bulk_arguments(
+                        &command[self.cursor..],
+                        command.len(),
+                        self.arguments_left,
+                        bounds.in_place_len_max,
+                        &mut self.spans,
+                    );
+                    if left < self.arguments_left {
+                        self.searched = 0;
+                        self.arguments_left = left;
+                        self.cursor = command.len() - rest.len();
+                    }
+                    if left == 0 {
+                        return Ok(Progress::Complete);
+                    }
+                    let Some(line) = self.next_line(command, bounds, ProtocolError::TooBigBulkCount)? else {
+                        return Ok(Progress::NeedMore);
+                    };
+                    let len = bounds.bulk_len(line)?;
+                    self.end_line(line);
+                    self.stage = match u32::try_from(len) {
+                        Ok(len) if len <= bounds.in_place_len_max => Stage::Bulk(len),
+                        _ => {
+                            self.large_len = len;
+                            Stage::Large
+                        }
+                    };
+                }
+                Stage::Bulk(len) => {
+                    let after = self.cursor + len as usize + 2;
+                    if command.len() < after {
+                        return Ok(Progress::NeedMore);
+                    }
+                    self.spans.push(Span::new(self.cursor as u32, len));
+                    self.cursor = after;
+                    self.arguments_left -= 1;
+                    self.stage = Stage::Length;
+                }
+                Stage::Large => {
+                    self.move_into_large(&command[self.cursor..]);
+                    if self.large.len() < self.large_len {
+                        return Ok(Progress::NeedLarge);
+                    }
+                    self.moved = 0;
+                    self.buffered_bytes += self.large_len;
+                    let bytes = Arc::new(std::mem::take(&mut self.large));
+                    push_shared(&mut self.spans, &mut self.buffers, bytes);
+                    self.stage = Stage::LineEnd;
+                }
+                Stage::LineEnd => {
+                    if command.len() < self.cursor + 2 {
+                        return Ok(Progress::NeedMore);
+                    }
+                    self.cursor += 2;
+                    self.arguments_left -= 1;
+                    self.stage = Stage::Length;
+                }
+            }
+        }
+    }
+
+    /// The line at `cursor` up to its `\r`, if that and the byte after it are there.
+    fn next_line<'a>(
+        &mut self,
+        command: &'a [u8],
+        bounds: &Bounds,
+        too_long: ProtocolError,
+    ) -> Result<Option<&'a [u8]>, ProtocolError> {
+        let line = &command[self.cursor..];
+        match self.search(b'\r', line, bounds.inline_len_max) {
+            Some(len) if len + 1 < line.len() => Ok(Some(&line[..len])),
+            Some(len) => {
+                self.searched = len;
+                Ok(None)
+            }
+            None if line.len() > bounds.inline_len_max => Err(too_long),
+            None => Ok(None),
+        }
+    }
+
+    /// Moves `cursor` behind `line` and its two line end bytes.
+    fn end_line(&mut self, line: &[u8]) {
+        self.cursor += line.len() + 2;
+        self.searched = 0;
+    }
+
+    /// The offset of `end` in `line` if it is at most `len_max`. Looks at no byte a second time.
+    fn search(&mut self, end: u8, line: &[u8], len_max: usize) -> Option<usize> {
+        let window = &line[..line.len().min(len_max.saturating_add(1))];
+        let found = memchr(end, &window[self.searched.min(window.len())..]);
+        match found {
+            Some(offset) => Some(self.searched + offset),
+            None => {
+                self.searched = window.len();
+                None
+            }
+        }
+    }
+
+    fn inline_command(&mut self, command: &[u8], bounds: &Bounds) -> Result<Progress, ProtocolError> {
+        let Some(len) = self.search(b'\n', command, bounds.inline_len_max) else {
+            if command.len() > bounds.inline_len_max {
+                return Err(ProtocolError::TooBigInline);
+            }
+            return Ok(Progress::NeedMore);
+        };
+        let line = &command[..len];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if inline::split(line, &mut self.spans, &mut self.buffers).is_err() {
+            self.spans.clear();
+            self.buffers.clear();
+            self.searched = len;
+            return Err(ProtocolError::UnbalancedQuotes);
+        }
+        self.cursor = len + 1;
+        Ok(if self.spans.is_empty() { Progress::Nothing } else { Progress::Complete })
+    }
+
+    fn move_into_large(&mut self, available: &[u8]) {
+        assert!(self.large.len() <= self.large_len, "a read into a large argument went past its end");
+        let count = available.len().min(self.large_len - self.large.len());
+        let received = self.large.len() + count;
+        if self.large.capacity() < received {
+            let capacity = large_capacity(received, self.large_len);
+            self.large.reserve_exact(capacity - self.large.len());
+        }
+        self.large.extend_from_slice(&available[..count]);
+        self.cursor += count;
+        self.moved += count;
+    }
+
+    /// Hands the complete command over to `batch`.
+    fn commit(&mut self, batch: &mut Batch) {
+        let start = self.start as u32;
+        let buffers = batch.buffers.len() as u32;
+        batch.spans.extend(self.spans.drain(..).map(|span| span.rebased(start, buffers)));
+        batch.buffers.append(&mut self.buffers);
+        batch.ends.push(batch.spans.len());
+        self.spans.shrink_to(SPANS_KEPT_MAX);
+        self.buffers = Vec::new();
+        self.buffered_bytes = 0;
+        self.next_command();
+    }
+
+    fn next_command(&mut self) {
+        self.start += self.cursor;
+        self.cursor = 0;
+        self.searched = 0;
+        self.stage = Stage::Command;
+    }
+}
+
+/// The buffer of a large argument that waits for bytes (see [`Parser::large_mut`]).
+#[derive(Debug)]
+pub struct LargeTarget<'a> {
+    bytes: &'a mut Vec<u8>,
+    len: usize,
+}
+
+impl LargeTarget<'_> {
+    /// How many bytes of the argument are still to come, at least 1.
+    pub fn missing(&self) -> usize {
+        self.len - self.bytes.len()
+    }
+
+    /// The bytes received so far, to be read into at their end. The spare capacity is at least 1 byte and at most
+    /// [`missing`](LargeTarget::missing), so a read that fills it leaves what follows the argument in the socket.
+    /// The vector must not be shortened nor given other capacity.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds as many of `bytes` as the argument still misses; returns how many that was. For bytes that were not
+    /// read from a socket directly, such as decrypted ones.
+    pub fn extend(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.missing());
+        let mut rest = &bytes[..count];
+        while !rest.is_empty() {
+            reserve_large(self.bytes, self.len);
+            let spare = self.bytes.capacity() - self.bytes.len();
+            let (piece, after) = rest.split_at(rest.len().min(spare));
+            self.bytes.extend_from_slice(piece);
+            rest = after;
+        }
+        count
+    }
+}
+
+/// Makes room for at least one byte of a large argument of `len` bytes in all.
+fn reserve_large(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.capacity() == bytes.len() {
+        bytes.reserve_exact(large_capacity(bytes.len(), len) - bytes.len());
+    }
+}
+
+/// The capacity for a large argument of `len` bytes of which `received` are there: doubles, ends exactly at `len`.
+fn large_capacity(received: usize, len: usize) -> usize {
+    len.min(received.saturating_mul(2).max(LARGE_CAPACITY_FIRST))
+}
+
+/// The [`Limits`] in the form the parser compares with.
+struct Bounds {
+    commands_max: usize,
+    /// The longest argument that stays in the input.
+    in_place_len_max: u32,
+    multibulk_count_max: usize,
+    inline_len_max: usize,
+    limits: Limits,
+}
+
+impl Bounds {
+    fn new(limits: &Limits) -> Self {
+        let mut bulk_len_max = limits.bulk_len_max.min(limits.large_argument_min.saturating_sub(1));
+        let mut multibulk_count_max = limits.multibulk_count_max;
+        if !limits.authenticated {
+            bulk_len_max = bulk_len_max.min(UNAUTHENTICATED_BULK_LEN_MAX);
+            multibulk_count_max = multibulk_count_max.min(UNAUTHENTICATED_MULTIBULK_COUNT_MAX);
+        }
+        Self {
+            commands_max: if limits.authenticated { BATCH_COMMANDS_MAX } else { 1 },
+            in_place_len_max: bulk_len_max.min(u64::from(SPAN_LEN_MAX)) as u32,
+            multibulk_count_max: usize::try_from(multibulk_count_max).unwrap_or(usize::MAX),
+            inline_len_max: limits.inline_len_max,
+            limits: *limits,
+        }
+    }
+
+    /// The argument count in `line`, `*` included; 0 for a command without arguments.
+    fn multibulk_count(&self, line: &[u8]) -> Result<usize, ProtocolError> {
+        let count = line.get(1..).and_then(parse_i64).ok_or(ProtocolError::InvalidMultibulkLength)?;
+        let count = u64::try_from(count).unwrap_or(0);
+        if count > self.limits.multibulk_count_max {
+            return Err(ProtocolError::InvalidMultibulkLength);
+        }
+        if !self.limits.authenticated && count > UNAUTHENTICATED_MULTIBULK_COUNT_MAX {
+            return Err(ProtocolError::UnauthenticatedMultibulkLength);
+        }
+        usize::try_from(count).map_err(|_| ProtocolError::InvalidMultibulkLength)
+    }
+
+    /// The length in an argument's first line, `$` included.
+    fn bulk_len(&self, line: &[u8]) -> Result<usize, ProtocolError> {
+        let digits = match line {
+            [b'$', digits @ ..] => digits,
+            [other, ..] => return Err(ProtocolError::ExpectedDollar(*other)),
+            // The line is empty: what stands in the place of the dollar is its end.
+            [] => return Err(ProtocolError::ExpectedDollar(b'\r')),
+        };
+        let len = parse_i64(digits).and_then(|len| u64::try_from(len).ok());
+        let len =
+            len.filter(|&len| len <= self.limits.bulk_len_max).ok_or(ProtocolError::InvalidBulkLength)?;
+        if !self.limits.authenticated && len > UNAUTHENTICATED_BULK_LEN_MAX {
+            return Err(ProtocolError::UnauthenticatedBulkLength);
+        }
+        usize::try_from(len).map_err(|_| ProtocolError::InvalidBulkLength)
+    }
+}
+
+/// Takes as many whole arguments as `rest` (the end of an input of `input_len` bytes) begins with, at most `left`,
+/// and adds them to `spans`. Returns how many are left and what follows the last one taken. Stops in front of
+/// an argument that is cut off, longer than `len_max`, or not well-formed.
+#[inline(always)]
+fn bulk_arguments<'a>(
+    mut rest: &'a [u8],
+    input_len: usize,
+    mut left: usize,
+    len_max: u32,
+    spans: &mut Vec<Span>,
+) -> (usize, &'a [u8]) {
+    while left > 0 {
+        let Some((len, payload)) = length_line(rest) else { break };
+        if len > len_max {
+            break;
+        }
+        let Some(after) = payload.get(len as usize + 2..) else { break };
+        spans.push(Span::new((input_len - payload.len()) as u32, len));
+        rest = after;
+        left -= 1;
+    }
+    (left, rest)
+}
+
+/// `*N\r\n` with N above 0: N and what follows.
+#[inline(always)]
+fn count_line(rest: &[u8]) -> Option<(usize, &[u8])> {
+    match rest {
+        [b'*', digit @ b'1'..=b'9', b'\r', _, after @ ..] => Some((usize::from(digit - b'0'), after)),
+        [b'*', digits @ ..] => long_line(digits).map(|(count, after)| (count as usize, after)),
+        _ => None,
+    }
+}
+
+/// `$N\r\n`: N and what follows.
+#[inline(always)]
+fn length_line(rest: &[u8]) -> Option<(u32, &[u8])> {
+    match rest {
+        [b'$', digit @ b'0'..=b'9', b'\r', _, after @ ..] => Some((u32::from(digit - b'0'), after)),
+        [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, after @ ..] => {
+            Some((u32::from(tens - b'0') * 10 + u32::from(ones - b'0'), after))
+        }
+        [b'$', digits @ ..] => long_line(digits),
+        _ => None,
+    }
+}
+
+/// A number of one to nine digits without leading zeros, and what follows its line end. Leaves all other forms,
+/// good or bad, to the slow path.
+fn long_line(digits: &[u8]) -> Option<(u32, &[u8])> {
+    let first = *digits.first()?;
+    if !matches!(first, b'1'..=b'9') {
+        return None;
+    }
+    let mut number = u32::from(first - b'0');
+    for (index, &byte) in digits.iter().enumerate().take(10).skip(1) {
+        match byte {
+            b'0'..=b'9' if index < 9 => number = number * 10 + u32::from(byte - b'0'),
+            b'\r' => return digits.get(index + 2..).map(|after| (number, after)),
+            _ => return None,
+        }
+    }
+    None
+}

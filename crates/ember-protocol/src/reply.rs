@@ -1,0 +1,490 @@
+//! The reply writer: the bytes of a batch of answers in RESP2 or RESP3.
+//!
+//! Replies are appended to one byte vector. A large value is not copied: it becomes a shared segment, an
+//! `Arc` and the offset in the vector before which its bytes belong. What goes to the socket is the vector's pieces
+//! and the segments in turn, for one `writev`.
+//!
+//! Invariant: the segments' offsets never decrease and are at most the vector's length; `shared_bytes` is the
+//! sum of their lengths.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use memchr::memchr2;
+
+use crate::number::{write_f64, write_i64, write_u64};
+use crate::parser::ProtocolError;
+
+/// From this length in bytes on, [`Reply::bulk_shared`] keeps the buffer instead of copying it: a copy of less costs
+/// no more than another entry in `writev` and two counts of an `Arc`.
+pub const SHARED_LEN_MIN: usize = 32 * 1024;
+
+/// The capacity in bytes that [`Reply::clear`] keeps for the next batch.
+const CAPACITY_KEPT_MAX: usize = 1024 * 1024;
+
+/// Segments whose room [`Reply::clear`] keeps.
+const SEGMENTS_KEPT_MAX: usize = 1024;
+
+/// The two forms of the protocol; HELLO switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// RESP2: strings, errors, integers, bulks and arrays.
+    #[default]
+    Resp2,
+    /// RESP3: also maps, sets, doubles, booleans, pushes and more.
+    Resp3,
+}
+
+/// A place between two replies (see [`Reply::mark`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    bytes: usize,
+    segments: usize,
+}
+
+/// A large value inside the replies.
+#[derive(Clone, Debug)]
+struct Segment {
+    /// The segment comes before this offset of the byte vector.
+    at: usize,
+    bytes: Arc<Vec<u8>>,
+}
+
+/// The replies of one batch, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    bytes: Vec<u8>,
+    segments: Vec<Segment>,
+    /// The sum of the lengths of `segments`.
+    shared_bytes: usize,
+    protocol: Protocol,
+}
+
+impl Reply {
+    /// An empty reply; allocates nothing.
+    pub fn new(protocol: Protocol) -> Self {
+        Self { protocol, ..Self::default() }
+    }
+
+    /// The protocol the next replies are written in.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Whether the next replies are written in RESP3.
+    #[inline]
+    pub fn is_resp3(&self) -> bool {
+        self.protocol == Protocol::Resp3
+    }
+
+    /// Sets the protocol of the replies to come.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// `+OK`.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.bytes.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A simple string. Line ends in it become spaces.
+    #[inline]
+    pub fn simple(&mut self, text: &str) {
+        self.line(b'+', text.as_bytes());
+    }
+
+    /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its ends are dropped, others
+    /// become spaces.
+    pub fn error(&mut self, text: &str) {
+        self.error_bytes(text.as_bytes());
+    }
+
+    /// An error that quotes bytes of a request which need not be UTF-8 (see [`error`](Reply::error)).
+    pub fn error_bytes(&mut self, text: &[u8]) {
+        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let start = text.iter().position(|byte| !is_line_end(byte)).unwrap_or(text.len());
+        let end = text.iter().rposition(|byte| !is_line_end(byte)).map_or(start, |last| last + 1);
+        self.line(b'-', &text[start..end]);
+    }
+
+    /// The error for a request that breaks the protocol, after which the connection is to be closed.
+    pub fn protocol_error(&mut self, error: ProtocolError) {
+        self.error_bytes(&[b"ERR ", &*error.text()].concat());
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, number: i64) {
+        if let 0..=99 = number {
+            self.header(b':', number as usize);
+        } else {
+            self.bytes.push(b':');
+            write_i64(&mut self.bytes, number);
+            self.line_end();
+        }
+    }
+
+    /// A bulk string.
+    #[inline]
+    pub fn bulk(&mut self, value: &[u8]) {
+        self.bytes.reserve(value.len() + HEADER_LEN_MAX + 2);
+        self.header(b'$', value.len());
+        self.bytes.extend_from_slice(value);
+        self.line_end();
+    }
+
+    /// A bulk string whose bytes, if there are [`SHARED_LEN_MIN`] of them, are not copied but kept until they are sent.
+    #[inline]
+    pub fn bulk_shared(&mut self, value: &Arc<Vec<u8>>) {
+        if value.len() < SHARED_LEN_MIN {
+            return self.bulk(value);
+        }
+        self.header(b'$', value.len());
+        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::clone(value) });
+        self.shared_bytes += value.len();
+        self.line_end();
+    }
+
+    /// A bulk string of the digits of `number`.
+    #[inline]
+    pub fn bulk_integer(&mut self, number: i64) {
+        self.bulk(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// The absence of a value.
+    #[inline]
+    pub fn null(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The absence of an array.
+    #[inline]
+    pub fn null_array(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The head of an array: `count` replies must follow.
+    #[inline]
+    pub fn array(&mut self, count: usize) {
+        self.header(b'*', count);
+    }
+
+    /// The head of a map: `count` pairs of replies must follow. An array of twice as many in RESP2.
+    #[inline]
+    pub fn map(&mut self, count: usize) {
+        let (kind, count) = self.map_head(count);
+        self.header(kind, count);
+    }
+
+    /// The head of a set: `count` replies must follow. An array in RESP2.
+    #[inline]
+    pub fn set(&mut self, count: usize) {
+        let kind = self.kind(b'~');
+        self.header(kind, count);
+    }
+
+    /// The head of an out-of-band message: `count` replies must follow. An array in RESP2.
+    #[inline]
+    pub fn push(&mut self, count: usize) {
+        let kind = self.kind(b'>');
+        self.header(kind, count);
+    }
+
+    /// The head of attributes of the reply after them. True if `count` pairs of replies must follow; RESP2 has no
+    /// attributes, then nothing is written and the pairs must be left out.
+    #[must_use]
+    pub fn attribute(&mut self, count: usize) -> bool {
+        if self.is_resp3() {
+            self.header(b'|', count);
+        }
+        self.is_resp3()
+    }
+
+    /// A double. A bulk string in RESP2. The digits are those of [`write_f64`](crate::number::write_f64).
+    pub fn double(&mut self, number: f64) {
+        if self.is_resp3() {
+            self.bytes.push(b',');
+            write_f64(&mut self.bytes, number);
+            self.line_end();
+        } else {
+            let mark = self.mark();
+            write_f64(&mut self.bytes, number);
+            self.insert_header(mark, b'$', self.bytes.len() - mark.bytes);
+            self.line_end();
+        }
+    }
+
+    /// A boolean. The integer 1 or 0 in RESP2.
+    pub fn boolean(&mut self, value: bool) {
+        self.bytes.extend_from_slice(match (self.protocol, value) {
+            (Protocol::Resp2, false) => b":0\r\n",
+            (Protocol::Resp2, true) => b":1\r\n",
+            (Protocol::Resp3, false) => b"#f\r\n",
+            (Protocol::Resp3, true) => b"#t\r\n",
+        });
+    }
+
+    /// A text with its format (`txt`, `mkd`). A bulk string of the text alone in RESP2.
+    pub fn verbatim(&mut self, format: &[u8; 3], text: &[u8]) {
+        if self.is_resp3() {
+            self.header(b'=', text.len() + 4);
+            self.bytes.extend_from_slice(format);
+            self.bytes.push(b':');
+            self.bytes.extend_from_slice(text);
+            self.line_end();
+        } else {
+            self.bulk(text);
+        }
+    }
+
+    /// An integer of any size, as its decimal digits. A bulk string in RESP2.
+    pub fn big_number(&mut self, digits: &str) {
+        if self.is_resp3() {
+            self.line(b'(', digits.as_bytes());
+        } else {
+            self.bulk(digits.as_bytes());
+        }
+    }
+
+    /// Bytes that are replies already.
+    #[inline]
+    pub fn raw(&mut self, replies: &[u8]) {
+        self.bytes.extend_from_slice(replies);
+    }
+
+    /// The place after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
+    /// [`append_from`](Reply::append_from). Valid until something before it is changed: marks nest like
+    /// brackets. The default mark is the beginning.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.len(), segments: self.segments.len() }
+    }
+
+    /// Makes the `count` replies after `mark` an array. O(bytes after the mark).
+    pub fn insert_array(&mut self, mark: Mark, count: usize) {
+        self.insert_header(mark, b'*', count);
+    }
+
+    /// Makes the `count` pairs of replies after `mark` a map (see [`map`](Reply::map)). O(bytes after the mark).
+    pub fn insert_map(&mut self, mark: Mark, count: usize) {
+        let (kind, count) = self.map_head(count);
+        self.insert_header(mark, kind, count);
+    }
+
+    /// Makes the `count` replies after `mark` a set (see [`set`](Reply::set)). O(bytes after the mark).
+    pub fn insert_set(&mut self, mark: Mark, count: usize) {
+        self.insert_header(mark, self.kind(b'~'), count);
+    }
+
+    /// Makes the `count` replies after `mark` a push (see [`push`](Reply::push)). O(bytes after the mark).
+    pub fn insert_push(&mut self, mark: Mark, count: usize) {
+        self.insert_header(mark, self.kind(b'>'), count);
+    }
+
+    /// Takes back all replies after `mark`.
+    pub fn truncate_to(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        self.shared_bytes -=
+            self.segments.drain(mark.segments..).map(|segment| segment.bytes.len()).sum::<usize>();
+    }
+
+    /// The length of all replies in bytes, shared segments included. O(1).
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len() + self.shared_bytes
+    }
+
+    /// Whether nothing has been written.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.segments.is_empty()
+    }
+
+    /// Forgets all replies. Keeps up to 1 MiB of memory for the next ones.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(CAPACITY_KEPT_MAX);
+        self.segments.clear();
+        self.segments.shrink_to(SEGMENTS_KEPT_MAX);
+        self.shared_bytes = 0;
+    }
+
+    /// The memory in bytes behind these replies, shared segments included in full.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.segments.capacity() * size_of::<Segment>() + self.shared_bytes
+    }
+
+    /// Appends the replies of `other` between two of its marks. Large values stay shared. O(bytes copied).
+    ///
+    /// # Panics
+    /// If the marks are not of `other` or not in order.
+    pub fn append_from(&mut self, other: &Reply, from: Mark, to: Mark) {
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes[from.bytes..to.bytes]);
+        for segment in &other.segments[from.segments..to.segments] {
+            self.shared_bytes += segment.bytes.len();
+            let at = base + (segment.at - from.bytes);
+            self.segments.push(Segment { at, bytes: Arc::clone(&segment.bytes) });
+        }
+    }
+
+    /// Appends all replies of `other`. Large values stay shared. O(bytes copied).
+    pub fn append(&mut self, other: &Reply) {
+        self.append_from(other, Mark::default(), other.mark());
+    }
+
+    /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without
+    /// empty pieces. O(pieces before the first one).
+    pub fn slices(&self, from: usize) -> Slices<'_> {
+        Slices { reply: self, at: 0, segment: 0, skip: from }
+    }
+
+    /// Fills `target` with the pieces that [`slices`](Reply::slices) gives, as far as they fit; returns how many.
+    pub fn io_slices<'a>(&'a self, from: usize, target: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        for (slot, piece) in target.iter_mut().zip(self.slices(from)) {
+            *slot = IoSlice::new(piece);
+            count += 1;
+        }
+        count
+    }
+
+    /// All replies in one vector. O(bytes); for tests and for transports that need one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.len_bytes());
+        self.slices(0).for_each(|piece| all.extend_from_slice(piece));
+        all
+    }
+
+    /// The head of an aggregate in RESP3, an array in RESP2.
+    #[inline]
+    fn kind(&self, resp3: u8) -> u8 {
+        if self.is_resp3() { resp3 } else { b'*' }
+    }
+
+    #[inline]
+    fn map_head(&self, count: usize) -> (u8, usize) {
+        match self.protocol {
+            Protocol::Resp2 => (b'*', count * 2),
+            Protocol::Resp3 => (b'%', count),
+        }
+    }
+
+    #[inline]
+    fn header(&mut self, kind: u8, number: usize) {
+        write_header(&mut self.bytes, kind, number);
+    }
+
+    #[inline]
+    fn line_end(&mut self) {
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.bytes.reserve(text.len() + 3);
+        self.bytes.push(kind);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        if memchr2(b'\r', b'\n', text).is_some() {
+            for byte in &mut self.bytes[start..] {
+                if matches!(byte, b'\r' | b'\n') {
+                    *byte = b' ';
+                }
+            }
+        }
+        self.line_end();
+    }
+
+    fn insert_header(&mut self, mark: Mark, kind: u8, number: usize) {
+        let end = self.bytes.len();
+        self.header(kind, number);
+        let len = self.bytes.len() - end;
+        self.bytes[mark.bytes..].rotate_right(len);
+        for segment in &mut self.segments[mark.segments..] {
+            segment.at += len;
+        }
+    }
+}
+
+/// The longest head: a kind, 20 digits, a line end.
+const HEADER_LEN_MAX: usize = 23;
+
+/// Appends `kind`, the digits of `number` and a line end.
+#[inline]
+fn write_header(out: &mut Vec<u8>, kind: u8, number: usize) {
+    let digit = |value: usize| b'0' + value as u8;
+    match number {
+        0..=9 => out.extend_from_slice(&[kind, digit(number), b'\r', b'\n']),
+        10..=99 => out.extend_from_slice(&[kind, digit(number / 10), digit(number % 10), b'\r', b'\n']),
+        100..=999 => out.extend_from_slice(&[
+            kind,
+            digit(number / 100),
+            digit(number / 10 % 10),
+            digit(number % 10),
+            b'\r',
+            b'\n',
+        ]),
+        _ => {
+            out.push(kind);
+            write_u64(out, number as u64);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// The pieces of a [`Reply`] in order (see [`Reply::slices`]).
+#[derive(Clone, Debug)]
+pub struct Slices<'a> {
+    reply: &'a Reply,
+    /// How much of the byte vector has been given.
+    at: usize,
+    /// How many segments have been given.
+    segment: usize,
+    /// How many bytes are still to be left out.
+    skip: usize,
+}
+
+impl<'a> Slices<'a> {
+    /// The next piece, in full and perhaps empty.
+    fn next_piece(&mut self) -> Option<&'a [u8]> {
+        match self.reply.segments.get(self.segment) {
+            Some(segment) if segment.at == self.at => {
+                self.segment += 1;
+                Some(&segment.bytes)
+            }
+            Some(segment) => {
+                let piece = &self.reply.bytes[self.at..segment.at];
+                self.at = segment.at;
+                Some(piece)
+            }
+            None => {
+                let piece = &self.reply.bytes[self.at..];
+                self.at = self.reply.bytes.len();
+                (!piece.is_empty()).then_some(piece)
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            let piece = self.next_piece()?;
+            if piece.len() > self.skip {
+                return Some(&piece[std::mem::take(&mut self.skip)..]);
+            }
+            self.skip -= piece.len();
+        }
+    }
+}
