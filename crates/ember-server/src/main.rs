@@ -4,6 +4,7 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "the CONFIG command and the workers use the rest"))]
 mod config;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use config::Launch;
@@ -12,8 +13,8 @@ fn main() -> ExitCode {
     match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), std::io::stdin()) {
         Ok(Launch::Serve(_)) => ExitCode::SUCCESS,
         Ok(Launch::Print(text)) => {
-            println!("{text}");
-            ExitCode::SUCCESS
+            let printed = writeln!(std::io::stdout(), "{text}");
+            if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
             eprintln!("ember-server: {error}");

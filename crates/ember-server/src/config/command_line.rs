@@ -61,7 +61,7 @@ impl CommandLine {
                         }
                         None => line.flag(flag, None, &argument, &mut arguments)?,
                     },
-                    None => return Err(unexpected(&argument)),
+                    None => return Err(line.unexpected(&argument)),
                 },
             }
             if line.request.is_some() {
@@ -101,6 +101,20 @@ impl CommandLine {
         }
         Ok(())
     }
+
+    /// The message for an argument at a place where a flag should be. A further value is not repeated: it may be a
+    /// part of a password.
+    fn unexpected(&self, argument: &str) -> String {
+        match self.assignments.last() {
+            Some(flag) if !argument.starts_with('-') => {
+                format!(
+                    "{}: only one value is taken (a configuration file comes before all flags)",
+                    flag.origin
+                )
+            }
+            _ => format!("unexpected argument '{argument}'"),
+        }
+    }
 }
 
 /// Takes the words of the value of `parameter` from `rest`; none when a value is missing.
@@ -124,11 +138,6 @@ fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Opt
 
 fn is_short_flag(word: &str) -> bool {
     matches!(word, "-" | "-h" | "-v" | "-p" | "-c")
-}
-
-fn unexpected(argument: &str) -> String {
-    let hint = if argument.starts_with('-') { "" } else { " (the configuration file comes first)" };
-    format!("unexpected argument '{argument}'{hint}")
 }
 
 #[cfg(test)]
@@ -204,7 +213,11 @@ mod tests {
             (&["--bind", "--port", "1"], "--bind: a value is missing"),
             (&["--config"], "--config: a value is missing"),
             (&["a.conf", "--config", "b.conf"], "--config: there can be only one configuration file"),
-            (&["--port", "1", "a.conf"], "unexpected argument 'a.conf' (the configuration file comes first)"),
+            (
+                &["--port", "1", "a.conf"],
+                "--port: only one value is taken (a configuration file comes before all flags)",
+            ),
+            (&["-", "a.conf"], "unexpected argument 'a.conf'"),
             (&["-x"], "unexpected argument '-x'"),
             (&["--"], "unexpected argument '--'"),
         ] {

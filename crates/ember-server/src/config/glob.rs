@@ -1,4 +1,4 @@
-//! Glob matching of names: `*`, `?`, `[a-z]`, `[^a]`, `\c`, without regard to ASCII case.
+//! Glob matching: `*`, `?`, `[a-z]`, `[^a]`, `\c`.
 
 /// Whether `text` matches `pattern`. Takes at most `pattern.len() * text.len()` steps: a failed match goes back
 /// only to the last `*`, since an earlier one could not do better.
@@ -27,30 +27,28 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match *pattern.first()? {
         b'?' => Some(1),
         b'[' => class(pattern, byte),
-        b'\\' if pattern.len() > 1 => pattern[1].eq_ignore_ascii_case(&byte).then_some(2),
-        other => other.eq_ignore_ascii_case(&byte).then_some(1),
+        b'\\' if pattern.len() > 1 => (pattern[1] == byte).then_some(2),
+        other => (other == byte).then_some(1),
     }
 }
 
 /// A class `[…]`; one which is not closed ends with the pattern.
 fn class(pattern: &[u8], byte: u8) -> Option<usize> {
-    let byte = byte.to_ascii_lowercase();
     let negated = pattern.get(1) == Some(&b'^');
     let mut at = if negated { 2 } else { 1 };
     let mut found = false;
     while let Some(&low) = pattern.get(at).filter(|low| **low != b']') {
         match (low, pattern.get(at + 1), pattern.get(at + 2)) {
             (b'\\', Some(escaped), _) => {
-                found |= escaped.to_ascii_lowercase() == byte;
+                found |= *escaped == byte;
                 at += 2;
             }
             (_, Some(b'-'), Some(&high)) => {
-                let (low, high) = (low.to_ascii_lowercase(), high.to_ascii_lowercase());
                 found |= (low.min(high)..=low.max(high)).contains(&byte);
                 at += 3;
             }
             _ => {
-                found |= low.to_ascii_lowercase() == byte;
+                found |= low == byte;
                 at += 1;
             }
         }
@@ -68,7 +66,8 @@ mod tests {
             ("*", "", true),
             ("*", "port", true),
             ("p*t", "port", true),
-            ("P?RT", "port", true),
+            ("p?rt", "port", true),
+            ("P?RT", "port", false),
             ("p?", "port", false),
             ("max*mem*ory", "maxmemory", true),
             ("max*-policy", "maxmemory-policy", true),

@@ -53,9 +53,12 @@ impl ConfigHandle {
     /// counts for itself. Order: that of the table.
     pub(crate) fn get(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
         let config = self.snapshot();
+        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
         PARAMETERS
             .iter()
-            .flat_map(|parameter| parameter.names_matching(patterns).map(move |name| (name, parameter)))
+            .flat_map(|parameter| {
+                parameter.names_matching(&patterns).into_iter().map(move |name| (name, parameter))
+            })
             .map(|(name, parameter)| (name, parameter.get(&config)))
             .collect()
     }
@@ -171,6 +174,20 @@ mod tests {
         assert_eq!((before.maxmemory, handle.snapshot().maxmemory), (0, 100 << 20));
         set(&handle, &[("maxmemory", "104857600")]).unwrap();
         assert_eq!(handle.generation(), 1, "nothing changed");
+    }
+
+    #[test]
+    fn simultaneous_changes_are_not_lost() {
+        let handle = handle();
+        std::thread::scope(|scope| {
+            for name in ["hz", "timeout", "tcp-keepalive"] {
+                let handle = &handle;
+                scope.spawn(move || (1..=100).for_each(|n| set(handle, &[(name, &n.to_string())]).unwrap()));
+            }
+        });
+        let config = handle.snapshot();
+        assert_eq!((config.hz, config.timeout, config.tcp_keepalive), (100, 100, 100));
+        assert_eq!(handle.generation(), 300);
     }
 
     #[test]

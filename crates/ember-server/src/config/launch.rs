@@ -1,10 +1,13 @@
 //! What the program is to do, from its arguments, environment and files.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 use super::command_line::{CommandLine, Request};
+use super::parameter::VALUE_BYTES_MAX;
+use super::value::Secret;
 use super::{Assignment, Config, ConfigHandle, environment, file, reference};
 
 /// The variable which names the configuration file when the command line does not.
@@ -37,7 +40,8 @@ pub(crate) fn launch(
         Some(Request::Version) => return Ok(Launch::Print(reference::version())),
         None => {}
     }
-    let path = line.file.or_else(|| variable(FILE_VARIABLE).map(PathBuf::from));
+    let path =
+        line.file.or_else(|| variable(FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from));
     let mut assignments = Vec::new();
     if let Some(path) = &path {
         assignments.extend(file::read(path)?);
@@ -47,7 +51,11 @@ pub(crate) fn launch(
     }
     assignments.extend(environment::read(variable)?);
     assignments.extend(line.assignments);
-    let config = apply(&assignments)?;
+    let mut config = apply(&assignments)?;
+    if !config.requirepass_file.is_empty() {
+        config.requirepass = read_secret(&config.requirepass_file)
+            .map_err(|error| format!("{}: {error}", origin_of("requirepass-file", &assignments)))?;
+    }
     // The server may change its directory later, so the path must not depend on it.
     let path = path
         .map(std::path::absolute)
@@ -56,13 +64,35 @@ pub(crate) fn launch(
     Ok(Launch::Serve(ConfigHandle::new(config, path)))
 }
 
-/// The configuration of the defaults and then `assignments`.
+/// The configuration of the defaults and then `assignments`. Files with passwords are not read.
 pub(super) fn apply(assignments: &[Assignment]) -> Result<Config, String> {
     let mut config = Config::default();
     for assignment in assignments {
         assignment.apply(&mut config)?;
     }
     Ok(config)
+}
+
+/// Where the last value of the parameter `name` stands.
+fn origin_of<'a>(name: &'a str, assignments: &'a [Assignment]) -> &'a str {
+    assignments.iter().rfind(|assignment| assignment.parameter.name == name).map_or(name, |last| &last.origin)
+}
+
+/// The first line of the file at `path`, without its line end.
+fn read_secret(path: &str) -> Result<Secret, String> {
+    let unreadable = |error: std::io::Error| format!("cannot read '{path}': {error}");
+    let file = File::open(path).map_err(unreadable)?;
+    let mut line = String::new();
+    let line_bytes_max = VALUE_BYTES_MAX as u64 + 2;
+    BufReader::new(file.take(line_bytes_max)).read_line(&mut line).map_err(unreadable)?;
+    let secret = line.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(format!("the first line of '{path}' is empty"));
+    }
+    if secret.len() > VALUE_BYTES_MAX {
+        return Err(format!("the first line of '{path}' is longer than {VALUE_BYTES_MAX} bytes"));
+    }
+    Ok(Secret::new(secret))
 }
 
 #[cfg(test)]
@@ -109,6 +139,21 @@ mod tests {
         assert_eq!(config(&[], &variables, "").requirepass.reveal(), "from file");
         assert_eq!(config(&["--requirepass", "x"], &variables, "").requirepass.reveal(), "x");
         assert_eq!(config(&["-"], &variables, "requirepass y\n").requirepass.reveal(), "from file");
+    }
+
+    #[test]
+    fn a_password_file_has_a_first_line_of_bounded_length() {
+        let directory = TestDirectory::new();
+        let path = directory.write("secret", "hunter2\r\nsecond line\n");
+        assert_eq!(config(&["--requirepass-file", &path], &[], "").requirepass.reveal(), "hunter2");
+        let empty = directory.write("empty", "\n");
+        let error = start(&["--requirepass-file", &empty], &[], "").unwrap_err();
+        assert_eq!(error, format!("--requirepass-file: the first line of '{empty}' is empty"));
+        let missing = directory.path("missing");
+        let error = start(&[], &[("EMBER_REQUIREPASS_FILE", &missing)], "").unwrap_err();
+        assert!(error.starts_with(&format!("EMBER_REQUIREPASS_FILE: cannot read '{missing}': ")), "{error}");
+        let long = directory.write("long", &"x".repeat(5000));
+        assert!(start(&["--requirepass-file", &long], &[], "").is_err());
     }
 
     #[test]

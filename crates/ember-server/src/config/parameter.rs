@@ -3,8 +3,6 @@
 //! Flags, file directives, environment variables, CONFIG GET and SET, `--help` and the documentation are all derived
 //! from this description. Every value is one text, the one CONFIG GET shows; [`Parameter::set`] reads it back.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::ops::RangeInclusive;
 
 use super::table::PARAMETERS;
@@ -12,7 +10,7 @@ use super::value::{self, Secret};
 use super::{Config, glob};
 
 /// The longest value: a path or a list of addresses needs less.
-const VALUE_BYTES_MAX: usize = 4096;
+pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
 /// A description of a parameter.
 #[derive(Debug)]
@@ -44,12 +42,11 @@ pub(crate) enum Kind {
     Octal { max: u32, field: Field<u32> },
     /// One of `names`, by its position.
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
-    /// Any text.
-    Text(Field<String>),
-    /// A password. It is in force whatever `file`, the path it came from, says; setting it forgets that path.
+    /// The path of a file or directory; empty for none.
+    Path(Field<String>),
+    /// A password. When `file` names the file to read it from, the value here does not count; setting it forgets
+    /// that file, so that the later of the two counts.
     Secret { field: Field<Secret>, file: Field<String> },
-    /// A path to a file whose first line is the value of `secret`.
-    SecretFile { field: Field<String>, secret: Field<Secret> },
     /// Words separated by white space.
     Words {
         shape: &'static str,
@@ -101,15 +98,11 @@ impl Parameter {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// The names which match one of the glob `patterns`.
-    pub(crate) fn names_matching<'a>(
-        &self,
-        patterns: &'a [&'a [u8]],
-    ) -> impl Iterator<Item = &'static str> + 'a {
-        let names: Vec<_> = self.names().collect();
-        names
-            .into_iter()
-            .filter(move |name| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes())))
+    /// The names which match one of the glob `patterns`, which are in lower case.
+    pub(crate) fn names_matching(&self, patterns: &[Vec<u8>]) -> Vec<&'static str> {
+        self.names()
+            .filter(|name| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes())))
+            .collect()
     }
 
     /// The value in `config`, as the text which [`Self::set`] reads.
@@ -120,14 +113,14 @@ impl Parameter {
             Kind::Memory { field, .. } => (field.get)(config).to_string(),
             Kind::Octal { field, .. } => format!("{:o}", (field.get)(config)),
             Kind::Choice { names, get, .. } => names[get(config)].to_owned(),
-            Kind::Text(field) | Kind::SecretFile { field, .. } => (field.get)(config).clone(),
+            Kind::Path(field) => (field.get)(config).clone(),
             Kind::Secret { field, .. } => (field.get)(config).reveal().to_owned(),
             Kind::Words { get, .. } => get(config),
             Kind::Fixed { accepts, .. } => accepts[0].to_owned(),
         }
     }
 
-    /// Sets the value in `config` from a text. A [`Kind::SecretFile`] reads the file.
+    /// Sets the value in `config` from a text.
     ///
     /// # Errors
     /// A sentence without the parameter's name; `config` is then unchanged.
@@ -141,19 +134,11 @@ impl Parameter {
             Kind::Memory { range, field } => field.set(config, value::parse_memory(text, range)?),
             Kind::Octal { max, field } => field.set(config, value::parse_octal(text, *max)?),
             Kind::Choice { names, set, .. } => set(config, value::parse_choice(text, names)?),
-            Kind::Text(_) | Kind::SecretFile { .. } if text.contains('\0') => {
-                return Err("argument contains a NUL byte".to_owned());
-            }
-            Kind::Text(field) => field.set(config, text.to_owned()),
+            Kind::Path(_) if text.contains('\0') => return Err("argument contains a NUL byte".to_owned()),
+            Kind::Path(field) => field.set(config, text.to_owned()),
             Kind::Secret { field, file } => {
                 field.set(config, Secret::new(text));
                 file.set(config, String::new());
-            }
-            Kind::SecretFile { field, secret } => {
-                if !text.is_empty() {
-                    secret.set(config, read_secret(text)?);
-                }
-                field.set(config, text.to_owned());
             }
             Kind::Words { set, .. } => set(config, text)?,
             Kind::Fixed { accepts, reason } => {
@@ -243,26 +228,8 @@ fn edit_distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// The first line of the file at `path`, without its line end.
-fn read_secret(path: &str) -> Result<Secret, String> {
-    let unreadable = |error: std::io::Error| format!("cannot read '{path}': {error}");
-    let file = File::open(path).map_err(unreadable)?;
-    let mut line = String::new();
-    let line_bytes_max = VALUE_BYTES_MAX as u64 + 2;
-    BufReader::new(file.take(line_bytes_max)).read_line(&mut line).map_err(unreadable)?;
-    let secret = line.trim_end_matches(['\r', '\n']);
-    if secret.is_empty() {
-        return Err(format!("the first line of '{path}' is empty"));
-    }
-    if secret.len() > VALUE_BYTES_MAX {
-        return Err(format!("the first line of '{path}' is longer than {VALUE_BYTES_MAX} bytes"));
-    }
-    Ok(Secret::new(secret))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::TestDirectory;
     use super::*;
 
     #[test]
@@ -291,15 +258,14 @@ mod tests {
     }
 
     /// Values of each kind which are not the default, at the ends of the range where there is one.
-    fn examples(parameter: &Parameter, secret_path: &str) -> Vec<String> {
+    fn examples(parameter: &Parameter) -> Vec<String> {
         match &parameter.kind {
             Kind::YesNo(_) => ["yes", "no"].map(str::to_owned).to_vec(),
             Kind::Integer { range, .. } => [range.start(), range.end()].map(i64::to_string).to_vec(),
             Kind::Memory { range, .. } => [range.start(), range.end()].map(u64::to_string).to_vec(),
             Kind::Octal { max, .. } => vec!["0".to_owned(), format!("{max:o}")],
             Kind::Choice { names, .. } => names.iter().map(|name| (*name).to_owned()).collect(),
-            Kind::Text(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
-            Kind::SecretFile { .. } => vec![String::new(), secret_path.to_owned()],
+            Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
             Kind::Words { .. } => match parameter.name {
                 "bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
                 "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
@@ -312,10 +278,8 @@ mod tests {
 
     #[test]
     fn setting_what_was_read_changes_nothing() {
-        let directory = TestDirectory::new();
-        let secret_path = directory.write("secret", "hunter2\n");
         for parameter in PARAMETERS {
-            for example in examples(parameter, &secret_path) {
+            for example in examples(parameter) {
                 let mut config = Config::default();
                 parameter.set(&mut config, &example).unwrap();
                 assert_eq!(parameter.get(&config), example, "{}", parameter.name);
@@ -385,25 +349,5 @@ mod tests {
         assert_eq!(Parameter::unknown("xyzzy"), "unknown parameter 'xyzzy'");
         assert_eq!(Parameter::unknown("a\nb"), "unknown parameter 'a\\nb'");
         assert!(Parameter::unknown(&"x".repeat(10_000)).len() < 100);
-    }
-
-    #[test]
-    fn a_secret_comes_from_the_first_line_of_its_file() {
-        let directory = TestDirectory::new();
-        let path = directory.write("secret", "hunter2\r\nsecond line\n");
-        let parameter = Parameter::find("requirepass-file").unwrap();
-        let mut config = Config::default();
-        parameter.set(&mut config, &path).unwrap();
-        assert_eq!(config.requirepass.reveal(), "hunter2");
-        Parameter::find("requirepass").unwrap().set(&mut config, "new").unwrap();
-        assert_eq!(config.requirepass_file, "");
-        let empty = directory.write("empty", "\n");
-        assert_eq!(parameter.set(&mut config, &empty), Err(format!("the first line of '{empty}' is empty")));
-        let missing = directory.path("missing");
-        let error = parameter.set(&mut config, &missing).unwrap_err();
-        assert!(error.starts_with(&format!("cannot read '{missing}': ")), "{error}");
-        let long = directory.write("long", &"x".repeat(5000));
-        assert!(parameter.set(&mut config, &long).is_err());
-        assert_eq!(config.requirepass.reveal(), "new");
     }
 }

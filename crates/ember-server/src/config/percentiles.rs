@@ -17,7 +17,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<f64>, String> {
         if percentiles.len() == PERCENTILES_MAX {
             return Err(format!("at most {PERCENTILES_MAX} percentiles"));
         }
-        percentiles.push(percentile);
+        // What is not shown is not kept either, and there is no negative zero.
+        percentiles.push((percentile * 1e6).round() / 1e6 + 0.0);
     }
     Ok(percentiles)
 }
@@ -43,11 +44,13 @@ mod tests {
         for (text, expected) in [
             ("50 99 99.9", "50 99 99.9"),
             ("50.123456789 99 100.0", "50.123457 99 100"),
-            ("0", "0"),
+            ("0 -0", "0 0"),
             ("10", "10"),
             ("", ""),
         ] {
-            assert_eq!(format(&parse(text).unwrap()), expected);
+            let parsed = parse(text).unwrap();
+            assert_eq!(format(&parsed), expected);
+            assert_eq!(parse(expected).unwrap(), parsed);
         }
     }
 

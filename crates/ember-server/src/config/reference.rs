@@ -50,8 +50,8 @@ fn shape(kind: &Kind) -> String {
         Kind::Choice { names, .. } => {
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         }
-        Kind::Text(_) | Kind::Secret { .. } => "a text".to_owned(),
-        Kind::SecretFile { .. } => "a path".to_owned(),
+        Kind::Path(_) => "a path".to_owned(),
+        Kind::Secret { .. } => "a text".to_owned(),
         Kind::Words { shape, .. } => (*shape).to_owned(),
         Kind::Fixed { accepts, reason } => {
             let accepted =

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::parameter::{Kind, Parameter};
@@ -33,25 +34,26 @@ pub(crate) fn rewrite_file(path: &Path, current: &Config) -> Result<(), String> 
 
 /// The text of a file whose values are those of `current`, made from the text `old`.
 fn rewrite(old: &str, current: &Config, name: &str, directory: &Path) -> Result<String, String> {
-    let mut lines = update_lines(old, current);
-    let evaluate = |lines: &[String]| {
-        let assignments = file::parse(&lines.concat(), name, directory)?;
-        launch::apply(&assignments)
+    let wrong = |text: &str| {
+        let written = launch::apply(&file::parse(text, name, directory)?)?;
+        let differs = |parameter: &&Parameter| parameter.get(&written) != parameter.get(current);
+        Ok::<Vec<_>, String>(PARAMETERS.iter().filter(differs).filter(|p| !p.is_derived(current)).collect())
     };
-    let written = evaluate(&lines)?;
-    let missing: Vec<_> = PARAMETERS
-        .iter()
-        .filter(|parameter| {
-            !parameter.is_derived(current) && parameter.get(&written) != parameter.get(current)
-        })
-        .collect();
+    if wrong(old)?.is_empty() {
+        return Ok(old.to_owned());
+    }
+    let mut lines = update_lines(old, current);
+    let missing = wrong(&lines.concat())?;
     if !missing.is_empty() {
         append(&mut lines, missing.iter().map(|parameter| line_of(parameter, current)));
     }
-    if evaluate(&lines)? != *current {
-        return Err("the file would not give the current values back".to_owned());
+    let new = lines.concat();
+    match wrong(&new)?.first() {
+        Some(parameter) => {
+            Err(format!("the file would not give the current value of '{}' back", parameter.name))
+        }
+        None => Ok(new),
     }
-    Ok(lines.concat())
 }
 
 /// The lines of `old` with those replaced or left out which are not true of `current`.
@@ -146,8 +148,10 @@ fn replace(path: &Path, directory: &Path, text: &str) -> io::Result<()> {
 
 /// Writes `text` to a new file with the permissions of `model`, down to the disk.
 fn write_new(path: &Path, model: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-    // Before the text, which may hold a password.
+    // One left by a crash would be in the way of `create_new`, which follows no symbolic link.
+    let _ = fs::remove_file(path);
+    // The text may hold a password, so nobody else may read it at any time.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.set_permissions(fs::metadata(model)?.permissions())?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -235,15 +239,15 @@ hz 20
 
     #[test]
     fn a_password_from_a_file_is_not_written_out() {
-        let directory = TestDirectory::new();
-        let secret = directory.write("secret", "hunter2\n");
-        let old = format!("requirepass-file {secret}\n");
-        assert_eq!(rewritten(&old, &[("hz", "20")]), format!("{old}\n{MARKER}\nhz 20\n"));
-        let new = rewritten(&old, &[("requirepass", "new")]);
+        let old = "requirepass-file /run/secrets/gone\n";
+        assert_eq!(rewritten(old, &[("hz", "20")]), format!("{old}\n{MARKER}\nhz 20\n"));
+        let new = rewritten(old, &[("requirepass", "new")]);
         assert_eq!(new, format!("requirepass-file \"\"\n\n{MARKER}\nrequirepass new\n"));
         let both = format!("requirepass old\n{old}");
         assert_eq!(rewritten(&both, &[]), both);
         assert_eq!(rewritten(&both, &[("requirepass", "new")]), "requirepass new\nrequirepass-file \"\"\n");
+        let overridden = format!("{old}requirepass old\n");
+        assert_eq!(rewritten(&overridden, &[]), overridden);
     }
 
     #[test]
@@ -252,7 +256,7 @@ hz 20
             ("bind", ""),
             ("unixsocket", "/tmp/a b.sock"),
             ("unixsocketperm", "700"),
-            ("latency-tracking-info-percentiles", ""),
+            ("latency-tracking-info-percentiles", "12.345679"),
             ("proto-max-bulk-len", "1048577"),
             ("logfile", "#1"),
             ("loglevel", "nothing"),

@@ -90,7 +90,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "unixsocket",
         aliases: &[],
-        kind: Kind::Text(field!(unixsocket)),
+        kind: Kind::Path(field!(unixsocket)),
         default: "",
         mutable: false,
         about: "The path of a Unix socket to listen on; empty for none.",
@@ -148,7 +148,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "requirepass-file",
         aliases: &[],
-        kind: Kind::SecretFile { field: field!(requirepass_file), secret: field!(requirepass) },
+        kind: Kind::Path(field!(requirepass_file)),
         default: "",
         mutable: false,
         about: "A file whose first line is the password, read once at the start; empty for none. The later of \
@@ -380,7 +380,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "logfile",
         aliases: &[],
-        kind: Kind::Text(field!(logfile)),
+        kind: Kind::Path(field!(logfile)),
         default: "",
         mutable: false,
         about: "The file to log to; empty for the standard output.",
@@ -389,7 +389,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "dir",
         aliases: &["data-dir"],
-        kind: Kind::Text(field!(dir)),
+        kind: Kind::Path(field!(dir)),
         default: ".",
         mutable: false,
         about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here.",
@@ -397,7 +397,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "pidfile",
         aliases: &[],
-        kind: Kind::Text(field!(pidfile)),
+        kind: Kind::Path(field!(pidfile)),
         default: "",
         mutable: false,
         about: "A file for the process id, removed at exit; empty for none.",
