@@ -122,18 +122,14 @@ fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Opt
     let mut words = Vec::new();
     while words.is_empty() || parameter.takes_words() {
         // The first word may look like a short flag: a negative number, an optional address, a password.
-        let may_be_short_flag = words.is_empty() && !parameter.is_switch();
+        let may_be_short_flag = words.is_empty() && parameter.bare_value().is_none();
         let is_flag = |word: &str| word.starts_with("--") || (is_short_flag(word) && !may_be_short_flag);
         match rest.next_if(|word| !is_flag(word)) {
             Some(word) => words.push(word),
             None => break,
         }
     }
-    match words.is_empty() {
-        true if parameter.is_switch() => Some("yes".to_owned()),
-        true => None,
-        false => Some(words.join(" ")),
-    }
+    if words.is_empty() { parameter.bare_value().map(str::to_owned) } else { Some(words.join(" ")) }
 }
 
 fn is_short_flag(word: &str) -> bool {
@@ -170,6 +166,8 @@ mod tests {
             [("concurrent", "yes"), ("appendonly", "no"), ("latency-tracking", "yes"), ("port", "7")];
         assert_eq!(assigned(&line), expected);
         assert_eq!(assigned(&parse(&["--appendonly"]).unwrap()), [("appendonly", "yes")]);
+        let line = parse(&["--save", "--appendonly", "no"]).unwrap();
+        assert_eq!(assigned(&line), [("save", ""), ("appendonly", "no")]);
     }
 
     #[test]

@@ -121,7 +121,11 @@ pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine>
     Ok(words.next().map(|name| Directive { name, words: words.collect() }))
 }
 
-fn read_text(input: impl Read) -> std::io::Result<String> {
+/// Reads all of `input`.
+///
+/// # Errors
+/// Also when it is longer than a configuration file may be, or not UTF-8.
+pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
     let mut text = String::new();
     input.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_BYTES_MAX {

@@ -104,9 +104,10 @@ impl ConfigHandle {
 
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
-/// Looks the names of a CONFIG SET up and checks what does not depend on the values.
+/// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
 fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, String> {
     let mut changes = Vec::with_capacity(pairs.len());
+    let mut seen = HashSet::new();
     for (name, value) in pairs {
         let name = String::from_utf8_lossy(name);
         let parameter = Parameter::find(&name).ok_or_else(|| {
@@ -116,16 +117,13 @@ fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, String> {
         })?;
         let known =
             parameter.names().find(|known| known.eq_ignore_ascii_case(&name)).unwrap_or(parameter.name);
-        changes.push((known, parameter, *value));
-    }
-    let mut seen = HashSet::new();
-    for (name, parameter, _) in &changes {
         if !parameter.mutable {
-            return Err(set_failed(name, "can't set immutable config"));
+            return Err(set_failed(known, "can't set immutable config"));
         }
         if !seen.insert(parameter.name) {
-            return Err(set_failed(name, "duplicate parameter"));
+            return Err(set_failed(known, "duplicate parameter"));
         }
+        changes.push((known, parameter, *value));
     }
     Ok(changes)
 }
@@ -240,7 +238,7 @@ mod tests {
         assert_eq!(duplicate, Err(failed("max-memory", "duplicate parameter")));
         let unknown =
             |name| Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"));
-        assert_eq!(set(&handle, &[("maxmemory", "1"), ("x", "1"), ("x", "1")]), unknown("x"));
+        assert_eq!(set(&handle, &[("timeout", "-1"), ("x", "1"), ("databases", "1")]), unknown("x"));
         assert_eq!(set(&handle, &[("a\r\nb", "1")]), unknown("a  b"));
         assert_eq!(
             handle.set(&[(b"requirepass", b"\xff")]),

@@ -161,9 +161,13 @@ impl Parameter {
         matches!(self.kind, Kind::Words { .. } | Kind::Fixed { .. })
     }
 
-    /// Whether the flag without a value means `yes`.
-    pub(crate) fn is_switch(&self) -> bool {
-        matches!(self.kind, Kind::YesNo(_) | Kind::Fixed { accepts: ["no", ..], .. })
+    /// What the flag without a value means: `yes` for a switch, the empty text where nothing else is accepted.
+    pub(crate) fn bare_value(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::YesNo(_) | Kind::Fixed { accepts: ["no", ..], .. } => Some("yes"),
+            Kind::Fixed { accepts: ["", ..], .. } => Some(""),
+            _ => None,
+        }
     }
 
     /// The single text of a value given as the words of a line.

@@ -179,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn every_short_line_is_refused_or_can_be_quoted_back() {
+        let symbols = ["a", " ", "\"", "'", "\\", "x", "4", "\0", "\n", "é"];
+        for number in 0..symbols.len().pow(5) {
+            let line: String =
+                (0..5).map(|at| symbols[number / symbols.len().pow(at) % symbols.len()]).collect();
+            if let Ok(words) = split(&line) {
+                let quoted: Vec<_> = words.iter().map(|word| quote(word)).collect();
+                assert_eq!(split(&quoted.join(" ")), Ok(words), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_nul_ends_a_word() {
         assert_eq!(words("a\0b"), ["a", "b"]);
     }
