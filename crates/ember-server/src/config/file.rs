@@ -1,0 +1,275 @@
+//! Configuration files in the syntax of redis.conf: one directive per line, `#` comments, quotes, `include`.
+//!
+//! `include` takes a path or a glob pattern. A relative one begins at the directory of the file it stands in. The
+//! files of a pattern are read in the order of their names; a pattern without files is no error.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use super::parameter::Parameter;
+use super::{Assignment, glob, words};
+
+/// Deeper includes are taken for a file which includes itself.
+const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// Together with the depth this bounds the work for patterns which match many files.
+const FILES_MAX: usize = 1024;
+
+/// A longer file is not a configuration file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads the file at `path` and what it includes.
+///
+/// # Errors
+/// One line with the file, the line and the directive.
+pub(crate) fn read(path: &Path) -> Result<Vec<Assignment>, String> {
+    let mut reader = Reader::default();
+    reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", path.display()))??;
+    Ok(reader.assignments)
+}
+
+/// Reads everything from `input`, called `name` in messages; includes begin at the current directory.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn read_from(input: impl Read, name: &str) -> Result<Vec<Assignment>, String> {
+    let text = read_text(input).map_err(|error| format!("cannot read {name}: {error}"))?;
+    parse(&text, name, Path::new(""))
+}
+
+/// Reads `text`, called `name` in messages; includes begin at `directory`.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn parse(text: &str, name: &str, directory: &Path) -> Result<Vec<Assignment>, String> {
+    let mut reader = Reader::default();
+    reader.parse(text, name, directory, 0)?;
+    Ok(reader.assignments)
+}
+
+#[derive(Default)]
+struct Reader {
+    assignments: Vec<Assignment>,
+    files: usize,
+}
+
+impl Reader {
+    /// The outer error is why the file itself cannot be read, the inner one what is wrong in it.
+    fn read_file(&mut self, path: &Path, depth: usize) -> std::io::Result<Result<(), String>> {
+        let text = read_text(File::open(path)?)?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        Ok(self.parse(&text, &path.display().to_string(), directory, depth))
+    }
+
+    fn parse(&mut self, text: &str, name: &str, directory: &Path, depth: usize) -> Result<(), String> {
+        for (index, line) in text.lines().enumerate() {
+            let origin = format!("{name}:{}", index + 1);
+            let Directive { name, words } =
+                match directive(line).map_err(|error| format!("{origin}: {error}"))? {
+                    Some(directive) => directive,
+                    None => continue,
+                };
+            if name.eq_ignore_ascii_case("include") {
+                let [pattern] = &words[..] else {
+                    return Err(format!("{origin}: include: wrong number of arguments"));
+                };
+                self.include(pattern, directory, depth + 1, &origin)?;
+                continue;
+            }
+            let parameter =
+                Parameter::find(&name).ok_or_else(|| format!("{origin}: {}", Parameter::unknown(&name)))?;
+            let origin = format!("{origin}: {}", name.to_ascii_lowercase());
+            let text = parameter.join(&words).map_err(|error| format!("{origin}: {error}"))?;
+            self.assignments.push(Assignment { parameter, text, origin });
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, pattern: &str, directory: &Path, depth: usize, origin: &str) -> Result<(), String> {
+        if depth > INCLUDE_DEPTH_MAX {
+            return Err(format!("{origin}: include: more than {INCLUDE_DEPTH_MAX} files deep"));
+        }
+        for path in expand(&directory.join(pattern)) {
+            self.files += 1;
+            if self.files > FILES_MAX {
+                return Err(format!("{origin}: include: more than {FILES_MAX} files"));
+            }
+            self.read_file(&path, depth)
+                .map_err(|error| format!("{origin}: include: cannot read '{}': {error}", path.display()))??;
+        }
+        Ok(())
+    }
+}
+
+/// The name and the words of a line.
+pub(crate) struct Directive {
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+}
+
+/// The directive of a line; none for a comment or an empty line.
+///
+/// # Errors
+/// What is wrong with its quotes.
+pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine> {
+    let line = line.trim_matches([' ', '\t', '\r', '\n']);
+    if line.starts_with('#') {
+        return Ok(None);
+    }
+    let mut words = words::split(line)?.into_iter();
+    Ok(words.next().map(|name| Directive { name, words: words.collect() }))
+}
+
+/// Reads all of `input`.
+///
+/// # Errors
+/// Also when it is longer than a configuration file may be, or not UTF-8.
+pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    input.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(std::io::Error::other(format!("longer than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// The paths which match `pattern`, sorted; `pattern` itself when it is no pattern. A name which begins with a dot
+/// is matched only by a pattern which does.
+fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let part = component.as_os_str().as_encoded_bytes();
+        let is_pattern =
+            matches!(component, Component::Normal(_)) && part.iter().any(|byte| b"*?[".contains(byte));
+        if !is_pattern {
+            paths.iter_mut().for_each(|path| path.push(component));
+            continue;
+        }
+        paths = paths
+            .iter()
+            .flat_map(|directory| matching_entries(directory, part))
+            .take(FILES_MAX + 1)
+            .collect();
+    }
+    let was_pattern = pattern.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte));
+    if was_pattern {
+        paths.retain(|path| path.exists());
+    }
+    paths
+}
+
+/// The entries of `directory` which match `pattern`, sorted by name; none when it cannot be read.
+fn matching_entries(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
+    let read = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let Ok(entries) = std::fs::read_dir(read) else { return Vec::new() };
+    let mut paths: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| {
+            let name = name.as_encoded_bytes();
+            (pattern.starts_with(b".") || !name.starts_with(b".")) && glob::matches(pattern, name)
+        })
+        .map(|name| directory.join(name))
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::TestDirectory;
+    use super::*;
+
+    fn assigned(assignments: &[Assignment]) -> Vec<(&str, &str)> {
+        assignments.iter().map(|a| (a.parameter.name, a.text.as_str())).collect()
+    }
+
+    fn error_of(text: &str) -> String {
+        parse(text, "a.conf", Path::new("")).unwrap_err()
+    }
+
+    #[test]
+    fn directives_are_read_without_regard_to_case_comments_and_blank_lines() {
+        let text =
+            "# comment\n\n  PORT 6380 \r\n\t# another\nbind 127.0.0.1  ::1\nsave \"\"\nrequirepass 'a b'\n";
+        let assignments = parse(text, "a.conf", Path::new("")).unwrap();
+        let expected = [("port", "6380"), ("bind", "127.0.0.1 ::1"), ("save", ""), ("requirepass", "a b")];
+        assert_eq!(assigned(&assignments), expected);
+    }
+
+    #[test]
+    fn errors_name_the_file_the_line_and_the_directive() {
+        for (text, error) in [
+            ("\nprot 1", "a.conf:2: unknown parameter 'prot' (did you mean 'port'?)"),
+            ("port 1 2", "a.conf:1: port: wrong number of arguments"),
+            ("port", "a.conf:1: port: wrong number of arguments"),
+            ("port 1 # one", "a.conf:1: port: wrong number of arguments (a comment needs a line of its own)"),
+            ("dir \"a", "a.conf:1: unbalanced quotes"),
+            ("dir \"\\xff\"", "a.conf:1: a value is not valid UTF-8"),
+            ("include", "a.conf:1: include: wrong number of arguments"),
+        ] {
+            assert_eq!(error_of(text), error);
+        }
+    }
+
+    #[test]
+    fn a_refused_value_is_reported_with_its_place() {
+        let mut config = super::super::Config::default();
+        let assignments = parse("\nmaxmemory much", "conf.d/a.conf", Path::new("")).unwrap();
+        let error = assignments[0].apply(&mut config).unwrap_err();
+        assert_eq!(error, "conf.d/a.conf:2: maxmemory: argument must be a memory value");
+    }
+
+    #[test]
+    fn includes_are_relative_to_the_file_and_read_in_place() {
+        let directory = TestDirectory::new();
+        directory.write("conf.d/b.conf", "port 3\n");
+        directory.write("conf.d/a.conf", "port 2\ninclude ../more.conf");
+        directory.write("conf.d/.hidden.conf", "port 9\n");
+        directory.write("conf.d/c.txt", "port 9\n");
+        directory.write("more.conf", "hz 20\n");
+        let main =
+            directory.write("main.conf", "port 1\nInclude conf.d/*.conf\ninclude none*.conf\nport 4\n");
+        let assignments = read(Path::new(&main)).unwrap();
+        let expected = [("port", "1"), ("port", "2"), ("hz", "20"), ("port", "3"), ("port", "4")];
+        assert_eq!(assigned(&assignments), expected);
+    }
+
+    #[test]
+    fn patterns_may_stand_in_directories_too() {
+        let directory = TestDirectory::new();
+        directory.write("x1/a.conf", "port 1\n");
+        directory.write("x2/a.conf", "port 2\n");
+        directory.write("x3/b.conf", "port 3\n");
+        let main = directory.write("main.conf", "include x*/a.conf\n");
+        assert_eq!(assigned(&read(Path::new(&main)).unwrap()), [("port", "1"), ("port", "2")]);
+    }
+
+    #[test]
+    fn a_file_which_includes_itself_is_refused() {
+        let directory = TestDirectory::new();
+        let path = directory.write("loop.conf", "include loop.conf\n");
+        let error = read(Path::new(&path)).unwrap_err();
+        assert_eq!(error, format!("{path}:1: include: more than 16 files deep"));
+        let path = directory.write("fan.conf", "include *.conf\ninclude *.conf\n");
+        std::fs::remove_file(directory.path("loop.conf")).unwrap();
+        for name in ["f1.conf", "f2.conf"] {
+            directory.write(name, "port 1\n");
+        }
+        assert!(read(Path::new(&path)).is_err());
+    }
+
+    #[test]
+    fn a_missing_or_endless_file_is_an_error() {
+        let directory = TestDirectory::new();
+        let missing = directory.path("missing.conf");
+        let error = read(Path::new(&missing)).unwrap_err();
+        assert!(error.starts_with(&format!("cannot read '{missing}': ")), "{error}");
+        let path = directory.write("a.conf", "\ninclude missing.conf\n");
+        let error = read(Path::new(&path)).unwrap_err();
+        assert!(error.starts_with(&format!("{path}:2: include: cannot read '{missing}': ")), "{error}");
+        let error = read_from(std::io::repeat(b'#'), "standard input").unwrap_err();
+        assert_eq!(error, "cannot read standard input: longer than 1048576 bytes");
+    }
+}

@@ -1,0 +1,267 @@
+//! The configuration at run time: one current snapshot for all threads, and the CONFIG command's operations on it.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::parameter::Parameter;
+use super::table::PARAMETERS;
+use super::{Config, rewrite};
+
+/// The current configuration; shared by all threads.
+#[derive(Debug)]
+pub(crate) struct ConfigHandle {
+    /// Fixed after start: the configuration file, as an absolute path.
+    file: Option<PathBuf>,
+    /// Held for a whole CONFIG SET, so that two of them do not lose each other's changes.
+    current: Mutex<Arc<Config>>,
+    /// Held while the file is rewritten.
+    rewriting: Mutex<()>,
+    /// Counts the changes of `current`.
+    generation: AtomicU64,
+}
+
+impl ConfigHandle {
+    /// A handle whose first snapshot is `config`, which was read from `file`, an absolute path.
+    pub(crate) fn new(config: Config, file: Option<PathBuf>) -> ConfigHandle {
+        ConfigHandle {
+            file,
+            current: Mutex::new(Arc::new(config)),
+            rewriting: Mutex::new(()),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The current values. Takes a lock: hold the snapshot and watch [`Self::generation`] instead of asking often.
+    pub(crate) fn snapshot(&self) -> Arc<Config> {
+        Arc::clone(&self.lock_current())
+    }
+
+    /// A number which changes whenever a new snapshot is there. A snapshot taken after reading it is at least as new.
+    pub(crate) fn generation(&self) -> u64 {
+        // Pairs with the Release in `set`.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The configuration file, as an absolute path.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// CONFIG GET: every name which matches one of the glob `patterns`, once, with its value. Each name of a parameter
+    /// counts for itself. Order: that of the table.
+    pub(crate) fn get(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
+        let config = self.snapshot();
+        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+        PARAMETERS
+            .iter()
+            .flat_map(|parameter| {
+                parameter.names_matching(&patterns).into_iter().map(move |name| (name, parameter))
+            })
+            .map(|(name, parameter)| (name, parameter.get(&config)))
+            .collect()
+    }
+
+    /// CONFIG SET: changes all of `pairs`, names and values, or nothing.
+    ///
+    /// # Errors
+    /// The error reply, as Redis words it.
+    pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), String> {
+        let changes = resolve(pairs)?;
+        let mut current = self.lock_current();
+        let mut config = Config::clone(&current);
+        for (name, parameter, value) in changes {
+            std::str::from_utf8(value)
+                .map_err(|_| "argument is not valid UTF-8".to_owned())
+                .and_then(|text| parameter.set(&mut config, text))
+                .map_err(|error| set_failed(name, &error))?;
+        }
+        if config != **current {
+            *current = Arc::new(config);
+            // Pairs with the Acquire in `generation`: who sees the new number also gets the new snapshot.
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// CONFIG REWRITE: brings the configuration file up to date, atomically.
+    ///
+    /// # Errors
+    /// The error reply; the file is then as it was.
+    pub(crate) fn rewrite(&self) -> Result<(), String> {
+        let file = self.file().ok_or("ERR The server is running without a config file")?;
+        let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
+        rewrite::rewrite_file(file, &self.snapshot())
+            .map_err(|error| format!("ERR Rewriting config file: {error}"))
+    }
+
+    /// A panic elsewhere cannot leave the snapshot half written: it is replaced as a whole.
+    fn lock_current(&self) -> MutexGuard<'_, Arc<Config>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
+
+/// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
+fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, String> {
+    let mut changes = Vec::with_capacity(pairs.len());
+    let mut seen = HashSet::new();
+    for (name, value) in pairs {
+        let name = String::from_utf8_lossy(name);
+        let parameter = Parameter::find(&name).ok_or_else(|| {
+            let shown: String =
+                name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(128).collect();
+            format!("ERR Unknown option or number of arguments for CONFIG SET - '{shown}'")
+        })?;
+        let known =
+            parameter.names().find(|known| known.eq_ignore_ascii_case(&name)).unwrap_or(parameter.name);
+        if !parameter.mutable {
+            return Err(set_failed(known, "can't set immutable config"));
+        }
+        if !seen.insert(parameter.name) {
+            return Err(set_failed(known, "duplicate parameter"));
+        }
+        changes.push((known, parameter, *value));
+    }
+    Ok(changes)
+}
+
+fn set_failed(name: &str, error: &str) -> String {
+    format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle() -> ConfigHandle {
+        ConfigHandle::new(Config::default(), None)
+    }
+
+    fn set(handle: &ConfigHandle, pairs: &[(&str, &str)]) -> Result<(), String> {
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        handle.set(&pairs)
+    }
+
+    fn get(handle: &ConfigHandle, patterns: &[&str]) -> Vec<(&'static str, String)> {
+        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.as_bytes()).collect();
+        handle.get(&patterns)
+    }
+
+    #[test]
+    fn get_shows_every_matching_name_once() {
+        let handle = handle();
+        assert_eq!(
+            get(&handle, &["MAXMEMORY", "max*memory", "port"]),
+            [("port", "6379".to_owned()), ("maxmemory", "0".to_owned()), ("max-memory", "0".to_owned()),]
+        );
+        assert_eq!(get(&handle, &["slave*"]), [("slaveof", String::new())]);
+        assert!(get(&handle, &["none*"]).is_empty());
+        let all = PARAMETERS.iter().flat_map(Parameter::names).count();
+        assert_eq!(get(&handle, &["*", "p*"]).len(), all);
+    }
+
+    #[test]
+    fn a_change_is_seen_through_the_generation() {
+        let handle = handle();
+        let before = handle.snapshot();
+        set(&handle, &[("maxmemory", "100mb"), ("EVICTION-POLICY", "allkeys-lru")]).unwrap();
+        assert_eq!(handle.generation(), 1);
+        assert_eq!((before.maxmemory, handle.snapshot().maxmemory), (0, 100 << 20));
+        set(&handle, &[("maxmemory", "104857600")]).unwrap();
+        assert_eq!(handle.generation(), 1, "nothing changed");
+    }
+
+    #[test]
+    fn simultaneous_changes_are_not_lost() {
+        let handle = handle();
+        std::thread::scope(|scope| {
+            for name in ["hz", "timeout", "tcp-keepalive"] {
+                let handle = &handle;
+                scope.spawn(move || (1..=100).for_each(|n| set(handle, &[(name, &n.to_string())]).unwrap()));
+            }
+        });
+        let config = handle.snapshot();
+        assert_eq!((config.hz, config.timeout, config.tcp_keepalive), (100, 100, 100));
+        assert_eq!(handle.generation(), 300);
+    }
+
+    #[test]
+    fn set_changes_everything_or_nothing() {
+        let handle = handle();
+        let before = handle.snapshot();
+        assert!(set(&handle, &[("maxmemory", "5000"), ("hz", "20"), ("timeout", "-5")]).is_err());
+        assert_eq!(handle.snapshot(), before);
+        assert_eq!(handle.generation(), 0);
+    }
+
+    fn failed(name: &str, error: &str) -> String {
+        format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {error}")
+    }
+
+    #[test]
+    fn set_fails_with_the_words_of_redis() {
+        let handle = handle();
+        let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
+                        volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+        for (name, value, error) in [
+            ("MaxMemory", "10%", "argument must be a memory value"),
+            ("databases", "3", "can't set immutable config"),
+            ("timeout", "-1", "argument must be between 0 and 2147483647 inclusive"),
+            ("timeout", "abc", "argument couldn't be parsed into an integer"),
+            ("maxmemory-policy", "foo", policies),
+            ("latency-tracking", "maybe", "argument must be 'yes' or 'no'"),
+            (
+                "proto-max-bulk-len",
+                "1k",
+                "argument must be between 1048576 and 9223372036854775807 inclusive",
+            ),
+            (
+                "slowlog-log-slower-than",
+                "-2",
+                "argument must be between -1 and 9223372036854775807 inclusive",
+            ),
+            ("maxclients", "0", "argument must be between 1 and 4294967295 inclusive"),
+            (
+                "client-output-buffer-limit",
+                "normal 1 2",
+                "Wrong number of arguments in buffer limit configuration.",
+            ),
+            ("appendonly", "yes", "persistence is not available in this version"),
+        ] {
+            let expected = failed(&name.to_ascii_lowercase(), error);
+            assert_eq!(set(&handle, &[(name, value)]), Err(expected));
+        }
+        let duplicate = set(&handle, &[("maxmemory", "1"), ("max-memory", "2")]);
+        assert_eq!(duplicate, Err(failed("max-memory", "duplicate parameter")));
+        let unknown =
+            |name| Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"));
+        assert_eq!(set(&handle, &[("timeout", "-1"), ("x", "1"), ("databases", "1")]), unknown("x"));
+        assert_eq!(set(&handle, &[("a\r\nb", "1")]), unknown("a  b"));
+        assert_eq!(
+            handle.set(&[(b"requirepass", b"\xff")]),
+            Err(failed("requirepass", "argument is not valid UTF-8"))
+        );
+    }
+
+    #[test]
+    fn immutable_parameters_are_exactly_those_which_refuse_their_own_value() {
+        for parameter in PARAMETERS {
+            let handle = handle();
+            let value = parameter.get(&handle.snapshot());
+            assert_eq!(
+                set(&handle, &[(parameter.name, &value)]).is_ok(),
+                parameter.mutable,
+                "{}",
+                parameter.name
+            );
+        }
+    }
+
+    #[test]
+    fn rewrite_needs_a_file() {
+        assert_eq!(handle().rewrite(), Err("ERR The server is running without a config file".to_owned()));
+    }
+}

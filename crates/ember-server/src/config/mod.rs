@@ -1,0 +1,136 @@
+//! The configuration of the server: where it comes from, its current values, and how it changes at run time.
+//!
+//! [`table::PARAMETERS`] describes every parameter once; flags ([`command_line`]), file directives ([`file`]),
+//! environment variables ([`environment`]), CONFIG GET, SET and REWRITE ([`ConfigHandle`]), `--help` and the table in
+//! `docs/configuration.md` ([`reference`]) are derived from it. [`launch`] puts the sources together: defaults, then
+//! files, then the environment, then the command line, the later one winning.
+//!
+//! Workers hold an `Arc<Config>` and compare [`ConfigHandle::generation`], one atomic load, once per turn of their
+//! event loop; only when it moved do they take a new snapshot.
+
+mod bind_address;
+mod command_line;
+mod environment;
+mod file;
+mod glob;
+mod handle;
+mod launch;
+mod output_buffer_limit;
+mod parameter;
+mod percentiles;
+mod reference;
+mod rewrite;
+mod table;
+mod value;
+mod words;
+
+pub(crate) use bind_address::BindAddress;
+pub(crate) use handle::ConfigHandle;
+pub(crate) use launch::{Launch, launch};
+pub(crate) use output_buffer_limit::OutputBufferLimits;
+pub(crate) use value::{
+    AppendFsync, DebugCommand, EvictionPolicy, HashFunction, LogLevel, Secret, Supervised,
+};
+
+/// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
+macro_rules! config {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// The values of all parameters which can have more than one; each field is named as its parameter, which
+        /// [`table::PARAMETERS`] explains.
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct Config {
+            $($(#[$doc])* pub(crate) $field: $type,)*
+        }
+
+        impl Config {
+            fn zeros() -> Config {
+                Config { $($field: <$type>::default(),)* }
+            }
+        }
+    };
+}
+
+config! {
+    bind: Vec<BindAddress>,
+    port: u16,
+    tcp_backlog: u32,
+    unixsocket: String,
+    unixsocketperm: u32,
+    /// In seconds.
+    timeout: u32,
+    /// In seconds.
+    tcp_keepalive: u32,
+    maxclients: u32,
+    protected_mode: bool,
+    requirepass: Secret,
+    requirepass_file: String,
+    enable_debug_command: DebugCommand,
+    /// Worker threads; 0 for one per core.
+    shards: usize,
+    concurrent: bool,
+    databases: usize,
+    hash_function: HashFunction,
+    hz: u32,
+    /// In bytes; 0 for no limit.
+    maxmemory: u64,
+    maxmemory_policy: EvictionPolicy,
+    maxmemory_samples: usize,
+    lfu_log_factor: u32,
+    /// In minutes.
+    lfu_decay_time: u32,
+    lazyfree_lazy_server_del: bool,
+    lazyfree_lazy_user_del: bool,
+    lazyfree_lazy_user_flush: bool,
+    client_output_buffer_limit: OutputBufferLimits,
+    /// In bytes.
+    client_query_buffer_limit: u64,
+    /// In bytes.
+    proto_max_bulk_len: u64,
+    /// In microseconds; -1 for none.
+    slowlog_log_slower_than: i64,
+    slowlog_max_len: u64,
+    /// In milliseconds.
+    latency_monitor_threshold: u64,
+    latency_tracking: bool,
+    latency_tracking_info_percentiles: Vec<f64>,
+    loglevel: LogLevel,
+    logfile: String,
+    dir: String,
+    pidfile: String,
+    supervised: Supervised,
+    /// In seconds.
+    shutdown_timeout: u32,
+    appendfsync: AppendFsync,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let mut config = Config::zeros();
+        for parameter in table::PARAMETERS {
+            parameter.reset(&mut config);
+        }
+        config
+    }
+}
+
+/// One parameter and the text of its value, as a source of the configuration names it.
+#[derive(Debug)]
+struct Assignment {
+    parameter: &'static parameter::Parameter,
+    text: String,
+    /// Where it stands: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with it.
+    origin: String,
+}
+
+impl Assignment {
+    /// Writes the value into `config`.
+    ///
+    /// # Errors
+    /// One line which names the origin and, where the origin does not, the parameter.
+    fn apply(&self, config: &mut Config) -> Result<(), String> {
+        self.parameter.set(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
+    }
+}
+
+#[cfg(test)]
+mod testing;

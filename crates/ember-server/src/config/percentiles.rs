@@ -1,0 +1,66 @@
+//! The percentiles of command latency which INFO shows.
+
+/// How many percentiles are shown at most: each is a field in the line of each command.
+const PERCENTILES_MAX: usize = 32;
+
+/// Reads percentiles from 0 to 100, separated by white space.
+pub(crate) fn parse(text: &str) -> Result<Vec<f64>, String> {
+    let mut percentiles = Vec::new();
+    for word in text.split_whitespace() {
+        let percentile: f64 =
+            word.parse().map_err(|_| "Invalid latency-tracking-info-percentiles parameters".to_owned())?;
+        if !(0.0..=100.0).contains(&percentile) {
+            return Err(
+                "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".to_owned()
+            );
+        }
+        if percentiles.len() == PERCENTILES_MAX {
+            return Err(format!("at most {PERCENTILES_MAX} percentiles"));
+        }
+        // What is not shown is not kept either, and there is no negative zero.
+        percentiles.push((percentile * 1e6).round() / 1e6 + 0.0);
+    }
+    Ok(percentiles)
+}
+
+/// The text which [`parse`] reads, with up to six decimals.
+pub(crate) fn format(percentiles: &[f64]) -> String {
+    let words: Vec<_> = percentiles.iter().map(|percentile| format_one(*percentile)).collect();
+    words.join(" ")
+}
+
+/// One percentile as INFO names it: `50`, `99.9`.
+pub(crate) fn format_one(percentile: f64) -> String {
+    let text = format!("{percentile:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_printed_without_needless_zeros() {
+        for (text, expected) in [
+            ("50 99 99.9", "50 99 99.9"),
+            ("50.123456789 99 100.0", "50.123457 99 100"),
+            ("0 -0", "0 0"),
+            ("10", "10"),
+            ("", ""),
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(format(&parsed), expected);
+            assert_eq!(parse(expected).unwrap(), parsed);
+        }
+    }
+
+    #[test]
+    fn percentiles_outside_0_to_100_are_refused() {
+        let outside = "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
+        for text in ["101", "-1", "nan", "inf"] {
+            assert_eq!(parse(text), Err(outside.to_owned()));
+        }
+        assert_eq!(parse("a"), Err("Invalid latency-tracking-info-percentiles parameters".to_owned()));
+        assert!(parse(&"50 ".repeat(33)).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! Texts derived from the table of parameters: `--help`, `--version`, and, written by a test, the table in
+//! `docs/configuration.md`.
+
+use super::parameter::{Kind, Parameter};
+use super::table::PARAMETERS;
+use super::value::format_memory;
+
+/// The line `--version` prints.
+pub(crate) fn version() -> String {
+    concat!("ember-server ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+/// The text `--help` prints.
+pub(crate) fn help() -> String {
+    let mut text = version();
+    text.push_str(
+        "\n\nUsage: ember-server [FILE] [--NAME VALUE...]... [-]\n\n\
+         FILE and the standard input (-) hold directives in the syntax of redis.conf.\n\
+         The environment (EMBER_NAME) overrides them, the command line overrides both.\n\n\
+         \x20 -h, --help            print this text\n\
+         \x20 -v, --version         print the version\n\
+         \x20 -c, --config FILE     the same as FILE\n\
+         \x20 -p PORT               the same as --port PORT\n\n\
+         Parameters:\n",
+    );
+    for parameter in PARAMETERS {
+        let names: Vec<_> = parameter.names().map(|name| format!("--{name}")).collect();
+        text.push_str(&format!("\n  {}  {}\n", names.join(", "), shape(&parameter.kind).replace('`', "")));
+        wrap(
+            &mut text,
+            &format!("{} (default: {})", parameter.about, shown_default(parameter)).replace('`', ""),
+        );
+    }
+    text
+}
+
+fn shown_default(parameter: &Parameter) -> &'static str {
+    if parameter.default.is_empty() { "\"\"" } else { parameter.default }
+}
+
+/// What values look like, in a few words.
+fn shape(kind: &Kind) -> String {
+    match kind {
+        Kind::YesNo(_) => "`yes` or `no`".to_owned(),
+        Kind::Integer { range, .. } if *range.end() == i64::MAX => format!("a number from {}", range.start()),
+        Kind::Integer { range, .. } => format!("{} to {}", range.start(), range.end()),
+        Kind::Memory { range, .. } if *range.start() == 0 => "a memory size".to_owned(),
+        Kind::Memory { range, .. } => format!("a memory size from {}", format_memory(*range.start())),
+        Kind::Octal { max, .. } => format!("octal, 0 to {max:o}"),
+        Kind::Choice { names, .. } => {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        }
+        Kind::Path(_) => "a path".to_owned(),
+        Kind::Secret { .. } => "a text".to_owned(),
+        Kind::Words { shape, .. } => (*shape).to_owned(),
+        Kind::Fixed { accepts, reason } => {
+            let accepted =
+                if accepts[0].is_empty() { "the empty text" } else { &format!("`{}`", accepts[0]) };
+            format!("only {accepted}: {reason}")
+        }
+    }
+}
+
+/// Appends `about` as indented lines.
+fn wrap(text: &mut String, about: &str) {
+    const INDENT: &str = "      ";
+    const WIDTH: usize = 80;
+    let mut column = WIDTH;
+    for word in about.split(' ') {
+        if column + 1 + word.len() > WIDTH {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(INDENT);
+            column = INDENT.len();
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    const BEGIN: &str = "<!-- parameters: begin -->\n";
+    const END: &str = "<!-- parameters: end -->\n";
+
+    /// The table of parameters in Markdown.
+    fn table() -> String {
+        let mut text =
+            "| Parameter | Values | Default | CONFIG SET | Meaning |\n|---|---|---|---|---|\n".to_owned();
+        for parameter in PARAMETERS {
+            let names: Vec<_> = parameter.names().map(|name| format!("`{name}`")).collect();
+            text.push_str(&format!(
+                "| {} | {} | {} | {} | {} |\n",
+                names.join(", "),
+                shape(&parameter.kind),
+                if parameter.default.is_empty() {
+                    "empty".to_owned()
+                } else {
+                    format!("`{}`", parameter.default)
+                },
+                if parameter.mutable { "yes" } else { "no" },
+                parameter.about,
+            ));
+        }
+        text
+    }
+
+    #[test]
+    fn help_mentions_every_name_and_stays_narrow() {
+        let help = help();
+        for name in PARAMETERS.iter().flat_map(Parameter::names) {
+            assert!(help.contains(&format!("--{name}")), "{name}");
+        }
+        let lines_of_text = help.lines().filter(|line| line.starts_with("      "));
+        assert!(lines_of_text.map(str::len).max() <= Some(80));
+    }
+
+    #[test]
+    fn the_table_in_the_documentation_is_the_generated_one() {
+        let document = std::fs::read_to_string(DOCUMENT).unwrap();
+        let (before, rest) = document.split_once(BEGIN).unwrap();
+        let (found, after) = rest.split_once(END).unwrap();
+        if std::env::var_os("EMBER_BLESS").is_some() {
+            std::fs::write(DOCUMENT, [before, BEGIN, &table(), END, after].concat()).unwrap();
+        } else {
+            assert!(found == table(), "run the tests with EMBER_BLESS=1 to rewrite the table in {DOCUMENT}");
+        }
+    }
+}

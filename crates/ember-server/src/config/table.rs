@@ -1,0 +1,477 @@
+//! The table of all parameters: the only place where one is described.
+//!
+//! Two rules. A parameter which would be accepted and ignored is absent, or accepts only the value which is true now
+//! and says why others are refused ([`Kind::Fixed`]). A name which Redis has means here what it means there.
+
+use super::parameter::{Field, Kind, Parameter};
+use super::value::{AppendFsync, DebugCommand, EvictionPolicy, HashFunction, LogLevel, Supervised};
+use super::{bind_address, percentiles};
+
+macro_rules! field {
+    ($field:ident) => {
+        Field { get: |config| &config.$field, get_mut: |config| &mut config.$field }
+    };
+}
+
+/// The range must fit the type of the field; a test sets both of its ends.
+macro_rules! integer {
+    ($field:ident, $range:expr) => {
+        Kind::Integer {
+            range: $range,
+            get: |config| i64::try_from(config.$field).expect("set from an i64"),
+            set: |config, number| config.$field = number.try_into().expect("the range fits the field"),
+        }
+    };
+}
+
+macro_rules! choice {
+    ($field:ident: $enum:ident) => {
+        Kind::Choice {
+            names: $enum::NAMES,
+            get: |config| config.$field as usize,
+            set: |config, position| config.$field = $enum::ALL[position],
+        }
+    };
+}
+
+/// The largest `int` of Redis's own ranges.
+const INT_MAX: i64 = i32::MAX as i64;
+
+/// The largest memory size which Redis accepts where it has a limit at all.
+const BYTES_MAX: u64 = i64::MAX as u64;
+
+/// Buffers smaller than this would refuse ordinary requests.
+const BUFFER_BYTES_MIN: u64 = 1 << 20;
+
+/// More workers than this share nothing but contention.
+const SHARDS_MAX: i64 = 128;
+
+/// Each database costs a table in every shard, used or not.
+const DATABASES_MAX: i64 = 1024;
+
+/// A larger sample costs more per eviction than it improves the choice.
+const SAMPLES_MAX: i64 = 64;
+
+const NO_PERSISTENCE: &str = "persistence is not available in this version";
+
+/// Every parameter, in the order of the documentation.
+pub(crate) static PARAMETERS: &[Parameter] = &[
+    // Network.
+    Parameter {
+        name: "bind",
+        aliases: &["host"],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on: IP addresses, host names, `*` (all IPv4) or `::*` (all IPv6). A `-` \
+                before an address makes it no error when the machine does not have it. Without any address there \
+                is no TCP listener.",
+    },
+    Parameter {
+        name: "port",
+        aliases: &[],
+        kind: integer!(port, 0..=65535),
+        default: "6379",
+        mutable: false,
+        about: "The TCP port to listen on; 0 for no TCP listener.",
+    },
+    Parameter {
+        name: "tcp-backlog",
+        aliases: &[],
+        kind: integer!(tcp_backlog, 0..=INT_MAX),
+        default: "511",
+        mutable: false,
+        about: "How many connections may wait to be accepted; the kernel's `somaxconn` limits it further.",
+    },
+    Parameter {
+        name: "unixsocket",
+        aliases: &[],
+        kind: Kind::Path(field!(unixsocket)),
+        default: "",
+        mutable: false,
+        about: "The path of a Unix socket to listen on; empty for none.",
+    },
+    Parameter {
+        name: "unixsocketperm",
+        aliases: &[],
+        kind: Kind::Octal { max: 0o777, field: field!(unixsocketperm) },
+        default: "0",
+        mutable: false,
+        about: "The permissions of the Unix socket; 0 leaves them to the umask.",
+    },
+    Parameter {
+        name: "timeout",
+        aliases: &[],
+        kind: integer!(timeout, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "Seconds after which an idle connection is closed; 0 for never.",
+    },
+    Parameter {
+        name: "tcp-keepalive",
+        aliases: &[],
+        kind: integer!(tcp_keepalive, 0..=INT_MAX),
+        default: "300",
+        mutable: true,
+        about: "Seconds between TCP keep-alive probes on an idle connection; 0 for none.",
+    },
+    Parameter {
+        name: "maxclients",
+        aliases: &[],
+        kind: integer!(maxclients, 1..=u32::MAX as i64),
+        default: "10000",
+        mutable: true,
+        about: "How many clients may be connected at a time.",
+    },
+    // Security.
+    Parameter {
+        name: "protected-mode",
+        aliases: &[],
+        kind: Kind::YesNo(field!(protected_mode)),
+        default: "yes",
+        mutable: true,
+        about: "Whether only clients on this machine are served while there is no password.",
+    },
+    Parameter {
+        name: "requirepass",
+        aliases: &[],
+        kind: Kind::Secret { field: field!(requirepass), file: field!(requirepass_file) },
+        default: "",
+        mutable: true,
+        about: "The password of the default user; empty for none. On the command line every user of the machine can \
+                read it: prefer `requirepass-file`.",
+    },
+    Parameter {
+        name: "requirepass-file",
+        aliases: &[],
+        kind: Kind::Path(field!(requirepass_file)),
+        default: "",
+        mutable: false,
+        about: "A file whose first line is the password, read once at the start; empty for none. The later of \
+                `requirepass` and this one counts.",
+    },
+    Parameter {
+        name: "enable-debug-command",
+        aliases: &[],
+        kind: choice!(enable_debug_command: DebugCommand),
+        default: "no",
+        mutable: false,
+        about: "Who may call DEBUG: nobody, everybody, or clients on this machine.",
+    },
+    // Execution.
+    Parameter {
+        name: "shards",
+        aliases: &[],
+        kind: integer!(shards, 0..=SHARDS_MAX),
+        default: "0",
+        mutable: false,
+        about: "How many worker threads serve clients; 0 for one per core.",
+    },
+    Parameter {
+        name: "concurrent",
+        aliases: &[],
+        kind: Kind::YesNo(field!(concurrent)),
+        default: "yes",
+        mutable: false,
+        about: "Whether the worker which reads a command also runs it (`yes`), or forwards it to the worker which \
+                owns the key (`no`).",
+    },
+    Parameter {
+        name: "databases",
+        aliases: &[],
+        kind: integer!(databases, 1..=DATABASES_MAX),
+        default: "16",
+        mutable: false,
+        about: "How many databases SELECT can choose from.",
+    },
+    Parameter {
+        name: "hash-function",
+        aliases: &[],
+        kind: choice!(hash_function: HashFunction),
+        default: "rapidhash",
+        mutable: false,
+        about: "The hash function of keys. `siphash` is slower and withstands clients which choose keys that collide.",
+    },
+    Parameter {
+        name: "hz",
+        aliases: &[],
+        kind: integer!(hz, 1..=500),
+        default: "10",
+        mutable: true,
+        about: "How often per second background work runs: expiry of keys, idle connections, statistics.",
+    },
+    // Memory.
+    Parameter {
+        name: "maxmemory",
+        aliases: &["max-memory"],
+        kind: Kind::Memory { range: 0..=u64::MAX, field: field!(maxmemory) },
+        default: "0",
+        mutable: true,
+        about: "How much memory the data may take before keys are evicted or writes refused; 0 for no limit.",
+    },
+    Parameter {
+        name: "maxmemory-policy",
+        aliases: &["eviction-policy"],
+        kind: choice!(maxmemory_policy: EvictionPolicy),
+        default: "noeviction",
+        mutable: true,
+        about: "Which keys are evicted at `maxmemory`.",
+    },
+    Parameter {
+        name: "maxmemory-samples",
+        aliases: &[],
+        kind: integer!(maxmemory_samples, 1..=SAMPLES_MAX),
+        default: "5",
+        mutable: true,
+        about: "How many keys are looked at to choose one to evict.",
+    },
+    Parameter {
+        name: "lfu-log-factor",
+        aliases: &[],
+        kind: integer!(lfu_log_factor, 0..=INT_MAX),
+        default: "10",
+        mutable: true,
+        about: "How much slower the access counter of the LFU policies grows the larger it is.",
+    },
+    Parameter {
+        name: "lfu-decay-time",
+        aliases: &[],
+        kind: integer!(lfu_decay_time, 0..=INT_MAX),
+        default: "1",
+        mutable: true,
+        about: "Minutes after which the access counter of the LFU policies is decremented; 0 for never.",
+    },
+    Parameter {
+        name: "lazyfree-lazy-server-del",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_server_del)),
+        default: "no",
+        mutable: true,
+        about: "Whether values which a command overwrites are freed in the background.",
+    },
+    Parameter {
+        name: "lazyfree-lazy-user-del",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_user_del)),
+        default: "no",
+        mutable: true,
+        about: "Whether DEL frees in the background, as UNLINK does.",
+    },
+    Parameter {
+        name: "lazyfree-lazy-user-flush",
+        aliases: &[],
+        kind: Kind::YesNo(field!(lazyfree_lazy_user_flush)),
+        default: "no",
+        mutable: true,
+        about: "Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC.",
+    },
+    // Limits of clients.
+    Parameter {
+        name: "client-output-buffer-limit",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "`class hard soft seconds` once or more",
+            get: |config| config.client_output_buffer_limit.format(),
+            set: |config, text| config.client_output_buffer_limit.update(text),
+        },
+        default: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+        mutable: true,
+        about: "When a client which does not read its replies is disconnected: at once above `hard` bytes, or after \
+                `seconds` above `soft` bytes; 0 for never. The classes are `normal`, `replica` (or `slave`) and \
+                `pubsub`; a class which is not named keeps its limit.",
+    },
+    Parameter {
+        name: "client-query-buffer-limit",
+        aliases: &[],
+        kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(client_query_buffer_limit) },
+        default: "1gb",
+        mutable: true,
+        about: "How much of a client's input may wait to be run before the client is disconnected.",
+    },
+    Parameter {
+        name: "proto-max-bulk-len",
+        aliases: &[],
+        kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(proto_max_bulk_len) },
+        default: "512mb",
+        mutable: true,
+        about: "The longest argument of a command, and the longest string value.",
+    },
+    // Observation.
+    Parameter {
+        name: "slowlog-log-slower-than",
+        aliases: &[],
+        kind: integer!(slowlog_log_slower_than, -1..=i64::MAX),
+        default: "10000",
+        mutable: true,
+        about: "Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none.",
+    },
+    Parameter {
+        name: "slowlog-max-len",
+        aliases: &[],
+        kind: integer!(slowlog_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the slow log keeps.",
+    },
+    Parameter {
+        name: "latency-monitor-threshold",
+        aliases: &[],
+        kind: integer!(latency_monitor_threshold, 0..=i64::MAX),
+        default: "0",
+        mutable: true,
+        about: "Events which take at least this many milliseconds are kept for LATENCY; 0 for none.",
+    },
+    Parameter {
+        name: "latency-tracking",
+        aliases: &[],
+        kind: Kind::YesNo(field!(latency_tracking)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a histogram of latencies is kept for each command.",
+    },
+    Parameter {
+        name: "latency-tracking-info-percentiles",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 32 numbers from 0 to 100",
+            get: |config| percentiles::format(&config.latency_tracking_info_percentiles),
+            set: |config, text| {
+                percentiles::parse(text).map(|parsed| config.latency_tracking_info_percentiles = parsed)
+            },
+        },
+        default: "50 99 99.9",
+        mutable: true,
+        about: "The percentiles of those latencies which INFO shows.",
+    },
+    Parameter {
+        name: "metrics-port",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["0", "none"],
+            reason: "the metrics endpoint is not available in this version",
+        },
+        default: "0",
+        mutable: false,
+        about: "The HTTP port of the metrics endpoint.",
+    },
+    Parameter {
+        name: "notify-keyspace-events",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &[""],
+            reason: "keyspace notifications are not available in this version",
+        },
+        default: "",
+        mutable: true,
+        about: "Which changes of keys are published.",
+    },
+    Parameter {
+        name: "loglevel",
+        aliases: &[],
+        kind: choice!(loglevel: LogLevel),
+        default: "notice",
+        mutable: true,
+        about: "The least severe messages which are logged.",
+    },
+    Parameter {
+        name: "logfile",
+        aliases: &[],
+        kind: Kind::Path(field!(logfile)),
+        default: "",
+        mutable: false,
+        about: "The file to log to; empty for the standard output.",
+    },
+    // Process.
+    Parameter {
+        name: "dir",
+        aliases: &["data-dir"],
+        kind: Kind::Path(field!(dir)),
+        default: ".",
+        mutable: false,
+        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here.",
+    },
+    Parameter {
+        name: "pidfile",
+        aliases: &[],
+        kind: Kind::Path(field!(pidfile)),
+        default: "",
+        mutable: false,
+        about: "A file for the process id, removed at exit; empty for none.",
+    },
+    Parameter {
+        name: "daemonize",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["no"],
+            reason: "the server stays in the foreground: let a supervisor such as systemd run it",
+        },
+        default: "no",
+        mutable: false,
+        about: "Whether the server detaches from its terminal.",
+    },
+    Parameter {
+        name: "supervised",
+        aliases: &[],
+        kind: choice!(supervised: Supervised),
+        default: "no",
+        mutable: false,
+        about: "Which supervisor is told when the server is ready: `systemd` through `NOTIFY_SOCKET`, or `auto` for \
+                systemd when that variable is set.",
+    },
+    Parameter {
+        name: "shutdown-timeout",
+        aliases: &[],
+        kind: integer!(shutdown_timeout, 0..=INT_MAX),
+        default: "10",
+        mutable: true,
+        about: "Seconds a shutdown may wait for clients to read their last replies.",
+    },
+    // Persistence, replication, cluster.
+    Parameter {
+        name: "appendonly",
+        aliases: &[],
+        kind: Kind::Fixed { accepts: &["no"], reason: NO_PERSISTENCE },
+        default: "no",
+        mutable: true,
+        about: "Whether writes are kept in an append-only file.",
+    },
+    Parameter {
+        name: "appendfsync",
+        aliases: &[],
+        kind: choice!(appendfsync: AppendFsync),
+        default: "everysec",
+        mutable: true,
+        about: "When the append-only file is synced to disk; of no effect while `appendonly` is `no`.",
+    },
+    Parameter {
+        name: "save",
+        aliases: &[],
+        kind: Kind::Fixed { accepts: &[""], reason: NO_PERSISTENCE },
+        default: "",
+        mutable: true,
+        about: "When snapshots are taken.",
+    },
+    Parameter {
+        name: "replicaof",
+        aliases: &["slaveof"],
+        kind: Kind::Fixed {
+            accepts: &["", "no one"],
+            reason: "replication is not available in this version",
+        },
+        default: "",
+        mutable: false,
+        about: "The primary to replicate.",
+    },
+    Parameter {
+        name: "cluster-enabled",
+        aliases: &[],
+        kind: Kind::Fixed { accepts: &["no"], reason: "cluster mode is not available in this version" },
+        default: "no",
+        mutable: false,
+        about: "Whether the server is a node of a cluster.",
+    },
+];

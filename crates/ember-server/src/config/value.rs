@@ -1,0 +1,322 @@
+//! The texts of single values: integers, memory sizes, octal numbers, yes or no, and named choices.
+//!
+//! The error texts are Redis's, word for word: clients and tests compare them.
+
+use std::ops::RangeInclusive;
+
+/// Reads a decimal integer as strictly as Redis: no sign `+`, no leading zeros, no white space.
+pub(crate) fn parse_integer(text: &str, range: &RangeInclusive<i64>) -> Result<i64, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (!digits.starts_with('0') || text == "0");
+    let number = text.parse::<i64>().ok().filter(|_| plain);
+    let number = number.ok_or("argument couldn't be parsed into an integer")?;
+    if !range.contains(&number) {
+        return Err(between(range.start(), range.end()));
+    }
+    Ok(number)
+}
+
+/// Reads a memory size in bytes: digits and a unit, `b`, `k` (1000), `kb` (1024), `m`, `mb`, `g`, `gb`, in either
+/// case. Where Redis reads an empty text as 0 and lets a large one wrap around, both are errors here.
+pub(crate) fn parse_memory(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let unit_at = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(unit_at);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" => Some(1000),
+        "kb" => Some(1 << 10),
+        "m" => Some(1_000_000),
+        "mb" => Some(1 << 20),
+        "g" => Some(1_000_000_000),
+        "gb" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes =
+        digits.parse::<u64>().ok().zip(unit).and_then(|(count, unit): (u64, u64)| count.checked_mul(unit));
+    let bytes = bytes.ok_or("argument must be a memory value")?;
+    if !range.contains(&bytes) {
+        return Err(between(range.start(), range.end()));
+    }
+    Ok(bytes)
+}
+
+/// A memory size as people write it: `100mb` when the bytes are a whole number of the unit, else plain bytes.
+pub(crate) fn format_memory(bytes: u64) -> String {
+    for (unit, name) in [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")] {
+        if bytes != 0 && bytes.is_multiple_of(unit) {
+            return format!("{}{name}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// Reads an octal number from 0 to `max`.
+pub(crate) fn parse_octal(text: &str, max: u32) -> Result<u32, String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if digits { u32::from_str_radix(text, 8).ok() } else { None };
+    let number = number.ok_or("argument couldn't be parsed as an octal number")?;
+    if number > max {
+        return Err(format!("argument must be between 0 and {max:o} inclusive"));
+    }
+    Ok(number)
+}
+
+/// Reads `yes` or `no`.
+pub(crate) fn parse_yes_no(text: &str) -> Result<bool, String> {
+    match text {
+        _ if text.eq_ignore_ascii_case("yes") => Ok(true),
+        _ if text.eq_ignore_ascii_case("no") => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".to_owned()),
+    }
+}
+
+/// The position of `text` among `names`.
+pub(crate) fn parse_choice(text: &str, names: &[&str]) -> Result<usize, String> {
+    names
+        .iter()
+        .position(|name| name.eq_ignore_ascii_case(text))
+        .ok_or_else(|| format!("argument(s) must be one of the following: {}", names.join(", ")))
+}
+
+fn between(min: impl std::fmt::Display, max: impl std::fmt::Display) -> String {
+    format!("argument must be between {min} and {max} inclusive")
+}
+
+/// A password: what `Debug` prints does not show it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// Wraps `text`.
+    pub(crate) fn new(text: &str) -> Secret {
+        Secret(text.to_owned())
+    }
+
+    /// The password itself; empty when there is none.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(if self.0.is_empty() { "Secret(none)" } else { "Secret(…)" })
+    }
+}
+
+/// Declares an enum whose variants have names in the configuration; the first variant is `Default`'s.
+macro_rules! choices {
+    ($($(#[$about:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* })*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $enum { $($(#[$doc])* $variant,)* }
+
+        impl $enum {
+            /// Every choice, in the order of [`Self::NAMES`].
+            pub(crate) const ALL: &[$enum] = &[$($enum::$variant,)*];
+            /// The names in the configuration.
+            pub(crate) const NAMES: &[&str] = &[$($name,)*];
+        }
+
+        /// Shows the name in the configuration.
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str(Self::NAMES[*self as usize])
+            }
+        }
+
+        impl Default for $enum {
+            fn default() -> $enum {
+                $enum::ALL[0]
+            }
+        }
+    )*};
+}
+
+choices! {
+    /// Which keys may be evicted when `maxmemory` is reached, and in which order.
+    EvictionPolicy {
+        /// Keys with a TTL, least recently used first.
+        VolatileLru = "volatile-lru",
+        /// Keys with a TTL, least frequently used first.
+        VolatileLfu = "volatile-lfu",
+        /// Keys with a TTL, at random.
+        VolatileRandom = "volatile-random",
+        /// Keys with a TTL, nearest to expiry first.
+        VolatileTtl = "volatile-ttl",
+        /// Any key, least recently used first.
+        AllkeysLru = "allkeys-lru",
+        /// Any key, least frequently used first.
+        AllkeysLfu = "allkeys-lfu",
+        /// Any key, at random.
+        AllkeysRandom = "allkeys-random",
+        /// None: writes are refused.
+        Noeviction = "noeviction",
+    }
+
+    /// How often the append-only file is synced to disk.
+    AppendFsync {
+        /// Once per second.
+        Everysec = "everysec",
+        /// Before each reply to a write.
+        Always = "always",
+        /// When the operating system does it.
+        No = "no",
+    }
+
+    /// The least severe messages which are logged.
+    LogLevel {
+        /// Everything.
+        Debug = "debug",
+        /// Much, without the debugging of a developer.
+        Verbose = "verbose",
+        /// What one wants to know in production.
+        Notice = "notice",
+        /// Only what asks for attention.
+        Warning = "warning",
+        /// No message at all.
+        Nothing = "nothing",
+    }
+
+    /// Who may call DEBUG.
+    DebugCommand {
+        /// Nobody.
+        No = "no",
+        /// Every client.
+        Yes = "yes",
+        /// Clients on this machine.
+        Local = "local",
+    }
+
+    /// Which supervisor is told that the server is ready.
+    Supervised {
+        /// systemd, through its notification socket.
+        Systemd = "systemd",
+        /// systemd when its notification socket is in the environment.
+        Auto = "auto",
+        /// None.
+        No = "no",
+    }
+
+    /// The function which spreads keys over shards and buckets.
+    HashFunction {
+        /// Fast; a client which knows its seed can choose colliding keys.
+        Rapidhash = "rapidhash",
+        /// Slower; keyed, made to withstand chosen keys.
+        Siphash = "siphash",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_sizes_are_read_as_redis_reads_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("17b", 17),
+            ("1k", 1000),
+            ("1K", 1000),
+            ("1kb", 1024),
+            ("100Kb", 102_400),
+            ("256M", 256_000_000),
+            ("256mb", 256 << 20),
+            ("1G", 1_000_000_000),
+            ("1gb", 1 << 30),
+            ("1GB", 1 << 30),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_memory(text, &(0..=u64::MAX)), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "kb",
+            "-1",
+            "+1",
+            "1.5gb",
+            "10%",
+            "1x",
+            " 1",
+            "1 ",
+            "1 kb",
+            "17179869184gb",
+            "18446744073709551616",
+        ] {
+            assert_eq!(
+                parse_memory(text, &(0..=u64::MAX)),
+                Err("argument must be a memory value".to_owned()),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            parse_memory("1kb", &(1 << 20..=i64::MAX as u64)),
+            Err("argument must be between 1048576 and 9223372036854775807 inclusive".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_formatted_memory_size_reads_back() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1, "1"),
+            (1000, "1000"),
+            (1024, "1kb"),
+            (1 << 20, "1mb"),
+            (5 << 30, "5gb"),
+            (1_000_000, "1000000"),
+        ] {
+            assert_eq!(format_memory(bytes), text);
+            assert_eq!(parse_memory(text, &(0..=u64::MAX)), Ok(bytes));
+        }
+    }
+
+    #[test]
+    fn integers_are_read_strictly() {
+        let range = -1..=3600;
+        for (text, number) in [("-1", -1), ("0", 0), ("3600", 3600)] {
+            assert_eq!(parse_integer(text, &range), Ok(number));
+        }
+        for text in ["", "-", "+1", "007", "-0", "1.0", "1k", " 1", "abc", "99999999999999999999"] {
+            let unread = Err("argument couldn't be parsed into an integer".to_owned());
+            assert_eq!(parse_integer(text, &range), unread, "{text}");
+        }
+        for text in ["-2", "3601"] {
+            let outside = Err("argument must be between -1 and 3600 inclusive".to_owned());
+            assert_eq!(parse_integer(text, &range), outside);
+        }
+    }
+
+    #[test]
+    fn octal_numbers_have_octal_digits_and_a_limit() {
+        assert_eq!(parse_octal("0", 0o777), Ok(0));
+        assert_eq!(parse_octal("0700", 0o777), Ok(0o700));
+        for text in ["", "999", "+7", "0o7", "-1"] {
+            assert_eq!(
+                parse_octal(text, 0o777),
+                Err("argument couldn't be parsed as an octal number".to_owned())
+            );
+        }
+        assert_eq!(
+            parse_octal("7777", 0o777),
+            Err("argument must be between 0 and 777 inclusive".to_owned())
+        );
+    }
+
+    #[test]
+    fn choices_ignore_case_and_name_all_others_when_refused() {
+        assert_eq!(parse_choice("Notice", LogLevel::NAMES), Ok(LogLevel::Notice as usize));
+        assert_eq!(
+            parse_choice("loud", LogLevel::NAMES),
+            Err("argument(s) must be one of the following: debug, verbose, notice, warning, nothing"
+                .to_owned())
+        );
+        assert_eq!(EvictionPolicy::VolatileTtl.to_string(), "volatile-ttl");
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_by_debug() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "Secret(…)");
+    }
+}
