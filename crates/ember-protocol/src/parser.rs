@@ -628,3 +628,70 @@ fn long_line(digits: &[u8]) -> Option<(u32, &[u8])> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_parser_is_small() {
+        assert!(size_of::<Parser>() <= 192, "{}", size_of::<Parser>());
+        assert_eq!(Parser::new().retained_bytes(), 0);
+    }
+
+    #[test]
+    fn a_command_that_outgrows_its_offsets_is_refused() {
+        let mut batch = Batch::new();
+        let limits = Limits::default();
+        let input = b"PING\n*9\r\n$4\r\nabcd\r\n$4\r\nabcd\r\n$4\r\nabcd\r\n$4\r\nabcd\r\n";
+        let mut parser = Parser::new();
+        assert_eq!(parser.parse_bounded(input, &mut batch, &limits, 32), ParseStatus::NeedMore);
+        assert_eq!((batch.len(), parser.consumed()), (1, 5));
+        parser.discard(5);
+        let status = parser.parse_bounded(&input[5..], &mut batch, &limits, 32);
+        assert_eq!(status, ParseStatus::Err(ProtocolError::TooBigRequest));
+        let status = parser.parse_bounded(&input[5..], &mut batch, &limits, 64);
+        assert_eq!(status, ParseStatus::NeedMore);
+    }
+
+    #[test]
+    fn what_was_searched_for_a_line_end_is_not_searched_again() {
+        let mut batch = Batch::new();
+        let limits = Limits::default();
+        for head in [&b"*1"[..], b"*1\r\n$1", b"SET a"] {
+            let mut parser = Parser::new();
+            assert_eq!(parser.parse(head, &mut batch, &limits), ParseStatus::NeedMore);
+            assert_eq!(parser.cursor + parser.searched, head.len());
+        }
+    }
+
+    #[test]
+    fn whole_arguments_of_a_cut_command_are_kept() {
+        let mut batch = Batch::new();
+        let mut parser = Parser::new();
+        let input = b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nval";
+        assert_eq!(parser.parse(input, &mut batch, &Limits::default()), ParseStatus::NeedMore);
+        assert_eq!((parser.spans.len(), parser.arguments_left), (2, 1));
+        assert!(matches!(parser.stage, Stage::Bulk(5)));
+        assert_eq!((batch.len(), batch.spans.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_fast_path_takes_numbers_of_every_width() {
+        for number in [1u32, 9, 10, 99, 100, 12345, 999_999_999] {
+            let text = format!("${number}\r\nrest");
+            assert_eq!(length_line(text.as_bytes()), Some((number, &b"rest"[..])));
+            let text = format!("*{number}\r\nrest");
+            assert_eq!(count_line(text.as_bytes()), Some((number as usize, &b"rest"[..])));
+        }
+        assert_eq!(length_line(b"$0\r\n"), Some((0, &b""[..])));
+        for text in
+            ["", "$", "$1", "$1\r", "$12\r", "$123\r", "$01\r\n", "$-1\r\n", "$1a\r\n", "$1000000000\r\n"]
+        {
+            assert_eq!(length_line(text.as_bytes()), None, "{text}");
+        }
+        for text in ["*0\r\n", "*-1\r\n", "*01\r\n", "$1\r\n", "*1000000000\r\n"] {
+            assert_eq!(count_line(text.as_bytes()), None, "{text}");
+        }
+    }
+}
