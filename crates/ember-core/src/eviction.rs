@@ -8,6 +8,8 @@
 //! and groups by their hash, so this is a uniform sample. The best candidates of past samples wait in a pool, as in
 //! Redis since 3.0, which brings sampled LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
 
+use std::fmt;
+
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::{Random, Turn};
@@ -27,18 +29,9 @@ const POOL_MAX: usize = 16;
 /// Shards tried in a row without finding a candidate before all of them are searched in turn.
 const EMPTY_SHARDS_MAX: usize = 64;
 
-/// `maxmemory-policy`: which keys may go, and which go first.
+/// `maxmemory-policy`: which keys may go, and which go first. In the order Redis lists them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// None: writes that need memory are refused.
-    #[default]
-    NoEviction,
-    /// Any key, least recently used first.
-    AllkeysLru,
-    /// Any key, least frequently used first.
-    AllkeysLfu,
-    /// Any key, at random.
-    AllkeysRandom,
     /// Keys with an expiry, least recently used first.
     VolatileLru,
     /// Keys with an expiry, least frequently used first.
@@ -47,11 +40,20 @@ pub enum EvictionPolicy {
     VolatileRandom,
     /// Keys with an expiry, soonest to expire first.
     VolatileTtl,
+    /// Any key, least recently used first.
+    AllkeysLru,
+    /// Any key, least frequently used first.
+    AllkeysLfu,
+    /// Any key, at random.
+    AllkeysRandom,
+    /// None: writes that need memory are refused.
+    #[default]
+    NoEviction,
 }
 
 impl EvictionPolicy {
     /// All policies, in the order Redis lists them.
-    pub const ALL: [EvictionPolicy; 8] = [
+    pub const ALL: &[EvictionPolicy] = &[
         EvictionPolicy::VolatileLru,
         EvictionPolicy::VolatileLfu,
         EvictionPolicy::VolatileRandom,
@@ -62,19 +64,17 @@ impl EvictionPolicy {
         EvictionPolicy::NoEviction,
     ];
 
-    /// The name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            EvictionPolicy::NoEviction => "noeviction",
-            EvictionPolicy::AllkeysLru => "allkeys-lru",
-            EvictionPolicy::AllkeysLfu => "allkeys-lfu",
-            EvictionPolicy::AllkeysRandom => "allkeys-random",
-            EvictionPolicy::VolatileLru => "volatile-lru",
-            EvictionPolicy::VolatileLfu => "volatile-lfu",
-            EvictionPolicy::VolatileRandom => "volatile-random",
-            EvictionPolicy::VolatileTtl => "volatile-ttl",
-        }
-    }
+    /// Their names in the configuration, in the order of [`EvictionPolicy::ALL`].
+    pub const NAMES: &[&str] = &[
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-random",
+        "noeviction",
+    ];
 
     /// Whether the clock is an LFU counter.
     #[inline]
@@ -90,6 +90,13 @@ impl EvictionPolicy {
                 | EvictionPolicy::VolatileRandom
                 | EvictionPolicy::VolatileTtl
         )
+    }
+}
+
+/// Shows the name in the configuration.
+impl fmt::Display for EvictionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES[*self as usize])
     }
 }
 

@@ -1,24 +1,45 @@
 //! The ember server program.
 
-// The parts which only a running server calls have no caller yet.
-#[cfg_attr(not(test), expect(dead_code, reason = "the CONFIG command and the workers use the rest"))]
+mod client;
+mod commands;
 mod config;
+mod connection;
+mod driver;
+mod executor;
+mod latency;
+mod listener;
+mod mailbox;
+mod registry;
+mod server;
+mod session;
+mod start;
+mod stats;
+mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use config::Launch;
 
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), std::io::stdin()) {
-        Ok(Launch::Serve(_)) => ExitCode::SUCCESS,
+        Ok(Launch::Serve(config)) => match start::serve(config) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        },
         Ok(Launch::Print(text)) => {
             let printed = writeln!(std::io::stdout(), "{text}");
             if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        Err(error) => {
-            eprintln!("ember-server: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &str) -> ExitCode {
+    eprintln!("ember-server: {error}");
+    ExitCode::FAILURE
 }

@@ -1,5 +1,6 @@
 //! The hash of a key, and what of it chooses the shard and the place in a table.
 
+use std::fmt;
 use std::hash::Hasher;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
@@ -16,6 +17,21 @@ pub enum HashFunction {
     Rapidhash,
     /// SipHash-1-3 with a random key: some 12 ns more for each key, for hostile networks.
     Siphash,
+}
+
+impl HashFunction {
+    /// All functions.
+    pub const ALL: &[HashFunction] = &[HashFunction::Rapidhash, HashFunction::Siphash];
+
+    /// Their names in the configuration, in the order of [`HashFunction::ALL`].
+    pub const NAMES: &[&str] = &["rapidhash", "siphash"];
+}
+
+/// Shows the name in the configuration.
+impl fmt::Display for HashFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES[*self as usize])
+    }
 }
 
 /// A seeded hash function. Two hashers differ, so places in a table cannot be guessed from outside.

@@ -24,13 +24,14 @@ mod table;
 mod value;
 mod words;
 
+use emberkv_core::eviction::EvictionPolicy;
+use emberkv_core::keyspace::hash::HashFunction;
+
 pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
-pub(crate) use value::{
-    AppendFsync, DebugCommand, EvictionPolicy, HashFunction, LogLevel, Secret, Supervised,
-};
+pub(crate) use value::{AppendFsync, DebugCommand, LogLevel, Secret, Supervised};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {

@@ -4,7 +4,10 @@
 //! and says why others are refused ([`Kind::Fixed`]). A name which Redis has means here what it means there.
 
 use super::parameter::{Field, Kind, Parameter};
-use super::value::{AppendFsync, DebugCommand, EvictionPolicy, HashFunction, LogLevel, Supervised};
+use emberkv_core::eviction::EvictionPolicy;
+use emberkv_core::keyspace::hash::HashFunction;
+
+use super::value::{AppendFsync, DebugCommand, LogLevel, Supervised};
 use super::{bind_address, percentiles};
 
 macro_rules! field {

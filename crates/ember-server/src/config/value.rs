@@ -134,26 +134,6 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Which keys may be evicted when `maxmemory` is reached, and in which order.
-    EvictionPolicy {
-        /// Keys with a TTL, least recently used first.
-        VolatileLru = "volatile-lru",
-        /// Keys with a TTL, least frequently used first.
-        VolatileLfu = "volatile-lfu",
-        /// Keys with a TTL, at random.
-        VolatileRandom = "volatile-random",
-        /// Keys with a TTL, nearest to expiry first.
-        VolatileTtl = "volatile-ttl",
-        /// Any key, least recently used first.
-        AllkeysLru = "allkeys-lru",
-        /// Any key, least frequently used first.
-        AllkeysLfu = "allkeys-lfu",
-        /// Any key, at random.
-        AllkeysRandom = "allkeys-random",
-        /// None: writes are refused.
-        Noeviction = "noeviction",
-    }
-
     /// How often the append-only file is synced to disk.
     AppendFsync {
         /// Once per second.
@@ -196,14 +176,6 @@ choices! {
         Auto = "auto",
         /// None.
         No = "no",
-    }
-
-    /// The function which spreads keys over shards and buckets.
-    HashFunction {
-        /// Fast; a client which knows its seed can choose colliding keys.
-        Rapidhash = "rapidhash",
-        /// Slower; keyed, made to withstand chosen keys.
-        Siphash = "siphash",
     }
 }
 

@@ -1,0 +1,211 @@
+//! Clients: what a connection's commands know of their caller, and what others may see of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Where a client comes from and which of our addresses it chose.
+#[derive(Clone, Debug)]
+pub(crate) enum Peer {
+    /// TCP: its address and ours.
+    Tcp {
+        /// The client's address.
+        remote: SocketAddr,
+        /// Our address.
+        local: SocketAddr,
+    },
+    /// A unix socket; the path.
+    Unix(Arc<str>),
+}
+
+impl Peer {
+    /// The client's address as `CLIENT LIST` shows it.
+    pub(crate) fn remote(&self) -> String {
+        match self {
+            Peer::Tcp { remote, .. } => remote.to_string(),
+            Peer::Unix(path) => format!("{path}:0"),
+        }
+    }
+
+    /// Our address as `CLIENT LIST` shows it.
+    pub(crate) fn local(&self) -> String {
+        match self {
+            Peer::Tcp { local, .. } => local.to_string(),
+            Peer::Unix(path) => format!("{path}:0"),
+        }
+    }
+
+    /// Whether the client is on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self {
+            Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
+            Peer::Unix(_) => true,
+        }
+    }
+}
+
+/// Names that a client gave itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// `CLIENT SETNAME`.
+    pub(crate) name: Box<str>,
+    /// `CLIENT SETINFO LIB-NAME`.
+    pub(crate) library_name: Box<str>,
+    /// `CLIENT SETINFO LIB-VER`.
+    pub(crate) library_version: Box<str>,
+}
+
+/// The part of a client that other connections may look at. Its own worker writes it once for each batch.
+#[derive(Debug)]
+pub(crate) struct ClientView {
+    // Fixed.
+    pub(crate) id: u64,
+    pub(crate) peer: Peer,
+    pub(crate) descriptor: i32,
+    pub(crate) worker: usize,
+    /// Its number among the worker's connections.
+    pub(crate) token: usize,
+    pub(crate) created_ms: i64,
+    // Shared. All are plain values for display, or flags that the worker looks at in its own time.
+    pub(crate) names: Mutex<Names>,
+    pub(crate) active_ms: AtomicI64,
+    pub(crate) database: AtomicU32,
+    /// The registry's index of the last command, plus one.
+    pub(crate) command: AtomicU32,
+    pub(crate) is_resp3: AtomicBool,
+    pub(crate) no_evict: AtomicBool,
+    pub(crate) no_touch: AtomicBool,
+    pub(crate) query_bytes: AtomicU64,
+    pub(crate) output_bytes: AtomicU64,
+    /// Set by `CLIENT KILL`: the worker closes the connection.
+    pub(crate) is_killed: AtomicBool,
+    /// Set while the connection waits for `CLIENT PAUSE` to end.
+    pub(crate) is_paused: AtomicBool,
+}
+
+/// Which replies a client wants to see (`CLIENT REPLY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyMode {
+    /// All.
+    On,
+    /// None until `ON`.
+    Off,
+    /// All but that of the next command.
+    SkipNext,
+}
+
+/// The caller of a connection's commands.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The part others see.
+    pub(crate) view: Arc<ClientView>,
+    /// The selected database.
+    pub(crate) database: usize,
+    /// Whether it may run commands beyond AUTH, HELLO, QUIT and RESET.
+    pub(crate) is_authenticated: bool,
+    /// Which replies it wants.
+    pub(crate) reply_mode: ReplyMode,
+}
+
+impl Client {
+    /// What `RESET` and a new connection begin with.
+    pub(crate) fn new(view: Arc<ClientView>, is_authenticated: bool) -> Client {
+        Client { view, database: 0, is_authenticated, reply_mode: ReplyMode::On }
+    }
+}
+
+/// All connected clients by their ids, which are never used twice.
+#[derive(Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    by_id: Mutex<BTreeMap<u64, Arc<ClientView>>>,
+}
+
+/// The limit of connections is reached.
+pub(crate) struct TooManyClients;
+
+impl Clients {
+    /// Enters a client that `make` makes for its id, unless there are `max` already.
+    pub(crate) fn enter(
+        &self,
+        max: usize,
+        make: impl FnOnce(u64) -> ClientView,
+    ) -> Result<Arc<ClientView>, TooManyClients> {
+        let mut by_id = self.by_id.lock();
+        if by_id.len() >= max {
+            return Err(TooManyClients);
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let view = Arc::new(make(id));
+        by_id.insert(id, Arc::clone(&view));
+        Ok(view)
+    }
+
+    /// Forgets a client whose connection is closed.
+    pub(crate) fn leave(&self, id: u64) {
+        self.by_id.lock().remove(&id);
+    }
+
+    /// The number of clients.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.lock().len()
+    }
+
+    /// The clients, by ascending id.
+    pub(crate) fn all(&self) -> Vec<Arc<ClientView>> {
+        self.by_id.lock().values().cloned().collect()
+    }
+
+    /// The client with this id.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<ClientView>> {
+        self.by_id.lock().get(&id).cloned()
+    }
+}
+
+impl ClientView {
+    /// The line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
+    pub(crate) fn describe<'v>(&'v self, now_ms: i64, command: &'v str) -> impl fmt::Display + 'v {
+        fmt::from_fn(move |f| {
+            let names = self.names.lock().clone();
+            let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
+            let mut flags = String::new();
+            for (is_set, flag) in [
+                (self.is_paused.load(Ordering::Relaxed), 'b'),
+                (matches!(self.peer, Peer::Unix(_)), 'U'),
+                (self.no_evict.load(Ordering::Relaxed), 'e'),
+                (self.no_touch.load(Ordering::Relaxed), 'T'),
+            ] {
+                if is_set {
+                    flags.push(flag);
+                }
+            }
+            if flags.is_empty() {
+                flags.push('N');
+            }
+            let query_bytes = self.query_bytes.load(Ordering::Relaxed);
+            let output_bytes = self.output_bytes.load(Ordering::Relaxed);
+            write!(
+                f,
+                "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 \
+                 multi=-1 qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} \
+                 oll=0 omem=0 tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+                self.id,
+                self.peer.remote(),
+                self.peer.local(),
+                self.descriptor,
+                names.name,
+                seconds(self.created_ms),
+                seconds(self.active_ms.load(Ordering::Relaxed)),
+                self.database.load(Ordering::Relaxed),
+                size_of::<Self>() as u64 + query_bytes + output_bytes,
+                if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
+                names.library_name,
+                names.library_version,
+            )
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! PING and ECHO.
+
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "ping",
+            summary: "Returns PONG, or its argument.",
+            since: "1.0.0",
+            group: Group::Connection,
+            arity: -1,
+            flags: Flags::FAST,
+            tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+            syntax: "[message]",
+            example: Example { given: &[], call: "PING", reply: "PONG" },
+            ..Spec::DEFAULT
+        },
+        Some(ping),
+    ),
+    Command::new(
+        Spec {
+            name: "echo",
+            summary: "Returns its argument.",
+            since: "1.0.0",
+            group: Group::Connection,
+            arity: 2,
+            flags: Flags::FAST,
+            syntax: "message",
+            example: Example { given: &[], call: "ECHO hello", reply: "\"hello\"" },
+            ..Spec::DEFAULT
+        },
+        Some(echo),
+    ),
+];
+
+fn ping(session: &mut Session<'_>) -> SessionResult {
+    match session.args.len() {
+        1 => session.reply.simple("PONG"),
+        2 => session.reply.bulk(session.args.at(1)),
+        _ => return Err(CommandError::WrongArity("ping".into())),
+    }
+    Ok(Outcome::Done)
+}
+
+fn echo(session: &mut Session<'_>) -> SessionResult {
+    session.reply.bulk(session.args.at(1));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,33 @@
+//! SELECT.
+
+use std::sync::atomic::Ordering;
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "select",
+        summary: "Selects the database that the connection's commands use.",
+        since: "1.0.0",
+        group: Group::Connection,
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+        syntax: "index",
+        example: Example { given: &[], call: "SELECT 1", reply: "OK" },
+        ..Spec::DEFAULT
+    },
+    Some(select),
+)];
+
+fn select(session: &mut Session<'_>) -> SessionResult {
+    let index = parse_i64(session.args.at(1)).ok_or(CommandError::NotInteger)?;
+    let index = usize::try_from(index).ok().filter(|&index| index < session.server.keyspace.databases());
+    session.client.database = index.ok_or(CommandError::DatabaseOutOfRange)?;
+    session.client.view.database.store(session.client.database as u32, Ordering::Relaxed);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,652 @@
+//! Running batches: looks up commands, fetches their keys ahead, takes locks, counts and times.
+//!
+//! ```text
+//! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
+//!       ─ fetch:   table lines, then entry lines                 (their latencies overlap)
+//!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
+//! ```
+//!
+//! In the sharded mode a command on one key whose shard belongs to another worker goes there, all of a batch in one
+//! message; replies are put in order when the answers are back ([`Assembly`]).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ember_protocol::{Args, Batch, Protocol, Reply};
+use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::error::CommandError;
+use emberkv_core::eviction::Evictor;
+use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::KeyHash;
+use emberkv_core::spec::Flags;
+use emberkv_core::turn::Turn;
+
+use crate::client::{Client, ReplyMode};
+use crate::config::Config;
+use crate::mailbox::{Forwarded, Letter};
+use crate::registry::{Command, Handler};
+use crate::server::{Server, SlowCall, unix_ms};
+use crate::session::{Outcome, Session};
+use crate::stats::WorkerStats;
+
+/// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
+const FETCH_AHEAD_MIN: usize = 3;
+
+/// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
+/// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
+const TIME_EACH_BELOW_US: i64 = 1000;
+
+/// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
+const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
+
+/// Arguments of a slow call that are kept, and bytes of each; as in Redis.
+const SLOW_ARGUMENTS_MAX: usize = 32;
+const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
+
+/// What [`Executor::prepare`] found out about a command.
+#[derive(Clone, Copy)]
+struct Prepared {
+    command: Option<&'static Command>,
+    /// The hash of its key, if it has exactly one.
+    hash: Option<KeyHash>,
+}
+
+/// How far a batch got.
+pub(crate) enum Progress {
+    /// To its end.
+    Done,
+    /// The connection is to be closed when its output is sent; commands behind are not run.
+    Close,
+    /// To the command of this number, which waits for `CLIENT PAUSE` to end.
+    Paused(usize),
+    /// To the command of this number (maybe the end): answers of other workers come first.
+    Awaiting(usize, Assembly),
+}
+
+/// Replies on their way from several workers.
+pub(crate) struct Assembly {
+    /// The worker of each command, in order.
+    owners: Vec<usize>,
+    /// What this worker ran itself.
+    local: Box<Forwarded>,
+    answers: Vec<Box<Forwarded>>,
+    outstanding: usize,
+}
+
+impl Assembly {
+    /// Takes an answer; true when it was the last one.
+    pub(crate) fn accept(&mut self, answer: Box<Forwarded>) -> bool {
+        self.answers.push(answer);
+        self.outstanding -= 1;
+        self.outstanding == 0
+    }
+}
+
+/// The client a command runs for, when it is not a connection of this worker.
+struct Caller<'c> {
+    database: usize,
+    client: Option<&'c mut Client>,
+}
+
+/// What a worker runs commands with.
+pub(crate) struct Executor {
+    pub(crate) server: &'static Server,
+    pub(crate) index: usize,
+    pub(crate) config: Arc<Config>,
+    generation: u64,
+    pub(crate) turn: Turn,
+    pub(crate) stats: &'static WorkerStats,
+    evictor: Evictor,
+    prepared: Vec<Prepared>,
+    /// Quick commands run since the clock was read.
+    quick: Vec<u16>,
+    clock: Instant,
+    times_each: bool,
+    /// Empty messages whose buffers wait to be used again.
+    spare: Vec<Box<Forwarded>>,
+}
+
+impl Executor {
+    /// The executor of worker `index`.
+    pub(crate) fn new(server: &'static Server, index: usize, seed: u64) -> Executor {
+        let generation = server.config.generation();
+        let mut executor = Executor {
+            server,
+            index,
+            config: server.config.snapshot(),
+            generation,
+            turn: Turn::new(unix_ms(), seed),
+            stats: &server.workers[index].stats,
+            evictor: Evictor::default(),
+            prepared: Vec::new(),
+            quick: Vec::new(),
+            clock: Instant::now(),
+            times_each: false,
+            spare: Vec::new(),
+        };
+        executor.apply_config();
+        executor
+    }
+
+    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed; true in that case.
+    pub(crate) fn begin_turn(&mut self) -> bool {
+        self.turn.now_ms = unix_ms();
+        let generation = self.server.config.generation();
+        if generation == self.generation {
+            return false;
+        }
+        self.generation = generation;
+        self.config = self.server.config.snapshot();
+        self.apply_config();
+        true
+    }
+
+    fn apply_config(&mut self) {
+        let config = &self.config;
+        self.turn.policy = config.maxmemory_policy;
+        self.turn.lfu_log_factor = config.lfu_log_factor;
+        self.turn.lfu_decay_minutes = config.lfu_decay_time;
+        self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
+        self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
+    }
+
+    /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
+    pub(crate) fn run(
+        &mut self,
+        token: usize,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        self.clock = Instant::now();
+        self.prepare(batch, input, start, client.database);
+        let progress = if self.has_foreign_keys() {
+            self.run_forwarding(token, client, batch, input, start, reply)
+        } else {
+            self.run_here(client, batch, input, start, reply)
+        };
+        self.settle_quick();
+        self.publish();
+        client.view.active_ms.store(self.turn.now_ms, std::sync::atomic::Ordering::Relaxed);
+        progress
+    }
+
+    /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
+    fn prepare(&mut self, batch: &Batch, input: &[u8], start: usize, database: usize) {
+        let Executor { server, prepared, .. } = self;
+        let keyspace = &server.keyspace;
+        prepared.clear();
+        let mut last: (&[u8], Option<&'static Command>) = (&[], None);
+        for number in start..batch.len() {
+            let args = batch.command(number, input);
+            let name = args.at(0);
+            if name != last.0 {
+                last = (name, server.registry.find(name));
+            }
+            let mut hash = None;
+            if let Some(Command { access: Access::One(arg), .. }) = last.1
+                && let Some(key) = args.get(*arg)
+            {
+                let key_hash = keyspace.hash(key);
+                keyspace.prefetch_shard(key_hash);
+                hash = Some(key_hash);
+            }
+            prepared.push(Prepared { command: last.1, hash });
+        }
+        if prepared.len() >= FETCH_AHEAD_MIN {
+            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash);
+            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+        }
+    }
+
+    fn has_foreign_keys(&self) -> bool {
+        !self.server.is_concurrent
+            && self.server.workers.len() > 1
+            && self.prepared.iter().any(|prepared| {
+                prepared.hash.is_some_and(|hash| self.server.owner_of(hash.shard()) != self.index)
+            })
+    }
+
+    fn run_here(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        let mut guards = Guards::None;
+        let mut progress = Progress::Done;
+        for number in start..batch.len() {
+            let prepared = self.prepared[number - start];
+            let args = batch.command(number, input);
+            match self.execute_for(client, &mut guards, args, prepared, reply) {
+                Flow::Next => {}
+                Flow::Close => {
+                    progress = Progress::Close;
+                    break;
+                }
+                Flow::Pause => {
+                    progress = Progress::Paused(number);
+                    break;
+                }
+            }
+        }
+        guards.release(&self.server.keyspace, &mut self.turn);
+        progress
+    }
+
+    /// Runs what belongs here and sends the rest to its owners, up to a command that must wait for the answers.
+    fn run_forwarding(
+        &mut self,
+        token: usize,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        let mut guards = Guards::None;
+        let mut assembly =
+            Assembly { owners: Vec::new(), local: self.spare(), answers: Vec::new(), outstanding: 0 };
+        assembly.local.reply.set_protocol(reply.protocol());
+        let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
+        let mut next = batch.len();
+        let mut stopped = None;
+        for number in start..batch.len() {
+            let prepared = self.prepared[number - start];
+            let args = batch.command(number, input);
+            let owner = self.forward_to(client, prepared, args);
+            if owner.is_none() && !outgoing.is_empty() {
+                next = number;
+                break;
+            }
+            let owner = owner.unwrap_or(self.index);
+            if owner == self.index {
+                assembly.local.marks.push(assembly.local.reply.mark());
+                let flow = self.execute_for(client, &mut guards, args, prepared, &mut assembly.local.reply);
+                if let Flow::Close | Flow::Pause = flow {
+                    assembly.owners.push(owner);
+                    next = number;
+                    stopped = Some(flow);
+                    break;
+                }
+            } else {
+                let found = outgoing.iter().position(|message| message.owner == owner);
+                let at = found.unwrap_or_else(|| {
+                    let message = self.address(owner, token, client, reply.protocol());
+                    outgoing.push(message);
+                    outgoing.len() - 1
+                });
+                outgoing[at].commands.append(args);
+                if let (Some(command), Some(hash)) = (prepared.command, prepared.hash) {
+                    outgoing[at].prepared.push((command.index, hash));
+                }
+            }
+            assembly.owners.push(owner);
+        }
+        guards.release(&self.server.keyspace, &mut self.turn);
+        assembly.local.marks.push(assembly.local.reply.mark());
+        if outgoing.is_empty() {
+            if let Some(Flow::Pause) = stopped {
+                assembly.owners.pop();
+            }
+            reply.set_protocol(assembly.local.reply.protocol());
+            self.assemble(assembly, reply);
+            return match stopped {
+                Some(Flow::Close) => Progress::Close,
+                Some(Flow::Pause) => Progress::Paused(next),
+                _ => Progress::Done,
+            };
+        }
+        assembly.outstanding = outgoing.len();
+        for message in outgoing {
+            self.stats.forwarded.add(message.prepared.len() as u64);
+            self.server.workers[message.owner].mailbox.send(Letter::Run(message));
+        }
+        Progress::Awaiting(next, assembly)
+    }
+
+    /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
+    fn forward_to(&self, client: &Client, prepared: Prepared, args: Args<'_>) -> Option<usize> {
+        let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
+        let may_run_anywhere = matches!(command.handler, Handler::Data(_))
+            && command.spec.accepts(args.len())
+            && client.is_authenticated
+            && client.reply_mode == ReplyMode::On
+            && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE));
+        may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
+    }
+
+    fn spare(&mut self) -> Box<Forwarded> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Forwarded::new()))
+    }
+
+    fn address(&mut self, owner: usize, token: usize, client: &Client, protocol: Protocol) -> Box<Forwarded> {
+        let mut message = self.spare();
+        message.origin = self.index;
+        message.owner = owner;
+        message.token = token;
+        message.client_id = client.view.id;
+        message.database = client.database;
+        message.no_touch = client.view.no_touch.load(std::sync::atomic::Ordering::Relaxed);
+        message.reply.set_protocol(protocol);
+        message
+    }
+
+    /// Runs commands that another worker sent, and sends the replies back.
+    pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
+        self.clock = Instant::now();
+        let keyspace = &self.server.keyspace;
+        let database = message.database;
+        if message.prepared.len() >= FETCH_AHEAD_MIN {
+            let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
+            hashes().for_each(|hash| keyspace.prefetch_shard(hash));
+            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+        }
+        let mut guards = Guards::None;
+        self.turn.no_touch = message.no_touch;
+        for number in 0..message.prepared.len() {
+            let (command, hash) = message.prepared[number];
+            let command = self.server.registry.get(command);
+            let args = message.commands.command(number);
+            message.marks.push(message.reply.mark());
+            let mut caller = Caller { database, client: None };
+            let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
+            self.finish(command, result, args, None, &mut message.reply);
+        }
+        self.turn.no_touch = false;
+        guards.release(keyspace, &mut self.turn);
+        message.marks.push(message.reply.mark());
+        self.settle_quick();
+        self.publish();
+        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
+    }
+
+    /// Appends the replies of all workers in the order of the commands.
+    pub(crate) fn assemble(&mut self, assembly: Assembly, reply: &mut Reply) {
+        let mut parts = assembly.answers;
+        parts.push(assembly.local);
+        let mut by_owner = vec![usize::MAX; self.server.workers.len()];
+        for (at, part) in parts.iter().enumerate() {
+            by_owner[part.owner] = at;
+        }
+        by_owner[self.index] = parts.len() - 1;
+        let mut taken = vec![0; parts.len()];
+        for owner in assembly.owners {
+            let at = by_owner[owner];
+            let (from, to) = (parts[at].marks[taken[at]], parts[at].marks[taken[at] + 1]);
+            reply.append_from(&parts[at].reply, from, to);
+            taken[at] += 1;
+        }
+        for mut part in parts {
+            part.clear();
+            self.spare.push(part);
+        }
+    }
+
+    /// Runs one command of a connection of this worker.
+    #[inline]
+    fn execute_for(
+        &mut self,
+        client: &mut Client,
+        guards: &mut Guards<'static>,
+        args: Args<'_>,
+        prepared: Prepared,
+        reply: &mut Reply,
+    ) -> Flow {
+        let command = match prepared.command {
+            Some(command) if command.subcommands.is_empty() && command.spec.accepts(args.len()) => command,
+            _ => match self.server.registry.resolve(args) {
+                Ok(command) => command,
+                Err(error) => return self.refuse(client, prepared.command, &error, reply),
+            },
+        };
+        if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
+            let error = "NOAUTH Authentication required.".into();
+            return self.refuse(client, Some(command), &error, reply);
+        }
+        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        if self.server.pause.holds(self.turn.now_ms, writes) {
+            return Flow::Pause;
+        }
+        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
+        self.turn.no_touch = client.view.no_touch.load(std::sync::atomic::Ordering::Relaxed);
+        let hash =
+            if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
+        let mut caller = Caller { database: client.database, client: Some(client) };
+        let result = self.call(command, hash, &mut caller, guards, args, reply);
+        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
+        self.finish(command, result, args, Some(client), reply);
+        self.apply_reply_mode(client, mark, reply);
+        flow
+    }
+
+    fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
+        match (client.reply_mode, mark) {
+            (ReplyMode::On, _) | (_, None) => {}
+            (ReplyMode::Off, Some(mark)) => reply.truncate_to(mark),
+            (ReplyMode::SkipNext, Some(mark)) => {
+                reply.truncate_to(mark);
+                client.reply_mode = ReplyMode::On;
+            }
+        }
+    }
+
+    /// Answers a command that is not run.
+    #[cold]
+    fn refuse(
+        &mut self,
+        client: &mut Client,
+        command: Option<&'static Command>,
+        error: &CommandError,
+        reply: &mut Reply,
+    ) -> Flow {
+        if let Some(command) = command {
+            self.stats.by_command[usize::from(command.index)].rejected.add(1);
+        }
+        let mark = reply.mark();
+        self.answer_error(error, reply);
+        self.apply_reply_mode(client, Some(mark), reply);
+        Flow::Next
+    }
+
+    fn answer_error(&mut self, error: &CommandError, reply: &mut Reply) {
+        let text = error.text();
+        self.server.count_error(&text);
+        self.stats.errors.add(1);
+        reply.error(&text);
+    }
+
+    /// Runs a command's handler with the locks it needs.
+    #[inline]
+    fn call(
+        &mut self,
+        command: &'static Command,
+        hash: Option<KeyHash>,
+        caller: &mut Caller<'_>,
+        guards: &mut Guards<'static>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Result<Outcome, CommandError> {
+        if !command.is_quick || self.times_each {
+            self.settle_quick();
+        }
+        if self.config.maxmemory != 0 && command.spec.flags.contains(Flags::DENYOOM) {
+            self.make_room(guards, args.total_bytes())?;
+        }
+        match (command.handler, &mut caller.client) {
+            (Handler::Data(data), _) => {
+                let keyspace = &self.server.keyspace;
+                let mut context =
+                    Context { keyspace, guards, turn: &mut self.turn, database: caller.database };
+                dispatch::run(data, command.access, hash, &mut context, args, reply).map(|()| Outcome::Done)
+            }
+            (Handler::Server(run), Some(client)) => {
+                guards.release(&self.server.keyspace, &mut self.turn);
+                self.publish();
+                run(&mut Session { args, command, server: self.server, client, turn: &mut self.turn, reply })
+            }
+            _ => unreachable!("containers are resolved before, and server commands are not forwarded"),
+        }
+    }
+
+    /// Makes room for a write of `incoming` bytes, if memory is limited and short.
+    fn make_room(&mut self, guards: &mut Guards<'static>, incoming: usize) -> Result<(), CommandError> {
+        let keyspace = &self.server.keyspace;
+        let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
+        guards.release(keyspace, &mut self.turn);
+        if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
+            keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        }
+        let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
+        if keyspace.used_bytes() + growth + incoming <= limit {
+            return Ok(());
+        }
+        keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        let samples = self.config.maxmemory_samples;
+        self.evictor
+            .make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples)
+            .map_err(|_| CommandError::OutOfMemory)
+    }
+
+    /// Makes room in the background, after the limit was lowered; at most some hundred keys.
+    pub(crate) fn make_room_idly(&mut self) {
+        if self.config.maxmemory != 0 {
+            let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
+            let limit = limit.max(self.server.keyspace.used_bytes().saturating_sub(IDLE_EVICTION_BYTES));
+            // Nothing to evict is no error here: the next write will be told.
+            let _ = self.evictor.make_room(
+                &self.server.keyspace,
+                &mut self.turn,
+                limit,
+                self.config.maxmemory_samples,
+            );
+            self.publish();
+        }
+    }
+
+    /// Counts and times a call, and answers its error.
+    #[inline]
+    fn finish(
+        &mut self,
+        command: &'static Command,
+        result: Result<Outcome, CommandError>,
+        args: Args<'_>,
+        client: Option<&Client>,
+        reply: &mut Reply,
+    ) {
+        self.stats.commands.add(1);
+        if let Err(error) = result {
+            self.stats.by_command[usize::from(command.index)].failed.add(1);
+            self.answer_error(&error, reply);
+        }
+        if command.is_quick && !self.times_each {
+            self.quick.push(command.index);
+        } else {
+            let nanoseconds = self.lap();
+            self.stats.by_command[usize::from(command.index)].count(1, nanoseconds);
+            self.note_if_slow(command, nanoseconds, args, client);
+        }
+    }
+
+    /// Nanoseconds since the clock was last read.
+    fn lap(&mut self) -> u64 {
+        let now = Instant::now();
+        let nanoseconds = now.duration_since(self.clock).as_nanos() as u64;
+        self.clock = now;
+        nanoseconds
+    }
+
+    /// Shares the time since the clock was last read among the quick commands run in it.
+    fn settle_quick(&mut self) {
+        if self.quick.is_empty() {
+            return;
+        }
+        let nanoseconds = self.lap() / self.quick.len() as u64;
+        for same in self.quick.chunk_by(|one, other| one == other) {
+            self.stats.by_command[usize::from(same[0])].count(same.len() as u64, nanoseconds);
+        }
+        self.quick.clear();
+    }
+
+    #[inline]
+    fn note_if_slow(
+        &mut self,
+        command: &'static Command,
+        nanoseconds: u64,
+        args: Args<'_>,
+        client: Option<&Client>,
+    ) {
+        let microseconds = nanoseconds / 1000;
+        let threshold = self.config.slowlog_log_slower_than;
+        if threshold >= 0
+            && microseconds >= threshold.unsigned_abs()
+            && !command.spec.flags.contains(Flags::SKIP_SLOWLOG)
+        {
+            self.note_slow(microseconds, args, client);
+        }
+        let threshold_ms = self.config.latency_monitor_threshold;
+        if threshold_ms != 0 && microseconds / 1000 >= threshold_ms {
+            let event = if command.spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
+            self.server.latency.enter(event, self.turn.now_ms / 1000, microseconds / 1000);
+        }
+    }
+
+    #[cold]
+    fn note_slow(&mut self, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
+        let (address, name) = client.map_or_else(Default::default, |client| {
+            (client.view.peer.remote(), client.view.names.lock().name.to_string())
+        });
+        let max = usize::try_from(self.config.slowlog_max_len).unwrap_or(usize::MAX);
+        self.server.slow_log.enter(max, |id| SlowCall {
+            id,
+            at_seconds: self.turn.now_ms / 1000,
+            microseconds,
+            arguments: cut_arguments(args),
+            address,
+            name,
+        });
+    }
+
+    /// Publishes what the keyspace counted and grew by.
+    pub(crate) fn publish(&mut self) {
+        self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        self.stats.absorb(&mut self.turn.counters);
+    }
+}
+
+/// Bytes that one tick frees when the limit was lowered under what is in use.
+const IDLE_EVICTION_BYTES: usize = 1024 * 1024;
+
+/// What to do after a command.
+enum Flow {
+    Next,
+    Close,
+    Pause,
+}
+
+fn cut_arguments(args: Args<'_>) -> Vec<Vec<u8>> {
+    let more = args.len().saturating_sub(SLOW_ARGUMENTS_MAX);
+    let shown = if more > 0 { SLOW_ARGUMENTS_MAX - 1 } else { args.len() };
+    let mut arguments: Vec<Vec<u8>> = args.iter().take(shown).map(cut_argument).collect();
+    if more > 0 {
+        arguments.push(format!("... ({} more arguments)", more + 1).into_bytes());
+    }
+    arguments
+}
+
+fn cut_argument(argument: &[u8]) -> Vec<u8> {
+    if argument.len() <= SLOW_ARGUMENT_BYTES_MAX {
+        return argument.to_vec();
+    }
+    let mut cut = argument[..SLOW_ARGUMENT_BYTES_MAX].to_vec();
+    cut.extend_from_slice(
+        format!("... ({} more bytes)", argument.len() - SLOW_ARGUMENT_BYTES_MAX).as_bytes(),
+    );
+    cut
+}

@@ -1,0 +1,73 @@
+//! The latency monitor: what took longer than `latency-monitor-threshold`, by event.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use parking_lot::Mutex;
+
+/// Samples kept for each event, as in Redis.
+const SAMPLES_MAX: usize = 160;
+
+/// What happened in one second: the longest occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Unix time in seconds.
+    pub(crate) at_seconds: i64,
+    /// The longest occurrence in that second.
+    pub(crate) milliseconds: u64,
+}
+
+/// The samples of one event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// Oldest first.
+    pub(crate) samples: VecDeque<Sample>,
+    /// The longest occurrence ever.
+    pub(crate) milliseconds_max: u64,
+}
+
+/// The samples of all events.
+#[derive(Default)]
+pub(crate) struct LatencyMonitor(Mutex<BTreeMap<&'static str, History>>);
+
+impl LatencyMonitor {
+    /// Enters an occurrence of `event`.
+    pub(crate) fn enter(&self, event: &'static str, at_seconds: i64, milliseconds: u64) {
+        let mut events = self.0.lock();
+        let history = events.entry(event).or_default();
+        history.milliseconds_max = history.milliseconds_max.max(milliseconds);
+        match history.samples.back_mut() {
+            Some(last) if last.at_seconds == at_seconds => {
+                last.milliseconds = last.milliseconds.max(milliseconds);
+            }
+            _ => history.samples.push_back(Sample { at_seconds, milliseconds }),
+        }
+        if history.samples.len() > SAMPLES_MAX {
+            history.samples.pop_front();
+        }
+    }
+
+    /// All events and their samples.
+    pub(crate) fn all(&self) -> Vec<(&'static str, History)> {
+        self.0.lock().iter().map(|(&event, history)| (event, history.clone())).collect()
+    }
+
+    /// The samples of an event, named in any case.
+    pub(crate) fn get(&self, event: &[u8]) -> Option<History> {
+        let events = self.0.lock();
+        let found = events.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(event));
+        found.map(|(_, history)| history.clone())
+    }
+
+    /// Forgets the events named, or all; returns how many there were.
+    pub(crate) fn reset(&self, events: Option<&[&[u8]]>) -> usize {
+        let mut all = self.0.lock();
+        let before = all.len();
+        match events {
+            None => all.clear(),
+            Some(events) => {
+                all.retain(|name, _| !events.iter().any(|event| name.as_bytes().eq_ignore_ascii_case(event)));
+            }
+        }
+        before - all.len()
+    }
+}

@@ -1,0 +1,188 @@
+//! Listening sockets, TCP and unix, and what is done to a socket before it is a connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::client::Peer;
+use crate::config::Config;
+
+/// Sent to a client from another machine in protected mode.
+pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode because no password is set and it \
+    listens beyond the loopback interface. Connect from this machine, or set a password (requirepass), or, if the \
+    network can be trusted, set 'protected-mode no'.\r\n";
+
+/// Sent to a client beyond `maxclients`.
+pub(crate) const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
+
+/// The keep-alive probes after which a silent peer counts as gone, as in Redis.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// A socket that accepts connections.
+pub(crate) struct Listener {
+    socket: Socket,
+    /// The path of a unix socket, which is removed with the listener.
+    path: Option<PathBuf>,
+}
+
+impl Listener {
+    /// Listens on all addresses of the configuration.
+    ///
+    /// # Errors
+    /// One line that names the address and what is wrong with it.
+    pub(crate) fn open_all(config: &Config) -> Result<Vec<Listener>, String> {
+        let backlog = i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX);
+        let mut listeners = Vec::new();
+        if config.port != 0 {
+            for bind in &config.bind {
+                let addresses = bind.socket_addresses(config.port);
+                let opened = addresses.and_then(|addresses| {
+                    addresses
+                        .into_iter()
+                        .map(|address| Listener::open_tcp(address, backlog))
+                        .collect::<Result<Vec<_>, _>>()
+                });
+                match opened {
+                    Ok(opened) => listeners.extend(opened),
+                    Err(error) if bind.optional && is_unavailable(&error) => {
+                        tracing::info!("not listening on {}: {error}", bind.host);
+                    }
+                    Err(error) => {
+                        return Err(format!("cannot listen on {} port {}: {error}", bind.host, config.port));
+                    }
+                }
+            }
+        }
+        if !config.unixsocket.is_empty() {
+            let path = Path::new(&config.unixsocket);
+            let opened = Listener::open_unix(path, config.unixsocketperm, backlog);
+            listeners.push(opened.map_err(|error| format!("cannot listen on {}: {error}", path.display()))?);
+        }
+        if listeners.is_empty() {
+            return Err("nothing to listen on: set a port and bind address, or unixsocket".to_owned());
+        }
+        Ok(listeners)
+    }
+
+    fn open_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        Listener::listen(socket, backlog, None)
+    }
+
+    fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        // A socket file left behind by a process that was killed would be in the way, as in Redis.
+        if let Err(error) = std::fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        socket.bind(&SockAddr::unix(path)?)?;
+        if permissions != 0 {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
+        }
+        Listener::listen(socket, backlog, Some(path.to_owned()))
+    }
+
+    fn listen(socket: Socket, backlog: i32, path: Option<PathBuf>) -> io::Result<Listener> {
+        socket.listen(backlog)?;
+        socket.set_nonblocking(true)?;
+        Ok(Listener { socket, path })
+    }
+
+    /// For the driver.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// A connection that waits to be accepted.
+    pub(crate) fn accept(&self) -> Option<(OwnedFd, Peer)> {
+        loop {
+            match self.socket.accept() {
+                Ok((socket, address)) => match self.peer(&socket, &address) {
+                    Ok(peer) => return Some((socket.into(), peer)),
+                    Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) => {
+                    tracing::warn!("cannot accept a connection: {error}");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn peer(&self, socket: &Socket, address: &SockAddr) -> io::Result<Peer> {
+        match address.as_socket() {
+            Some(remote) => {
+                let local = socket.local_addr()?.as_socket();
+                Ok(Peer::Tcp { remote, local: local.ok_or(io::ErrorKind::AddrNotAvailable)? })
+            }
+            None => {
+                let path = self.path.as_deref().unwrap_or(Path::new(""));
+                Ok(Peer::Unix(Arc::from(path.to_string_lossy().as_ref())))
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::debug!("cannot remove {}: {error}", path.display());
+        }
+    }
+}
+
+/// Whether an address cannot be listened on because the machine does not have it.
+fn is_unavailable(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable
+        || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+}
+
+/// Makes a fresh socket a connection's: non-blocking, without Nagle's delay, with keep-alive every `keepalive` seconds
+/// (0 is off).
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_nonblocking(true)?;
+    if let Peer::Tcp { .. } = peer {
+        socket.set_tcp_nodelay(true)?;
+        if keepalive != 0 {
+            let between = Duration::from_secs(u64::from((keepalive / KEEPALIVE_PROBES).max(1)));
+            let keepalive = TcpKeepalive::new()
+                .with_time(Duration::from_secs(u64::from(keepalive)))
+                .with_interval(between)
+                .with_retries(KEEPALIVE_PROBES);
+            socket.set_tcp_keepalive(&keepalive)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends a reason, if the socket takes it, to a client that is not served; the socket is closed next.
+pub(crate) fn turn_away(socket: &OwnedFd, reason: &str) {
+    if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {
+        tracing::debug!("a client was turned away without a reason: {error}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Mailboxes: what other threads want from a worker, and commands on their way between workers.
+
+use std::os::fd::OwnedFd;
+
+use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
+use emberkv_core::keyspace::hash::KeyHash;
+use parking_lot::Mutex;
+
+use crate::client::Peer;
+use crate::driver::Bell;
+
+/// Something for a worker to do.
+pub(crate) enum Letter {
+    /// Serve this new connection.
+    Adopt(OwnedFd, Peer),
+    /// Run these commands on your shards and send them back.
+    Run(Box<Forwarded>),
+    /// Here are the replies to what you sent.
+    Answer(Box<Forwarded>),
+    /// Look at this connection: it was killed, or what it waited for may have come. The second number is the client's id.
+    Look(usize, u64),
+    /// Stop serving: send what is ready and end.
+    Stop,
+}
+
+/// Commands of one batch for the shards of another worker, and later their replies. The buffers travel back with the
+/// replies and are used again.
+pub(crate) struct Forwarded {
+    /// The worker whose connection this is.
+    pub(crate) origin: usize,
+    /// The worker that runs it.
+    pub(crate) owner: usize,
+    /// The connection's number at its worker, and its client's id, which tells whether it is still the same.
+    pub(crate) token: usize,
+    pub(crate) client_id: u64,
+    pub(crate) database: usize,
+    pub(crate) no_touch: bool,
+    pub(crate) commands: OwnedBatch,
+    /// For each command its index in the registry and the hash of its key.
+    pub(crate) prepared: Vec<(u16, KeyHash)>,
+    pub(crate) reply: Reply,
+    /// Where each command's reply begins, and at last where the last one ends.
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl Forwarded {
+    /// An empty one, to be filled.
+    pub(crate) fn new() -> Forwarded {
+        Forwarded {
+            origin: 0,
+            owner: 0,
+            token: 0,
+            client_id: 0,
+            database: 0,
+            no_touch: false,
+            commands: OwnedBatch::new(),
+            prepared: Vec::new(),
+            reply: Reply::new(Protocol::Resp2),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Empties it and keeps its buffers.
+    pub(crate) fn clear(&mut self) {
+        self.commands.clear();
+        self.prepared.clear();
+        self.reply.clear();
+        self.marks.clear();
+    }
+}
+
+/// A worker's mailbox.
+pub(crate) struct Mailbox {
+    letters: Mutex<Vec<Letter>>,
+    bell: Bell,
+}
+
+impl Mailbox {
+    /// An empty mailbox of the worker that `bell` wakes.
+    pub(crate) fn new(bell: Bell) -> Mailbox {
+        Mailbox { letters: Mutex::new(Vec::new()), bell }
+    }
+
+    /// Puts a letter in and wakes the worker if it sleeps.
+    pub(crate) fn send(&self, letter: Letter) {
+        self.letters.lock().push(letter);
+        self.bell.ring();
+    }
+
+    /// Whether there is a letter.
+    pub(crate) fn has_letters(&self) -> bool {
+        !self.letters.lock().is_empty()
+    }
+
+    /// Exchanges the letters for an empty list.
+    pub(crate) fn take(&self, into: &mut Vec<Letter>) {
+        debug_assert!(into.is_empty());
+        std::mem::swap(&mut *self.letters.lock(), into);
+    }
+}

@@ -1,0 +1,215 @@
+//! All commands by name: the keyspace's and the server's own, with what dispatch wants to know ready at hand.
+
+use emberkv_core::call::{DataCommand, Run};
+use emberkv_core::commands::FAMILIES as DATA_FAMILIES;
+use emberkv_core::dispatch::Access;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Flags, Spec};
+
+use ember_protocol::Args;
+
+use crate::commands::FAMILIES as SERVER_FAMILIES;
+use crate::session::{ServerCommand, ServerHandler};
+
+/// How a command is run.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    /// On the keyspace, by the core.
+    Data(&'static DataCommand),
+    /// By the server.
+    Server(ServerHandler),
+    /// Not itself: it has subcommands.
+    Container,
+}
+
+/// A command or subcommand.
+pub(crate) struct Command {
+    /// Its facts.
+    pub(crate) spec: &'static Spec,
+    /// The name in lower case, a subcommand's with its container's: `client|list`.
+    pub(crate) full_name: String,
+    /// What runs it.
+    pub(crate) handler: Handler,
+    /// Which locks its keys need.
+    pub(crate) access: Access,
+    /// Whether a call takes so little and so constant time that calls of one batch share one reading of the clock.
+    pub(crate) is_quick: bool,
+    /// The indexes of its subcommands in the registry.
+    pub(crate) subcommands: Vec<u16>,
+    /// Its own index in the registry.
+    pub(crate) index: u16,
+    /// Whether it stands in a container.
+    pub(crate) is_subcommand: bool,
+}
+
+/// The table of all commands.
+pub(crate) struct Registry {
+    commands: Vec<Command>,
+    /// Open addressing by [`name_hash`]: index + 1, or 0. At most a quarter full.
+    buckets: Vec<u16>,
+}
+
+/// A hash of a command's name that does not distinguish the case of letters.
+#[inline]
+fn name_hash(name: &[u8]) -> usize {
+    let mut hash = name.len() as u64;
+    for &byte in name {
+        hash = (hash ^ u64::from(byte | 0x20)).wrapping_mul(0x0100_0000_01B3);
+    }
+    (hash ^ hash >> 17) as usize
+}
+
+impl Registry {
+    /// The table made of the families of both crates.
+    pub(crate) fn new() -> Registry {
+        let mut registry = Registry { commands: Vec::new(), buckets: Vec::new() };
+        for command in DATA_FAMILIES.iter().copied().flatten().copied().flatten() {
+            registry.add_data(command, None);
+        }
+        for command in SERVER_FAMILIES.iter().copied().flatten().copied().flatten() {
+            registry.add_server(command, None);
+        }
+        registry.index_names();
+        registry
+    }
+
+    fn add_data(&mut self, command: &'static DataCommand, container: Option<&str>) -> u16 {
+        let handler = match command.run {
+            Run::Container => Handler::Container,
+            Run::Keys(_) | Run::Keyspace(_) => Handler::Data(command),
+        };
+        let index = self.add(&command.spec, handler, container);
+        for subcommand in command.subcommands {
+            let subcommand = self.add_data(subcommand, Some(command.spec.name));
+            self.commands[usize::from(index)].subcommands.push(subcommand);
+        }
+        index
+    }
+
+    fn add_server(&mut self, command: &'static ServerCommand, container: Option<&str>) -> u16 {
+        let handler = match command.run {
+            Some(run) => Handler::Server(run),
+            None => Handler::Container,
+        };
+        let index = self.add(&command.spec, handler, container);
+        for subcommand in command.subcommands {
+            let subcommand = self.add_server(subcommand, Some(command.spec.name));
+            self.commands[usize::from(index)].subcommands.push(subcommand);
+        }
+        index
+    }
+
+    fn add(&mut self, spec: &'static Spec, handler: Handler, container: Option<&str>) -> u16 {
+        let index = u16::try_from(self.commands.len()).expect("there are fewer commands than 65,536");
+        let full_name = match container {
+            Some(container) => format!("{container}|{}", spec.name),
+            None => spec.name.to_owned(),
+        };
+        let access = Access::of(spec);
+        self.commands.push(Command {
+            spec,
+            full_name,
+            handler,
+            access,
+            is_quick: matches!(access, Access::One(_))
+                && (spec.flags.contains(Flags::FAST) || spec.complexity == "O(1)"),
+            subcommands: Vec::new(),
+            index,
+            is_subcommand: container.is_some(),
+        });
+        index
+    }
+
+    fn index_names(&mut self) {
+        self.buckets = vec![0; (self.commands.len() * 4).next_power_of_two()];
+        for command in self.commands.iter().filter(|command| !command.is_subcommand) {
+            let mut bucket = name_hash(command.spec.name.as_bytes()) & (self.buckets.len() - 1);
+            while self.buckets[bucket] != 0 {
+                bucket = (bucket + 1) & (self.buckets.len() - 1);
+            }
+            self.buckets[bucket] = command.index + 1;
+        }
+    }
+
+    /// All commands and subcommands.
+    pub(crate) fn all(&self) -> &[Command] {
+        &self.commands
+    }
+
+    /// The command at an index taken from [`Command::index`] or [`Command::subcommands`].
+    #[inline]
+    pub(crate) fn get(&self, index: u16) -> &Command {
+        &self.commands[usize::from(index)]
+    }
+
+    /// The top-level command of this name, in any case.
+    #[inline]
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
+        let mut bucket = name_hash(name) & (self.buckets.len() - 1);
+        loop {
+            let index = self.buckets[bucket].checked_sub(1)?;
+            let command = self.get(index);
+            if command.spec.name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(command);
+            }
+            bucket = (bucket + 1) & (self.buckets.len() - 1);
+        }
+    }
+
+    /// The subcommand of `container` of this name, in any case.
+    pub(crate) fn find_in(&self, container: &Command, name: &[u8]) -> Option<&Command> {
+        let mut subcommands = container.subcommands.iter().map(|&index| self.get(index));
+        subcommands.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The command that a call means, if there is one and it takes so many arguments.
+    ///
+    /// # Errors
+    /// In Redis's words: unknown command, unknown subcommand, or wrong number of arguments.
+    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Command, CommandError> {
+        self.find(args.at(0))
+            .ok_or_else(|| unknown_command(args))
+            .and_then(|command| self.check(command, args))
+    }
+
+    /// As [`Registry::resolve`] for a call whose first word was found already.
+    pub(crate) fn check<'r>(
+        &'r self,
+        command: &'r Command,
+        args: Args<'_>,
+    ) -> Result<&'r Command, CommandError> {
+        let mut command = command;
+        if !command.subcommands.is_empty()
+            && let Some(name) = args.get(1)
+        {
+            command = self.find_in(command, name).ok_or_else(|| unknown_subcommand(command, name))?;
+        }
+        if !command.spec.accepts(args.len()) || matches!(command.handler, Handler::Container) {
+            return Err(CommandError::WrongArity(command.full_name.clone().into()));
+        }
+        Ok(command)
+    }
+}
+
+/// Bytes of an unknown command's name, and of its arguments together, that the error repeats.
+const UNKNOWN_SHOWN_MAX: usize = 128;
+
+fn unknown_command(args: Args<'_>) -> CommandError {
+    let shown =
+        |bytes: &[u8], max: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned();
+    let mut list = String::new();
+    for arg in args.skip(1).iter() {
+        if list.len() >= UNKNOWN_SHOWN_MAX {
+            break;
+        }
+        list += &format!("'{}' ", shown(arg, UNKNOWN_SHOWN_MAX - list.len()));
+    }
+    let name = shown(args.at(0), UNKNOWN_SHOWN_MAX);
+    format!("ERR unknown command '{name}', with args beginning with: {list}").into()
+}
+
+fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
+    let name = String::from_utf8_lossy(&name[..name.len().min(UNKNOWN_SHOWN_MAX)]);
+    let container = container.spec.name.to_ascii_uppercase();
+    format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into()
+}

@@ -1,0 +1,226 @@
+//! What all threads of the process share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use emberkv_core::keyspace::{Keyspace, SHARDS};
+use parking_lot::{Condvar, Mutex};
+
+use crate::client::Clients;
+use crate::config::ConfigHandle;
+use crate::latency::LatencyMonitor;
+use crate::mailbox::{Letter, Mailbox};
+use crate::registry::Registry;
+use crate::stats::{Counter, WorkerStats};
+
+/// Different error codes counted by name; those of a script could be any number.
+const ERROR_CODES_MAX: usize = 128;
+
+/// What others know of a worker.
+pub(crate) struct WorkerHandle {
+    /// For letters to it.
+    pub(crate) mailbox: Mailbox,
+    /// What it counts.
+    pub(crate) stats: WorkerStats,
+    /// Its connections.
+    pub(crate) connections: AtomicU64,
+}
+
+/// `CLIENT PAUSE`.
+#[derive(Default)]
+pub(crate) struct Pause {
+    /// Unix time in ms until which commands wait; 0 when there is no pause.
+    until_ms: AtomicI64,
+    /// Whether reading commands wait too.
+    all: AtomicBool,
+}
+
+impl Pause {
+    /// Begins or extends a pause. A pause of all commands is not weakened to one of writes while it lasts.
+    pub(crate) fn begin(&self, now_ms: i64, until_ms: i64, all: bool) {
+        let goes_on = self.until_ms.load(Ordering::Relaxed) > now_ms;
+        let until_ms = if goes_on { until_ms.max(self.until_ms.load(Ordering::Relaxed)) } else { until_ms };
+        let all = all || (goes_on && self.all.load(Ordering::Relaxed));
+        self.all.store(all, Ordering::Relaxed);
+        self.until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Ends the pause.
+    pub(crate) fn end(&self) {
+        self.until_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether a command waits: one that writes, or any.
+    #[inline]
+    pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {
+        let until_ms = self.until_ms.load(Ordering::Relaxed);
+        until_ms != 0 && until_ms > now_ms && (writes || self.all.load(Ordering::Relaxed))
+    }
+}
+
+/// A slow call.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowCall {
+    /// Counts all slow calls since the start.
+    pub(crate) id: u64,
+    /// Unix time in seconds.
+    pub(crate) at_seconds: i64,
+    /// How long it took.
+    pub(crate) microseconds: u64,
+    /// The arguments, cut.
+    pub(crate) arguments: Vec<Vec<u8>>,
+    /// The client's address.
+    pub(crate) address: String,
+    /// The client's name.
+    pub(crate) name: String,
+}
+
+/// The slow log: the newest slow calls, newest first.
+#[derive(Default)]
+pub(crate) struct SlowLog {
+    next_id: AtomicU64,
+    calls: Mutex<VecDeque<SlowCall>>,
+}
+
+impl SlowLog {
+    /// Enters a call; `make` gets its id. Not more than `max` calls are kept.
+    pub(crate) fn enter(&self, max: usize, make: impl FnOnce(u64) -> SlowCall) {
+        let mut calls = self.calls.lock();
+        calls.push_front(make(self.next_id.fetch_add(1, Ordering::Relaxed)));
+        calls.truncate(max);
+    }
+
+    /// The newest `count` calls.
+    pub(crate) fn newest(&self, count: usize) -> Vec<SlowCall> {
+        self.calls.lock().iter().take(count).cloned().collect()
+    }
+
+    /// The number of calls kept.
+    pub(crate) fn len(&self) -> usize {
+        self.calls.lock().len()
+    }
+
+    /// Forgets all calls.
+    pub(crate) fn clear(&self) {
+        self.calls.lock().clear();
+    }
+}
+
+/// The process.
+pub(crate) struct Server {
+    // Fixed after the start.
+    pub(crate) config: ConfigHandle,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) registry: Registry,
+    pub(crate) workers: Vec<WorkerHandle>,
+    /// Whether any worker runs any command, or each those of its own shards.
+    pub(crate) is_concurrent: bool,
+    pub(crate) started: Instant,
+    pub(crate) started_ms: i64,
+    /// 40 random hexadecimal digits that name this run of the program.
+    pub(crate) run_id: String,
+    // Shared.
+    pub(crate) clients: Clients,
+    pub(crate) pause: Pause,
+    pub(crate) slow_log: SlowLog,
+    pub(crate) latency: LatencyMonitor,
+    /// Answered errors by their code.
+    pub(crate) errors: Mutex<BTreeMap<String, u64>>,
+    /// `DEBUG SET-ACTIVE-EXPIRE`.
+    pub(crate) expires_actively: AtomicBool,
+    pub(crate) peak_memory_bytes: AtomicU64,
+    stop: Mutex<bool>,
+    stop_requested: Condvar,
+}
+
+/// Unix time in ms.
+pub(crate) fn unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Server {
+    /// The shared state for these workers.
+    pub(crate) fn new(
+        config: ConfigHandle,
+        keyspace: Keyspace,
+        registry: Registry,
+        mailboxes: Vec<Mailbox>,
+        is_concurrent: bool,
+        run_id: String,
+    ) -> Server {
+        let commands = registry.all().len();
+        let worker = |mailbox| WorkerHandle {
+            mailbox,
+            stats: WorkerStats::new(commands),
+            connections: AtomicU64::new(0),
+        };
+        Server {
+            config,
+            keyspace,
+            registry,
+            workers: mailboxes.into_iter().map(worker).collect(),
+            is_concurrent,
+            started: Instant::now(),
+            started_ms: unix_ms(),
+            run_id,
+            clients: Clients::default(),
+            pause: Pause::default(),
+            slow_log: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            errors: Mutex::new(BTreeMap::new()),
+            expires_actively: AtomicBool::new(true),
+            peak_memory_bytes: AtomicU64::new(0),
+            stop: Mutex::new(false),
+            stop_requested: Condvar::new(),
+        }
+    }
+
+    /// The shards that a worker expires and, in the sharded mode, runs commands on.
+    pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
+        let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
+        first(worker)..first(worker + 1)
+    }
+
+    /// The worker that a shard belongs to.
+    #[inline]
+    pub(crate) fn owner_of(&self, shard: usize) -> usize {
+        shard * self.workers.len() / SHARDS
+    }
+
+    /// The sum of a counter over all workers.
+    pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
+        self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+    }
+
+    /// Counts an answered error by its code, the first word of its text.
+    pub(crate) fn count_error(&self, text: &str) {
+        let code = text.split(' ').next().unwrap_or("ERR");
+        let mut errors = self.errors.lock();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+        } else if errors.len() < ERROR_CODES_MAX {
+            errors.insert(code.to_owned(), 1);
+        }
+    }
+
+    /// Makes worker `worker` look at one of its connections.
+    pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
+        self.workers[worker].mailbox.send(Letter::Look(token, client_id));
+    }
+
+    /// Asks the process to stop serving and end; returns at once.
+    pub(crate) fn request_stop(&self) {
+        *self.stop.lock() = true;
+        self.stop_requested.notify_all();
+    }
+
+    /// Waits until somebody calls [`Server::request_stop`].
+    pub(crate) fn wait_for_stop(&self) {
+        let mut stop = self.stop.lock();
+        while !*stop {
+            self.stop_requested.wait(&mut stop);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A call of a command that the server itself runs: about the connection, the configuration, the process.
+
+use ember_protocol::{Args, Reply};
+use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::{Guards, Keys};
+use emberkv_core::turn::Turn;
+
+use crate::client::Client;
+use crate::registry::Command;
+use crate::server::Server;
+
+/// What a call does to its connection once its reply is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing.
+    Done,
+    /// Closes it when all replies are sent.
+    Close,
+}
+
+/// What a server command's handler returns: its reply is written, or an error and nothing is written.
+pub(crate) type SessionResult = Result<Outcome, CommandError>;
+
+/// What runs a server command.
+pub(crate) type ServerHandler = fn(&mut Session<'_>) -> SessionResult;
+
+/// A server command; a container has no handler.
+pub(crate) type ServerCommand = emberkv_core::spec::Command<Option<ServerHandler>>;
+
+/// A call of a server command. No shard lock is held.
+pub(crate) struct Session<'c> {
+    /// The arguments; 0 is the name.
+    pub(crate) args: Args<'c>,
+    /// What is called.
+    pub(crate) command: &'static Command,
+    /// The process.
+    pub(crate) server: &'static Server,
+    /// Who calls.
+    pub(crate) client: &'c mut Client,
+    /// The worker's state.
+    pub(crate) turn: &'c mut Turn,
+    /// Where the reply goes.
+    pub(crate) reply: &'c mut Reply,
+}
+
+impl Session<'_> {
+    /// Runs `look` with the shards of the keys locked that the command's specification names.
+    pub(crate) fn with_keys<R>(&mut self, look: impl FnOnce(&mut Keys<'_, 'static>) -> R) -> R {
+        let keyspace = &self.server.keyspace;
+        let mut guards = Guards::None;
+        let database = self.client.database;
+        let mut context = Context { keyspace, guards: &mut guards, turn: self.turn, database };
+        let spec = self.command.spec;
+        let known = dispatch::hold(spec, Access::of(spec), None, &mut context, self.args);
+        let result = look(&mut Keys::new(keyspace, &mut guards, self.args, database, known, self.turn));
+        guards.release(keyspace, self.turn);
+        result
+    }
+}

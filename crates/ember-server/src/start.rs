@@ -1,0 +1,150 @@
+//! From a configuration to a serving process, and back to nothing when it is told to stop.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::level_filters::LevelFilter;
+
+use crate::config::{Config, ConfigHandle, LogLevel};
+use crate::driver::Driver;
+use crate::listener::Listener;
+use crate::mailbox::{Letter, Mailbox};
+use crate::registry::Registry;
+use crate::server::{Server, unix_ms};
+use crate::worker::Worker;
+
+/// The exit code after a second signal.
+const EXIT_INTERRUPTED: i32 = 1;
+
+/// Serves until SIGINT, SIGTERM or `SHUTDOWN`.
+///
+/// # Errors
+/// One line that says why the server cannot start.
+pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
+    let config = handle.snapshot();
+    std::env::set_current_dir(&config.dir)
+        .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
+    start_log(&config)?;
+    let listeners = Listener::open_all(&config)?;
+    let _pid_file = PidFile::write(&config.pidfile)?;
+    let workers = match config.shards {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    let system = |error: io::Error| format!("the system gives no event queue: {error}");
+    let drivers: Vec<Driver> =
+        (0..workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
+    let mailboxes = drivers.iter().map(|driver| Mailbox::new(driver.bell())).collect();
+    let random = |error| format!("the system gives no random numbers: {error}");
+    let options = KeyspaceOptions {
+        databases: config.databases,
+        hash_function: config.hash_function,
+        now_ms: unix_ms(),
+    };
+    let keyspace = Keyspace::new(&options).map_err(random)?;
+    let run_id = random_hex(40).map_err(random)?;
+    let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id);
+    // One for the life of the process: threads and handlers refer to it without counting.
+    let server: &'static Server = Box::leak(Box::new(server));
+    watch_signals(server)?;
+    let mut listeners = Some(listeners);
+    let mut threads = Vec::new();
+    for (index, driver) in drivers.into_iter().enumerate() {
+        let seed = getrandom::u64().map_err(random)?;
+        let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed);
+        let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| worker.run());
+        threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
+    }
+    tracing::info!(
+        "ember {} ready: port {}, {workers} workers, {} mode",
+        env!("CARGO_PKG_VERSION"),
+        config.port,
+        if config.concurrent { "concurrent" } else { "sharded" },
+    );
+    server.wait_for_stop();
+    tracing::info!("stopping: connections are drained");
+    for worker in &server.workers {
+        worker.mailbox.send(Letter::Stop);
+    }
+    for thread in threads {
+        if thread.join().is_err() {
+            return Err("a worker ended by a panic".to_owned());
+        }
+    }
+    tracing::info!("bye");
+    Ok(())
+}
+
+fn random_hex(digits: usize) -> Result<String, getrandom::Error> {
+    let mut hex = String::new();
+    while hex.len() < digits {
+        hex += &format!("{:016x}", getrandom::u64()?);
+    }
+    hex.truncate(digits);
+    Ok(hex)
+}
+
+/// The first signal drains the connections, the second ends the process at once.
+fn watch_signals(server: &'static Server) -> Result<(), String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let watch = move || {
+        for (count, signal) in signals.forever().enumerate() {
+            if count > 0 {
+                tracing::warn!("signal {signal} again: ending at once");
+                std::process::exit(EXIT_INTERRUPTED);
+            }
+            tracing::info!("signal {signal}");
+            server.request_stop();
+        }
+    };
+    let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
+}
+
+fn start_log(config: &Config) -> Result<(), String> {
+    let level = match config.loglevel {
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Verbose | LogLevel::Notice => LevelFilter::INFO,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Nothing => LevelFilter::OFF,
+    };
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_ansi(false);
+    if config.logfile.is_empty() {
+        builder.with_writer(io::stdout).init();
+        return Ok(());
+    }
+    let file = OpenOptions::new().create(true).append(true).open(&config.logfile);
+    let file = file.map_err(|error| format!("cannot open logfile '{}': {error}", config.logfile))?;
+    builder.with_writer(Mutex::new(file)).init();
+    Ok(())
+}
+
+/// The file with the process's number, removed at the end.
+struct PidFile<'p>(&'p str);
+
+impl PidFile<'_> {
+    fn write(path: &str) -> Result<PidFile<'_>, String> {
+        if !path.is_empty() {
+            let written = std::fs::write(path, format!("{}\n", std::process::id()));
+            written.map_err(|error| format!("cannot write pidfile '{path}': {error}"))?;
+        }
+        Ok(PidFile(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_empty()
+            && let Err(error) = std::fs::remove_file(Path::new(self.0))
+        {
+            tracing::debug!("cannot remove the pidfile: {error}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Counters: one set for each worker, written by it alone and summed when somebody asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use emberkv_core::turn::KeyspaceCounters;
+
+/// A counter with one writer: adding is a load and a store, not a locked operation.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only the counter's own worker may.
+    #[inline]
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// The value.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Back to zero; what is added at the same moment may be lost or kept.
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Powers of two of microseconds that call times are counted by: up to an hour.
+pub(crate) const LATENCY_BUCKETS: usize = 32;
+
+/// What a worker counts for one command.
+#[derive(Debug, Default)]
+pub(crate) struct CommandCounters {
+    /// Calls that ran.
+    pub(crate) calls: Counter,
+    /// Their time, in ns.
+    pub(crate) nanoseconds: Counter,
+    /// Calls refused before they ran.
+    pub(crate) rejected: Counter,
+    /// Calls that answered an error.
+    pub(crate) failed: Counter,
+    /// Calls by time: bucket `b` counts those of at most 2^b µs.
+    pub(crate) latency: [Counter; LATENCY_BUCKETS],
+}
+
+impl CommandCounters {
+    /// Counts `calls` that took `nanoseconds` each.
+    #[inline]
+    pub(crate) fn count(&self, calls: u64, nanoseconds: u64) {
+        self.calls.add(calls);
+        self.nanoseconds.add(nanoseconds * calls);
+        let microseconds = nanoseconds.div_ceil(1000).max(1);
+        let bucket = microseconds.next_power_of_two().trailing_zeros() as usize;
+        self.latency[bucket.min(LATENCY_BUCKETS - 1)].add(calls);
+    }
+
+    fn reset(&self) {
+        for counter in [&self.calls, &self.nanoseconds, &self.rejected, &self.failed] {
+            counter.reset();
+        }
+        self.latency.iter().for_each(Counter::reset);
+    }
+}
+
+/// What one worker counts.
+#[derive(Debug)]
+pub(crate) struct WorkerStats {
+    pub(crate) connections_received: Counter,
+    pub(crate) connections_rejected: Counter,
+    pub(crate) commands: Counter,
+    pub(crate) input_bytes: Counter,
+    pub(crate) output_bytes: Counter,
+    pub(crate) reads: Counter,
+    pub(crate) writes: Counter,
+    pub(crate) errors: Counter,
+    pub(crate) output_limit_closed: Counter,
+    pub(crate) query_limit_closed: Counter,
+    pub(crate) forwarded: Counter,
+    pub(crate) hits: Counter,
+    pub(crate) misses: Counter,
+    pub(crate) expired: Counter,
+    pub(crate) evicted: Counter,
+    /// Not reset by `CONFIG RESETSTAT`.
+    pub(crate) changes: Counter,
+    /// By the registry's index.
+    pub(crate) by_command: Vec<CommandCounters>,
+}
+
+impl WorkerStats {
+    /// Zeros for a registry of `commands` commands.
+    pub(crate) fn new(commands: usize) -> WorkerStats {
+        WorkerStats {
+            connections_received: Counter::default(),
+            connections_rejected: Counter::default(),
+            commands: Counter::default(),
+            input_bytes: Counter::default(),
+            output_bytes: Counter::default(),
+            reads: Counter::default(),
+            writes: Counter::default(),
+            errors: Counter::default(),
+            output_limit_closed: Counter::default(),
+            query_limit_closed: Counter::default(),
+            forwarded: Counter::default(),
+            hits: Counter::default(),
+            misses: Counter::default(),
+            expired: Counter::default(),
+            evicted: Counter::default(),
+            changes: Counter::default(),
+            by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
+        }
+    }
+
+    /// Adds what the keyspace counted since the last time, and zeroes that.
+    pub(crate) fn absorb(&self, counters: &mut KeyspaceCounters) {
+        if *counters == KeyspaceCounters::default() {
+            return;
+        }
+        let KeyspaceCounters { hits, misses, expired, evicted, changes } = std::mem::take(counters);
+        self.hits.add(hits);
+        self.misses.add(misses);
+        self.expired.add(expired);
+        self.evicted.add(evicted);
+        self.changes.add(changes);
+    }
+
+    /// `CONFIG RESETSTAT`.
+    pub(crate) fn reset(&self) {
+        for counter in [
+            &self.connections_received,
+            &self.connections_rejected,
+            &self.commands,
+            &self.input_bytes,
+            &self.output_bytes,
+            &self.reads,
+            &self.writes,
+            &self.errors,
+            &self.output_limit_closed,
+            &self.query_limit_closed,
+            &self.forwarded,
+            &self.hits,
+            &self.misses,
+            &self.expired,
+            &self.evicted,
+        ] {
+            counter.reset();
+        }
+        self.by_command.iter().for_each(CommandCounters::reset);
+    }
+}
