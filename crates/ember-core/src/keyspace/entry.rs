@@ -248,6 +248,7 @@ impl<'a> EntryRef<'a> {
         unsafe { self.base.add(offset).read() }
     }
 
+    #[inline]
     fn shape(self) -> Shape {
         // SAFETY: the header is initialised; the wide key length is present when its flag is set, behind the
         // optional expiry. Reads are unaligned-safe.
@@ -284,7 +285,14 @@ impl<'a> EntryRef<'a> {
         unsafe { std::slice::from_raw_parts(self.base.add(shape.key_offset()).as_ptr(), shape.key_len) }
     }
 
+    /// Whether this is the entry of `key`.
+    #[inline]
+    pub fn has_key(self, key: &[u8]) -> bool {
+        self.key() == key
+    }
+
     /// When the key expires, Unix time in milliseconds.
+    #[inline]
     pub fn expire_at_ms(self) -> Option<i64> {
         if self.header(1) & FLAG_EXPIRES == 0 {
             return None;

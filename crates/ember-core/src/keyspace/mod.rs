@@ -29,12 +29,12 @@ pub const SHARDS: usize = 1 << SHARD_BITS;
 const NEVER_MS: i64 = i64::MAX;
 
 /// One lock and what is behind it, on a cache line of its own.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Shard {
+    data: Mutex<ShardData>,
     /// When active expiry has something to do here, Unix time in ms; written under the lock, read without it: a stale
     /// value delays a look by one turn, no more.
     next_due_ms: AtomicI64,
-    data: Mutex<ShardData>,
 }
 
 /// All data of the server.
@@ -100,12 +100,15 @@ impl Keyspace {
     /// Gives a shard's lock back and returns by how many bytes it has grown.
     #[inline]
     pub fn release(&self, shard: usize, mut data: MutexGuard<'_, ShardData>) -> i64 {
+        if !data.is_changed() {
+            return 0;
+        }
         let hint = &self.shards[shard].next_due_ms;
         let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
         if hint.load(Ordering::Relaxed) != next_due_ms {
             hint.store(next_due_ms, Ordering::Relaxed);
         }
-        data.unpublished_bytes()
+        data.take_growth()
     }
 
     /// Asks the processor to fetch what a search for a key of this hash reads first, without taking the lock.

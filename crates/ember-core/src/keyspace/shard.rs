@@ -28,15 +28,22 @@ impl Database {
 /// What a shard's lock protects.
 ///
 /// All changes of entries go through here, so that the byte account and the expiry index are exact after each.
+///
+/// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock.
 #[derive(Default)]
+#[repr(C)]
 pub struct ShardData {
-    /// Indexed by database number; shorter than the number of databases while the higher ones were never used.
-    databases: Vec<Database>,
-    expiry: ExpiryIndex,
+    /// Database 0.
+    first: Database,
+    /// The other databases by number, less one; shorter than their number while the higher ones were never used.
+    others: Vec<Database>,
+    /// Whether anything has changed since [`ShardData::take_growth`].
+    is_changed: bool,
     /// Bytes taken by entries.
     entry_bytes: usize,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
+    expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
 }
@@ -51,12 +58,19 @@ impl ShardData {
 
     /// Bytes of memory taken by entries, table slots and the expiry index.
     pub fn bytes(&self) -> usize {
-        let slots: usize = self.databases.iter().map(|database| database.table.slots_bytes()).sum();
+        let slots: usize = self.all_databases().map(|database| database.table.slots_bytes()).sum();
         self.entry_bytes + slots + self.expiry.bytes()
     }
 
+    /// Whether an entry, a table or the expiry index has changed since [`ShardData::take_growth`].
+    #[inline]
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
     /// What the bytes have grown by since this was last asked. O(databases in use).
-    pub(super) fn unpublished_bytes(&mut self) -> i64 {
+    pub(super) fn take_growth(&mut self) -> i64 {
+        self.is_changed = false;
         let bytes = self.bytes();
         let growth = bytes as i64 - self.published_bytes as i64;
         self.published_bytes = bytes;
@@ -66,14 +80,31 @@ impl ShardData {
     /// A database, empty if it was never used.
     #[inline]
     pub fn database(&self, index: usize) -> &Database {
-        self.databases.get(index).unwrap_or(&NO_DATABASE)
+        match index {
+            0 => &self.first,
+            _ => self.others.get(index - 1).unwrap_or(&NO_DATABASE),
+        }
     }
 
+    /// A database to be changed.
+    #[inline]
     fn database_mut(&mut self, index: usize) -> &mut Database {
-        if index >= self.databases.len() {
-            self.databases.resize_with(index + 1, Database::default);
+        self.is_changed = true;
+        if index == 0 {
+            return &mut self.first;
         }
-        &mut self.databases[index]
+        if index > self.others.len() {
+            self.others.resize_with(index, Database::default);
+        }
+        &mut self.others[index - 1]
+    }
+
+    fn all_databases(&self) -> impl Iterator<Item = &Database> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn volatile(&self) -> usize {
+        self.all_databases().map(|database| database.volatile).sum()
     }
 
     /// Finds an entry, expired or not.
@@ -85,7 +116,7 @@ impl ShardData {
     /// The entry at a position found in this database since its last change.
     #[inline]
     pub fn entry(&self, database: usize, at: Position) -> EntryRef<'_> {
-        self.databases[database].table.slot(at).entry()
+        self.database(database).table.slot(at).entry()
     }
 
     /// Adds an entry for a key that is not there.
@@ -112,13 +143,13 @@ impl ShardData {
     /// Lets `edit` change an entry's value, expiry or clock.
     #[inline]
     pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
-        let target = &mut self.databases[database];
+        let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
         let expiry_before = slot.entry().expire_at_ms();
         let result = edit(slot);
         let expiry_after = slot.entry().expire_at_ms();
-        self.entry_bytes = self.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
+        let bytes_after = slot.entry().footprint_bytes();
         if expiry_before != expiry_after {
             let tag = slot.tag();
             target.volatile =
@@ -130,22 +161,24 @@ impl ShardData {
                 self.refer(database, tag, after);
             }
         }
+        self.entry_bytes = self.entry_bytes + bytes_after - bytes_before;
         result
     }
 
     /// Sets the eviction clock of an entry; nothing else of it changes.
     #[inline]
     pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
-        self.databases[database].table.slot_mut(at).set_clock(clock);
+        let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
+        target.table.slot_mut(at).set_clock(clock);
     }
 
     /// Removes an entry and returns it.
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
-        let target = &mut self.databases[database];
+        let target = self.database_mut(database);
         let slot = target.table.remove(at);
-        self.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
-        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+        self.entry_bytes -= slot.entry().footprint_bytes();
+        if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
         slot
@@ -160,7 +193,7 @@ impl ShardData {
         // One tick later: when the tick has come, the whole of the millisecond before it has passed.
         let due = self.tick_of(expire_at_ms).saturating_add(1);
         self.expiry.add(due, Reference::new(database, tag));
-        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+        if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
     }
@@ -169,8 +202,7 @@ impl ShardData {
     fn rebuild_expiry(&mut self) {
         self.expiry.clear();
         let volatile: Vec<(usize, u32, i64)> = self
-            .databases
-            .iter()
+            .all_databases()
             .enumerate()
             .flat_map(|(index, database)| {
                 database.table.slots().filter_map(move |slot| {
@@ -189,6 +221,7 @@ impl ShardData {
     pub fn expire_due(&mut self, now_ms: i64, budget: usize) -> (Vec<Slot>, usize) {
         let now = self.tick_of(now_ms);
         let (mut removed, mut looked) = (Vec::new(), 0);
+        self.is_changed = true;
         while looked < budget {
             let Some(reference) = self.expiry.pop_due(now) else { break };
             looked += 1;
@@ -219,11 +252,13 @@ impl ShardData {
 
     /// Takes a whole database out, leaving it empty. Freeing what is returned may take long; do it without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
-        let Some(database) = self.databases.get_mut(index) else { return Database::default() };
-        let taken = std::mem::take(database);
+        if self.database(index).table.is_empty() {
+            return Database::default();
+        }
+        let taken = std::mem::take(self.database_mut(index));
         let entries: usize = taken.table.iter().map(EntryRef::footprint_bytes).sum();
         self.entry_bytes -= entries;
-        if self.databases.iter().all(|database| database.volatile == 0) {
+        if self.volatile() == 0 {
             self.expiry.clear();
         }
         taken
@@ -231,8 +266,12 @@ impl ShardData {
 
     /// Exchanges two databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
-        self.database_mut(one.max(other));
-        self.databases.swap(one, other);
+        if one == other {
+            return;
+        }
+        let taken = std::mem::take(self.database_mut(one));
+        let taken = std::mem::replace(self.database_mut(other), taken);
+        *self.database_mut(one) = taken;
         self.rebuild_expiry();
     }
 
@@ -242,7 +281,7 @@ impl ShardData {
     /// If something does not hold.
     pub fn check_invariants(&self) {
         let mut bytes = 0;
-        for database in &self.databases {
+        for database in self.all_databases() {
             database.table.check_invariants();
             bytes += database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();

@@ -43,8 +43,19 @@ struct Group([Slot; SLOTS_PER_GROUP]);
 const _: () = assert!(size_of::<Group>() == 64);
 
 impl Group {
+    #[inline]
     fn is_full(&self) -> bool {
         !self.0[SLOTS_PER_GROUP - 1].is_empty()
+    }
+
+    /// A bit for each slot in use that has this tag. Without branches: which slot it is cannot be predicted.
+    #[inline]
+    fn matches(&self, tag: u32) -> u32 {
+        let mut mask = 0;
+        for (index, slot) in self.0.iter().enumerate() {
+            mask |= u32::from(slot.tag() == tag && !slot.is_empty()) << index;
+        }
+        mask
     }
 
     fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
@@ -147,11 +158,10 @@ impl Table {
         }
         let home = self.home(tag);
         for group in [home, self.next_group(home)] {
-            for slot in &self.groups[group].0 {
-                if slot.tag() == tag && !slot.is_empty() {
-                    slot.prefetch();
-                    return;
-                }
+            let matches = self.groups[group].matches(tag);
+            if matches != 0 {
+                self.groups[group].0[matches.trailing_zeros() as usize].prefetch();
+                return;
             }
             if !self.groups[group].is_full() {
                 return;
@@ -167,11 +177,13 @@ impl Table {
         }
         let mut group = self.home(tag);
         loop {
-            let slots = &self.groups[group].0;
-            for (index, slot) in slots.iter().enumerate() {
-                if slot.tag() == tag && !slot.is_empty() && slot.entry().key() == key {
-                    return Some(Position { group: group as u32, slot: index as u32 });
+            let mut matches = self.groups[group].matches(tag);
+            while matches != 0 {
+                let slot = matches.trailing_zeros();
+                if self.groups[group].0[slot as usize].entry().has_key(key) {
+                    return Some(Position { group: group as u32, slot });
                 }
+                matches &= matches - 1;
             }
             if !self.groups[group].is_full() {
                 return None;
