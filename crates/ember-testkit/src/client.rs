@@ -1,7 +1,7 @@
 //! A client that shows the bytes: sends anything, reads one reply at a time, over TCP or a unix socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -122,6 +122,17 @@ impl RawClient {
         match self.stream.read_to_end(&mut bytes) {
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
             _ => Ok(bytes),
+        }
+    }
+
+    /// Tells the server that no more will be sent; replies can still be read.
+    ///
+    /// # Errors
+    /// Whatever the socket reports.
+    pub fn finish_sending(&mut self) -> io::Result<()> {
+        match self.stream.get_ref() {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
         }
     }
 
