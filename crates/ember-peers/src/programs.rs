@@ -13,8 +13,8 @@ pub enum Mode {
     Sharded,
 }
 
-/// What both servers are told, so that nothing but the keyspace decides the replies: no snapshots, no slow log (how long
-/// a command took is nobody's promise), DEBUG allowed.
+/// What both servers are told, so that nothing but the keyspace decides the replies: no snapshots, no slow log (how
+/// long a command took is nobody's promise), DEBUG allowed.
 const COMMON_ARGUMENTS: [&str; 6] =
     ["--save", "", "--slowlog-log-slower-than", "-1", "--enable-debug-command", "yes"];
 

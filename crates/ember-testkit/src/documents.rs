@@ -9,7 +9,8 @@
 //! (integer) ~59
 //! ```
 //!
-//! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the comparison.
+//! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the
+//! comparison.
 
 use crate::client::RawClient;
 use crate::render::{render, split_arguments};
@@ -132,7 +133,8 @@ fn line_matches(expected: &str, printed: &str) -> bool {
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = "text\n```session\n127.0.0.1:6379> GET a\n\"1\"\n127.0.0.1:6379[2]> KEYS *\n1) \"x\"\n2) \"y\"\n\
+    const DOCUMENT: &str = "text\n```session\n127.0.0.1:6379> GET a\n\"1\"\n\
+                            127.0.0.1:6379[2]> KEYS *\n1) \"x\"\n2) \"y\"\n\
                             ```\n```sh\nmake test\n```\n";
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the tests of several crates share: servers as child processes, a raw RESP client, redis-cli rendering.
 //!
-//! Nothing here knows ember's code: a server is met through its command line and its sockets alone, so every helper works
-//! on `redis-server` as well, which is how the helpers themselves are checked and how the two servers are compared.
+//! Nothing here knows ember's code: a server is met through its command line and its sockets alone, so every helper
+//! works on `redis-server` as well, which is how the two servers are compared.
 
 mod client;
 mod documents;
