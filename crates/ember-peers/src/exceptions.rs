@@ -41,7 +41,8 @@ struct Exception {
 const TIME_PASSES: &str = "both servers read their own clock, at different moments";
 const HELP_TEXT: &str =
     "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
-const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; 7.0.15 answers as for no arguments if it is missing";
+const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; \
+     7.0.15 does not look at them if it is missing";
 const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 does not know";
 
 const EXCEPTIONS: &[Exception] = &[
