@@ -18,8 +18,8 @@ use crate::sync::{Mutex, MutexGuard};
 use hash::{HashFunction, KeyHash, KeyHasher};
 use shard::{Database, ShardData};
 
-/// The number of hash bits that choose a shard.
-pub const SHARD_BITS: u32 = 10;
+/// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
+pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
 /// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
 /// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.

@@ -11,9 +11,17 @@ pub struct Database {
     table: Table,
     /// Entries that have an expiry.
     volatile: usize,
+    /// Bytes taken by entries.
+    entry_bytes: usize,
+    /// What the expiry index calls this database: its first number, which SWAPDB does not change.
+    expiry_name: usize,
 }
 
 impl Database {
+    const fn new(expiry_name: usize) -> Database {
+        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name }
+    }
+
     /// The entries.
     pub fn table(&self) -> &Table {
         &self.table
@@ -27,7 +35,8 @@ impl Database {
 
 /// What a shard's lock protects.
 ///
-/// All changes of entries go through here, so that the byte account and the expiry index are exact after each.
+/// All changes of entries go through here, so that the byte account and the expiry index are exact after each. The
+/// databases' `expiry_name`s are a permutation of their numbers.
 ///
 /// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock.
 #[derive(Default)]
@@ -39,8 +48,6 @@ pub struct ShardData {
     others: Vec<Database>,
     /// Whether anything has changed since [`ShardData::take_growth`].
     is_changed: bool,
-    /// Bytes taken by entries.
-    entry_bytes: usize,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
@@ -48,7 +55,7 @@ pub struct ShardData {
     epoch_ms: i64,
 }
 
-static NO_DATABASE: Database = Database { table: Table::EMPTY, volatile: 0 };
+static NO_DATABASE: Database = Database::new(0);
 
 impl ShardData {
     /// An empty shard whose expiry index counts from `epoch_ms`.
@@ -58,8 +65,9 @@ impl ShardData {
 
     /// Bytes of memory taken by entries, table slots and the expiry index.
     pub fn bytes(&self) -> usize {
-        let slots: usize = self.all_databases().map(|database| database.table.slots_bytes()).sum();
-        self.entry_bytes + slots + self.expiry.bytes()
+        let databases = self.all_databases();
+        databases.map(|database| database.entry_bytes + database.table.slots_bytes()).sum::<usize>()
+            + self.expiry.bytes()
     }
 
     /// Whether an entry, a table or the expiry index has changed since [`ShardData::take_growth`].
@@ -93,9 +101,8 @@ impl ShardData {
         if index == 0 {
             return &mut self.first;
         }
-        if index > self.others.len() {
-            self.others.resize_with(index, Database::default);
-        }
+        let known = self.others.len() + 1;
+        self.others.extend((known..=index).map(Database::new));
         &mut self.others[index - 1]
     }
 
@@ -130,8 +137,8 @@ impl ShardData {
         clock: u32,
     ) -> Position {
         let slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
-        self.entry_bytes += slot.entry().footprint_bytes();
         let target = self.database_mut(database);
+        target.entry_bytes += slot.entry().footprint_bytes();
         target.volatile += usize::from(expire_at_ms.is_some());
         let at = target.table.insert_new(slot);
         if let Some(expire_at_ms) = expire_at_ms {
@@ -149,7 +156,7 @@ impl ShardData {
         let expiry_before = slot.entry().expire_at_ms();
         let result = edit(slot);
         let expiry_after = slot.entry().expire_at_ms();
-        let bytes_after = slot.entry().footprint_bytes();
+        target.entry_bytes = target.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
         if expiry_before != expiry_after {
             let tag = slot.tag();
             target.volatile =
@@ -161,7 +168,6 @@ impl ShardData {
                 self.refer(database, tag, after);
             }
         }
-        self.entry_bytes = self.entry_bytes + bytes_after - bytes_before;
         result
     }
 
@@ -176,8 +182,8 @@ impl ShardData {
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
+        target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
-        self.entry_bytes -= slot.entry().footprint_bytes();
         if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
@@ -192,7 +198,7 @@ impl ShardData {
     fn refer(&mut self, database: usize, tag: u32, expire_at_ms: i64) {
         // One tick later: when the tick has come, the whole of the millisecond before it has passed.
         let due = self.tick_of(expire_at_ms).saturating_add(1);
-        self.expiry.add(due, Reference::new(database, tag));
+        self.expiry.add(due, Reference::new(self.database(database).expiry_name, tag));
         if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
@@ -203,16 +209,17 @@ impl ShardData {
         self.expiry.clear();
         let volatile: Vec<(usize, u32, i64)> = self
             .all_databases()
-            .enumerate()
-            .flat_map(|(index, database)| {
+            .filter(|database| database.volatile > 0)
+            .flat_map(|database| {
                 database.table.slots().filter_map(move |slot| {
-                    slot.entry().expire_at_ms().map(|expire_at_ms| (index, slot.tag(), expire_at_ms))
+                    let expire_at_ms = slot.entry().expire_at_ms()?;
+                    Some((database.expiry_name, slot.tag(), expire_at_ms))
                 })
             })
             .collect();
-        for (database, tag, expire_at_ms) in volatile {
+        for (name, tag, expire_at_ms) in volatile {
             let due = self.tick_of(expire_at_ms).saturating_add(1);
-            self.expiry.add(due, Reference::new(database, tag));
+            self.expiry.add(due, Reference::new(name, tag));
         }
     }
 
@@ -225,7 +232,10 @@ impl ShardData {
         while looked < budget {
             let Some(reference) = self.expiry.pop_due(now) else { break };
             looked += 1;
-            let (database, tag) = (reference.database(), reference.tag());
+            let named = |database: &Database| database.expiry_name == reference.database();
+            let database = self.all_databases().position(named);
+            let database = database.expect("a reference is to a database that was used, and those stay");
+            let tag = reference.tag();
             let is_expired =
                 |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
@@ -250,21 +260,22 @@ impl ShardData {
         self.expiry.next_due().map(|tick| self.epoch_ms + i64::from(tick) * TICK_MS)
     }
 
-    /// Takes a whole database out, leaving it empty. Freeing what is returned may take long; do it without the lock.
+    /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
+    /// without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
         if self.database(index).table.is_empty() {
             return Database::default();
         }
-        let taken = std::mem::take(self.database_mut(index));
-        let entries: usize = taken.table.iter().map(EntryRef::footprint_bytes).sum();
-        self.entry_bytes -= entries;
+        let database = self.database_mut(index);
+        let emptied = Database::new(database.expiry_name);
+        let taken = std::mem::replace(database, emptied);
         if self.volatile() == 0 {
             self.expiry.clear();
         }
         taken
     }
 
-    /// Exchanges two databases.
+    /// Exchanges two databases. O(1): the expiry index keeps the names it knows them by.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
         if one == other {
             return;
@@ -272,7 +283,6 @@ impl ShardData {
         let taken = std::mem::take(self.database_mut(one));
         let taken = std::mem::replace(self.database_mut(other), taken);
         *self.database_mut(one) = taken;
-        self.rebuild_expiry();
     }
 
     /// Checks the account, the counters and the tables. O(entries); for tests.
@@ -280,13 +290,15 @@ impl ShardData {
     /// # Panics
     /// If something does not hold.
     pub fn check_invariants(&self) {
-        let mut bytes = 0;
         for database in self.all_databases() {
             database.table.check_invariants();
-            bytes += database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
         }
-        assert_eq!(bytes, self.entry_bytes, "the byte account is exact");
+        let mut names: Vec<usize> = self.all_databases().map(|database| database.expiry_name).collect();
+        names.sort_unstable();
+        assert!(names.iter().copied().eq(0..names.len()), "the names are a permutation");
     }
 }
