@@ -3,6 +3,7 @@
 //! Reading order: [`keyspace`] (how data is laid out, found and locked), [`keys`] (how a command gets at it),
 //! [`spec`] and [`call`] (what a command is), [`commands`].
 
+pub mod bits;
 pub mod call;
 pub mod commands;
 pub mod dispatch;
@@ -10,7 +11,9 @@ pub mod error;
 pub mod eviction;
 pub mod keys;
 pub mod keyspace;
+pub mod lcs;
 pub mod local;
+pub mod long_double;
 pub mod spec;
 pub mod sync;
 pub mod turn;

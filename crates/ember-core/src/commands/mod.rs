@@ -1,9 +1,10 @@
 //! The data commands, a folder for each family and a file for each command (or variants of one idea).
 
 pub mod arguments;
+mod bitmap;
 mod string;
 
 use crate::call::DataCommand;
 
 /// All data commands.
-pub const FAMILIES: &[&[&[DataCommand]]] = &[string::COMMANDS];
+pub const FAMILIES: &[&[&[DataCommand]]] = &[string::COMMANDS, bitmap::COMMANDS];
