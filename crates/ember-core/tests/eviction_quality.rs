@@ -40,7 +40,7 @@ fn make_room(local: &mut Local, evictor: &mut Evictor, limit_bytes: usize) -> Re
 
 #[test]
 fn every_policy_evicts_only_what_it_may() {
-    for policy in EvictionPolicy::ALL {
+    for policy in EvictionPolicy::ALL.iter().copied() {
         let mut local = Local::new(Protocol::Resp2);
         local.turn.policy = policy;
         for number in 0..4000 {
@@ -49,28 +49,28 @@ fn every_policy_evicts_only_what_it_may() {
         }
         let limit_bytes = local.keyspace.used_bytes() - entry_bytes(&local) / 4;
         let mut evictor = Evictor::default();
-        let volatile_only = policy.name().starts_with("volatile-");
+        let volatile_only = policy.to_string().starts_with("volatile-");
         let quarter = make_room(&mut local, &mut evictor, limit_bytes);
         let (len, volatile) = (local.keyspace.len(0), local.keyspace.volatile(0));
         if policy == EvictionPolicy::NoEviction {
             assert_eq!((quarter, len), (Err(NothingToEvict), 8000));
             continue;
         }
-        assert_eq!(quarter, Ok(()), "{}", policy.name());
-        assert!((5000..7500).contains(&len), "{}: {len} keys left", policy.name());
+        assert_eq!(quarter, Ok(()), "{}", policy.to_string());
+        assert!((5000..7500).contains(&len), "{}: {len} keys left", policy.to_string());
         assert_eq!(local.turn.counters.evicted as usize, 8000 - len);
         if volatile_only {
-            assert_eq!(len - volatile, 4000, "{} leaves persistent keys alone", policy.name());
+            assert_eq!(len - volatile, 4000, "{} leaves persistent keys alone", policy.to_string());
         } else {
-            assert!(volatile < 3800 && len - volatile < 3800, "{} takes both kinds", policy.name());
+            assert!(volatile < 3800 && len - volatile < 3800, "{} takes both kinds", policy.to_string());
         }
         let all = make_room(&mut local, &mut evictor, 0);
         local.keyspace.check_invariants();
         if volatile_only {
-            assert_eq!(all, Err(NothingToEvict), "{}", policy.name());
+            assert_eq!(all, Err(NothingToEvict), "{}", policy.to_string());
             assert_eq!((local.keyspace.len(0), local.keyspace.volatile(0)), (4000, 0));
         } else {
-            assert_eq!(local.keyspace.len(0), 0, "{}", policy.name());
+            assert_eq!(local.keyspace.len(0), 0, "{}", policy.to_string());
         }
     }
 }
@@ -138,8 +138,8 @@ fn the_policies_keep_what_they_are_named_for() {
     ];
     for (policy, prepare) in policies {
         let (kept, others) = survivors(policy, prepare);
-        println!("{}: {kept:.4} of what should stay, {others:.4} of the others", policy.name());
-        assert!(kept > 0.99, "{}: {kept}", policy.name());
+        println!("{}: {kept:.4} of what should stay, {others:.4} of the others", policy.to_string());
+        assert!(kept > 0.99, "{}: {kept}", policy.to_string());
     }
     let (kept, others) = survivors(EvictionPolicy::AllkeysRandom, |_, _| ());
     assert!((kept - others).abs() < 0.1, "random prefers none: {kept}, {others}");
@@ -150,7 +150,7 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
     const LIMIT_BYTES: usize = 16 * 1024 * 1024;
     /// Commands between two looks at the limit, as in a pipeline.
     const BATCH: usize = 64;
-    for policy in EvictionPolicy::ALL.into_iter().filter(|&policy| policy != EvictionPolicy::NoEviction) {
+    for policy in EvictionPolicy::ALL.iter().copied().filter(|&policy| policy != EvictionPolicy::NoEviction) {
         let mut local = Local::new(Protocol::Resp2);
         local.turn.policy = policy;
         let (mut evictor, mut random) = (Evictor::default(), Random::seeded(5));
@@ -165,9 +165,9 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
             }
         }
         let (peak, limit) = (peak as f64, LIMIT_BYTES as f64);
-        assert!(peak <= limit * 1.01, "{}: {:.4} of the limit", policy.name(), peak / limit);
+        assert!(peak <= limit * 1.01, "{}: {:.4} of the limit", policy.to_string(), peak / limit);
         let used = local.keyspace.used_bytes() as f64;
-        assert!(used >= limit * 0.98, "{}: no more is evicted than must be", policy.name());
+        assert!(used >= limit * 0.98, "{}: no more is evicted than must be", policy.to_string());
         local.keyspace.check_invariants();
     }
 }
@@ -276,7 +276,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     let (exact, best) = (exact(held, &trace), zipf.best(held));
     println!(
         "{} zipf {s} shift {shift:?}: {ours:.4} with {held} keys; exact LRU {exact:.4}, best {best:.4}",
-        policy.name()
+        policy.to_string()
     );
     (ours, exact)
 }
