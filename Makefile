@@ -1,0 +1,70 @@
+# What there is to do with this repository. `make run` and `make test` are all most people need.
+
+CARGO ?= cargo
+# Passed to the server by `make run`, for example ARGS="--port 6380 --concurrent".
+ARGS ?=
+# Seconds each fuzz target runs in `make fuzz-short`.
+FUZZ_SECONDS ?= 30
+IMAGE ?= ember
+
+.PHONY: help run build release check fmt lint test test-peers test-long fuzz-short \
+	bench bench-quick bench-compare bench-memory bench-memtier docker-build clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: release ## Build and start the server; ARGS="--port 6380" are its arguments.
+	"$$(scripts/server-path.sh release)" $(ARGS)
+
+build: ## Debug build.
+	$(CARGO) build --workspace
+
+release: ## Release build of the server.
+	$(CARGO) build --release -p ember-server
+
+check: fmt lint test ## Format, lints and tests: the gate every change passes. Changes no file.
+
+fmt: ## Check the format.
+	$(CARGO) fmt --all --check
+
+lint: ## Check the lints.
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+test: ## All tests that need nothing but Rust and a C compiler.
+	$(CARGO) test --workspace --exclude ember-peers
+
+test-peers: ## Tests beside redis-server and under real clients; installs those first.
+	scripts/setup-peers.sh
+	$(CARGO) build -p ember-server
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
+
+test-long: ## The tests with many more random cases (half an hour).
+	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude ember-peers
+	scripts/setup-peers.sh
+	$(CARGO) build --release -p ember-server
+	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
+		$(CARGO) test --release -p ember-peers --test differential
+
+fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
+	scripts/fuzz-short.sh $(FUZZ_SECONDS)
+
+bench: release ## ember in both modes beside redis-server.
+	bench/bench.sh
+
+bench-quick: release ## ember alone, about ten seconds.
+	bench/bench-quick.sh
+
+bench-compare: release ## The full matrix beside redis-server (and dragonfly where installed).
+	bench/compare-redis.sh
+
+bench-memory: release ## Memory for each key, beside redis-server.
+	bench/bench-memory.sh
+
+bench-memtier: release ## The full matrix driven by memtier_benchmark.
+	bench/bench-memtier.sh
+
+docker-build: ## Build the container image.
+	docker build -t $(IMAGE) .
+
+clean: ## Remove what was built.
+	$(CARGO) clean

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# ember in both modes beside redis-server, on free ports. Settings: BENCH_REQUESTS, BENCH_CLIENTS, BENCH_PIPELINE,
+# BENCH_THREADS.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+benchmark_settings
+EMBER_CONCURRENT_PORT=$(free_port)
+EMBER_SHARDED_PORT=$(free_port)
+REDIS_PORT=$(free_port)
+DRAGONFLY_PORT=$(free_port)
+comparison_servers
+print_setup
+benchmark_table "set 64 1" "get 64 1" "set 64 $BENCH_PIPELINE" "get 64 $BENCH_PIPELINE" "incr 3 $BENCH_PIPELINE" \
+    "mset 64 1"

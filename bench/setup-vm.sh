@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs what the benchmarks need on a fresh Debian or Ubuntu machine: a compiler, Rust, redis-server and its tools.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+packages=()
+command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v make >/dev/null || packages+=(make)
+command -v redis-server >/dev/null || packages+=(redis-server)
+command -v redis-benchmark >/dev/null || packages+=(redis-tools)
+command -v cargo >/dev/null || command -v rustup >/dev/null || packages+=(rustup)
+[ "${#packages[@]}" -eq 0 ] || scripts/install-packages.sh "${packages[@]}"
+command -v cargo >/dev/null || rustup default stable
+command -v memtier_benchmark >/dev/null || echo "memtier_benchmark is not installed: bench/bench-memtier.sh needs it"
+command -v dragonfly >/dev/null || echo "dragonfly is not installed: the tables leave it out"
+cargo build --release -p ember-server

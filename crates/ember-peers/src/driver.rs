@@ -1,0 +1,422 @@
+//! Sends the same random commands to redis-server and ember over several connections and compares every reply.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Write;
+
+use ember_testkit::{RawClient, Server, Value, quote, render};
+
+use crate::exceptions::{Case, allowances, replies_agree};
+use crate::generate::{COMMANDS, Draw, Outcome, Step, Words, is_key};
+
+/// Connections to each server; one is used at a time, so the order of commands is the same on both.
+const CONNECTION_COUNT: usize = 4;
+
+/// Most commands in one write.
+const BATCH_COMMANDS_MAX: usize = 64;
+
+/// Bytes of requests after which a batch is sent: far below the socket buffers, since all is written before any reply
+/// is read.
+const BATCH_BYTES_MAX: usize = 32 * 1024;
+
+/// Commands remembered for the report of a difference.
+const HISTORY_COUNT: usize = 20_000;
+
+/// Commands shown in that report.
+const REPORT_COMMANDS_MAX: usize = 40;
+
+/// Differences after which a run stops; between them both servers are emptied, so one bug does not cause the next.
+const DIFFERENCES_MAX: usize = 25;
+
+/// Commands between two comparisons of the whole keyspace.
+const KEYSPACE_CHECK_INTERVAL: usize = 10_000;
+
+/// Rounds of SCAN after which it must have come to an end.
+const SCAN_ROUNDS_MAX: usize = 100_000;
+
+/// The protocol the connections of a run speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// What every connection starts with.
+    Resp2,
+    /// After HELLO 3.
+    Resp3,
+}
+
+/// What to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Equal seeds give equal commands.
+    pub seed: u64,
+    /// How many commands to send to each server.
+    pub commands: usize,
+    /// The protocol of the connections, but for a few HELLO commands on the way.
+    pub protocol: Protocol,
+}
+
+/// Runs a plan against both servers.
+///
+/// # Panics
+/// When a reply differs and no exception allows it: the message has the seed, the command, both replies and the latest
+/// commands on the same keys. Several differences are collected before it gives up.
+pub fn compare_servers(redis: &Server, ember: &Server, plan: Plan) {
+    let mut run = Run::new(redis, ember, plan);
+    while run.sent < plan.commands && run.differences.len() < DIFFERENCES_MAX {
+        run.batch();
+    }
+    run.compare_keyspaces();
+    let count = run.differences.len();
+    let mut commands: Vec<_> = run.seen.iter().map(String::as_str).collect();
+    commands.sort_unstable();
+    assert!(
+        count == 0,
+        "{count} differences after {} commands, seed {} ({:?}):\n\n{}",
+        run.sent,
+        plan.seed,
+        plan.protocol,
+        run.differences.join("\n")
+    );
+    let missing: Vec<_> = COMMANDS
+        .iter()
+        .copied()
+        .flatten()
+        .map(|generator| generator.name)
+        .filter(|name| !run.seen.contains(*name))
+        .collect();
+    assert!(plan.commands < 10_000 || missing.is_empty(), "never sent: {missing:?}");
+}
+
+struct Run<'a> {
+    plan: Plan,
+    draw: Draw,
+    servers: [&'a Server; 2],
+    /// `[redis, ember]` of each connection.
+    connections: Vec<[RawClient; 2]>,
+    /// Whether HELLO or RESET may have changed the protocol of a connection.
+    changed: Vec<bool>,
+    sent: usize,
+    history: VecDeque<(usize, Words)>,
+    seen: BTreeSet<String>,
+    differences: Vec<String>,
+    next_keyspace_check: usize,
+}
+
+impl<'a> Run<'a> {
+    fn new(redis: &'a Server, ember: &'a Server, plan: Plan) -> Self {
+        let draw = Draw::new(plan.seed, arities(&mut redis.client()));
+        let mut run = Run {
+            plan,
+            draw,
+            servers: [redis, ember],
+            connections: Vec::new(),
+            changed: vec![true; CONNECTION_COUNT],
+            sent: 0,
+            history: VecDeque::new(),
+            seen: BTreeSet::new(),
+            differences: Vec::new(),
+            next_keyspace_check: KEYSPACE_CHECK_INTERVAL,
+        };
+        run.start_over();
+        run
+    }
+
+    /// New connections to empty servers.
+    fn start_over(&mut self) {
+        for server in self.servers {
+            let flushed = server.client().run("FLUSHALL");
+            assert_eq!(flushed, Value::ok(), "FLUSHALL works everywhere");
+        }
+        self.connections = (0..CONNECTION_COUNT).map(|_| self.servers.map(Server::client)).collect();
+        self.changed = vec![true; CONNECTION_COUNT];
+    }
+
+    fn batch(&mut self) {
+        let connection = self.draw.random.below(CONNECTION_COUNT);
+        let mut steps = Vec::new();
+        if std::mem::take(&mut self.changed[connection]) {
+            let version = if self.plan.protocol == Protocol::Resp3 { "3" } else { "2" };
+            steps.push(Step::reply(vec![b"HELLO".to_vec(), version.as_bytes().to_vec()]));
+        }
+        let count = 1 + self.draw.random.below(BATCH_COMMANDS_MAX);
+        let mut length = 0;
+        while steps.len() < count && length < BATCH_BYTES_MAX {
+            for step in self.draw.steps() {
+                length += step.words.iter().map(Vec::len).sum::<usize>();
+                steps.push(step);
+            }
+            if steps.last().is_some_and(|step| matches!(step.outcome, Outcome::Close | Outcome::Iterate)) {
+                break;
+            }
+        }
+        let iterate = steps.pop_if(|step| step.outcome == Outcome::Iterate);
+        self.run_steps(connection, &steps);
+        if let Some(step) = iterate {
+            self.iterate(connection, &step.words);
+        }
+        if self.sent >= self.next_keyspace_check {
+            self.next_keyspace_check += KEYSPACE_CHECK_INTERVAL;
+            self.compare_keyspaces();
+        }
+    }
+
+    /// Sends the steps to both servers and compares reply by reply.
+    fn run_steps(&mut self, connection: usize, steps: &[Step]) {
+        for step in steps {
+            self.sent += 1;
+            self.seen.insert(command_name(&step.words).split('|').next().unwrap_or_default().to_owned());
+            self.history.push_back((connection, step.words.clone()));
+            let name = step.words[0].to_ascii_uppercase();
+            self.changed[connection] |= name == b"HELLO" || name == b"RESET";
+        }
+        while self.history.len() > HISTORY_COUNT {
+            self.history.pop_front();
+        }
+        let closes = steps.last().is_some_and(|step| step.outcome == Outcome::Close);
+        let [redis, ember] = &mut self.connections[connection];
+        let replies = [exchange(redis, steps, closes), exchange(ember, steps, closes)];
+        let [redis_replies, ember_replies] = match replies {
+            [Ok(redis), Ok(ember)] => [redis, ember],
+            [redis, ember] => {
+                let failed =
+                    |result: Result<_, String>| result.err().unwrap_or_else(|| "answered".to_owned());
+                let lines: Vec<_> = steps.iter().map(|step| command_line(&step.words)).collect();
+                let text =
+                    format!("a connection broke\n  redis: {}\n  ember: {}", failed(redis), failed(ember));
+                self.differ(format!("{text}\n  the batch:\n    {}\n", lines.join("\n    ")), &[]);
+                return;
+            }
+        };
+        if closes {
+            self.connections[connection] = self.servers.map(Server::client);
+            self.changed[connection] = true;
+        }
+        let answered: Vec<&Step> = steps.iter().filter(|step| step.outcome != Outcome::Quiet).collect();
+        if redis_replies.len() != answered.len() || ember_replies.len() != answered.len() {
+            let lines: Vec<_> = steps.iter().map(|step| command_line(&step.words)).collect();
+            let text = format!(
+                "{} commands that answer, {} replies of redis, {} of ember",
+                answered.len(),
+                redis_replies.len(),
+                ember_replies.len()
+            );
+            self.differ(format!("{text}\n  the batch:\n    {}\n", lines.join("\n    ")), &[]);
+            return;
+        }
+        for ((step, redis), ember) in answered.into_iter().zip(&redis_replies).zip(&ember_replies) {
+            if redis.raw == ember.raw {
+                continue;
+            }
+            let name = command_name(&step.words);
+            let case = Case { name: &name, words: &step.words, redis: &redis.value, ember: &ember.value };
+            // Equal values in different bytes (RESP2's two nulls, say) are a difference as well.
+            if redis.value == ember.value || !replies_agree(&case) {
+                let mut text = format!(
+                    "connection {connection}: {}\n  redis: {}\n  ember: {}\n",
+                    command_line(&step.words),
+                    shown(redis),
+                    shown(ember)
+                );
+                for reason in allowances(&name) {
+                    let _ = writeln!(text, "  an exception exists but does not cover this: {reason}");
+                }
+                self.differ(text, &step.words);
+                return;
+            }
+        }
+    }
+
+    /// Runs SCAN to its end on both servers and compares what was found.
+    fn iterate(&mut self, connection: usize, words: &Words) {
+        self.sent += 1;
+        self.seen.insert(command_name(words));
+        self.history.push_back((connection, words.clone()));
+        let [redis, ember] = self.connections[connection].each_mut().map(|client| scan_all(client, words));
+        if redis != ember {
+            let text = format!(
+                "connection {connection}: {} until cursor 0\n  redis: {redis:?}\n  ember: {ember:?}\n",
+                command_line(words)
+            );
+            self.differ(text, &[]);
+        }
+    }
+
+    /// Compares names, values, encodings and expiries of all keys of all databases.
+    fn compare_keyspaces(&mut self) {
+        let mut clients = self.servers.map(Server::client);
+        for database in 0..16 {
+            let [redis, ember] = clients.each_mut().map(|client| keyspace(client, database));
+            if redis == ember {
+                continue;
+            }
+            let only = |left: &[String], right: &[String]| -> String {
+                left.iter()
+                    .filter(|line| !right.contains(line))
+                    .take(10)
+                    .fold(String::new(), |text, line| text + "    " + line + "\n")
+            };
+            let text = format!(
+                "database {database} differs\n  redis alone:\n{}  ember alone:\n{}",
+                only(&redis, &ember),
+                only(&ember, &redis)
+            );
+            self.differ(text, &[]);
+            return;
+        }
+    }
+
+    /// Notes a difference with the commands that led to it, and starts over.
+    fn differ(&mut self, mut text: String, words: &[Vec<u8>]) {
+        let keys: BTreeSet<&Vec<u8>> = words.iter().skip(1).filter(|word| is_key(word)).collect();
+        let related = |other: &Words| {
+            let name = other[0].to_ascii_uppercase();
+            other.iter().skip(1).any(|word| keys.contains(word))
+                || [&b"FLUSHALL"[..], b"FLUSHDB", b"SWAPDB"].contains(&&name[..])
+        };
+        let mut latest: Vec<String> = Vec::new();
+        for (connection, other) in self.history.iter().rev() {
+            let selects = other[0].eq_ignore_ascii_case(b"SELECT");
+            if latest.len() < REPORT_COMMANDS_MAX && (related(other) || selects) {
+                latest.push(format!("    {connection}> {}", command_line(other)));
+            }
+        }
+        latest.reverse();
+        let _ = write!(text, "  latest commands on the same words, by connection:\n{}\n", latest.join("\n"));
+        eprintln!("difference after {} commands, seed {}:\n{text}", self.sent, self.plan.seed);
+        self.differences.push(text);
+        self.start_over();
+        self.history.clear();
+    }
+}
+
+struct Reply {
+    raw: Vec<u8>,
+    value: Value,
+}
+
+/// Sends a batch with a marker behind it (but for one that closes the connection), and reads the replies before it.
+fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<Reply>, String> {
+    let marker: &[u8] = b"$14\r\nend of a batch\r\n";
+    let mut bytes = Vec::new();
+    for step in steps {
+        encode(&step.words, &mut bytes);
+    }
+    if !closes {
+        encode(&[b"ECHO".to_vec(), b"end of a batch".to_vec()], &mut bytes);
+    }
+    client.send(&bytes).map_err(|error| error.to_string())?;
+    let mut replies = Vec::new();
+    loop {
+        if closes && client.is_closed().map_err(|error| error.to_string())? {
+            break;
+        }
+        let raw = client.read_raw().map_err(|error| format!("after {} replies: {error}", replies.len()))?;
+        if !closes && raw == marker {
+            break;
+        }
+        let value =
+            ember_testkit::read_frame(&mut &raw[..], &mut Vec::new()).map_err(|error| error.to_string())?;
+        replies.push(Reply { raw, value });
+    }
+    Ok(replies)
+}
+
+fn encode(words: &[Vec<u8>], bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// `CLIENT|GETNAME`, `GET`: the first word in upper case, with the second for containers of subcommands.
+fn command_name(words: &[Vec<u8>]) -> String {
+    const CONTAINERS: [&str; 8] =
+        ["CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "DEBUG"];
+    if words[0].eq_ignore_ascii_case(b"nosuchcommand") {
+        return "nosuchcommand".to_owned();
+    }
+    let upper = |word: &[u8]| String::from_utf8_lossy(word).to_ascii_uppercase();
+    let name = upper(&words[0]);
+    match words.get(1) {
+        Some(subcommand) if CONTAINERS.contains(&name.as_str()) => format!("{name}|{}", upper(subcommand)),
+        _ => name,
+    }
+}
+
+fn command_line(words: &[Vec<u8>]) -> String {
+    let shown = |word: &Vec<u8>| {
+        let plain = !word.is_empty()
+            && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_:*#.|".contains(byte));
+        match word.len() {
+            0..=200 if plain => String::from_utf8_lossy(word).into_owned(),
+            0..=200 => quote(word),
+            length => format!("{}…({length} bytes)", quote(&word[..40])),
+        }
+    };
+    words.iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+fn shown(reply: &Reply) -> String {
+    let raw = quote(&reply.raw[..reply.raw.len().min(400)]);
+    format!(
+        "{raw} ({})",
+        render(&reply.value).lines().next().unwrap_or_default().chars().take(120).collect::<String>()
+    )
+}
+
+fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, String> {
+    let mut found = BTreeSet::new();
+    let mut words = words.clone();
+    for _ in 0..SCAN_ROUNDS_MAX {
+        let reply = client.command(&words);
+        let Some([cursor, keys]) = reply.elements() else { return Err(render(&reply)) };
+        let keys = keys.elements().ok_or("the keys are no array")?;
+        found.extend(keys.iter().filter_map(Value::bytes).map(quote));
+        match cursor.bytes() {
+            Some(b"0") => return Ok(found),
+            Some(next) => words[1] = next.to_vec(),
+            None => return Err("the cursor is no string".to_owned()),
+        }
+    }
+    Err("SCAN does not come to an end".to_owned())
+}
+
+/// Everything a client can know about the keys of a database, one line a key, sorted.
+fn keyspace(client: &mut RawClient, database: usize) -> Vec<String> {
+    client.run(&format!("SELECT {database}"));
+    let keys = client.run("KEYS *");
+    let mut lines = vec![format!("DBSIZE {}", render(&client.run("DBSIZE")))];
+    for key in keys.elements().unwrap_or_default().iter().filter_map(Value::bytes) {
+        let mut ask = |words: &[&[u8]]| client.command(words);
+        let value = render(&ask(&[b"GET", key]));
+        let value: String = value.chars().take(200).collect();
+        let encoding = render(&ask(&[b"OBJECT", b"ENCODING", key]));
+        // Only whether there is an expiry: relative ones differ by the time between two commands.
+        let expiry =
+            ask(&[b"EXPIRETIME", key]).integer().map_or(0, |seconds| if seconds < 0 { seconds } else { 1 });
+        lines.push(format!("{} {encoding} expiry {expiry} {value}", quote(key)));
+    }
+    lines.sort();
+    lines
+}
+
+/// Name and arity of all commands the generators know, subcommands included, from Redis.
+fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
+    let names = COMMANDS.iter().copied().flatten().map(|generator| generator.name);
+    let mut words = vec!["COMMAND", "INFO"];
+    words.extend(names.filter(|name| *name != "nosuchcommand"));
+    let mut arities = Vec::new();
+    let info = redis.command(&words);
+    for command in info.elements().unwrap_or_default() {
+        let Some(facts) = command.elements() else { continue };
+        arities.push((facts[0].text(), facts[1].integer().unwrap_or(0)));
+        for subcommand in facts.last().and_then(Value::elements).unwrap_or_default() {
+            let facts = subcommand.elements().unwrap_or_default();
+            arities.push((facts[0].text(), facts[1].integer().unwrap_or(0)));
+        }
+    }
+    assert!(arities.len() > 50, "COMMAND INFO of redis-server lists the commands");
+    // QUIT closes the connection whatever follows it.
+    arities.retain(|(name, _)| name != "quit");
+    arities
+}

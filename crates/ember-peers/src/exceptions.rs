@@ -1,0 +1,271 @@
+//! The one table of replies that need not be equal byte by byte, each with its reason.
+
+use std::mem::{Discriminant, discriminant};
+
+use ember_testkit::Value;
+
+type Pairs = Vec<(Value, Value)>;
+
+/// A command with what both servers answered.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    /// The command in upper case, with its subcommand for those that have any: `CLIENT|GETNAME`.
+    pub(crate) name: &'a str,
+    pub(crate) words: &'a [Vec<u8>],
+    pub(crate) redis: &'a Value,
+    pub(crate) ember: &'a Value,
+}
+
+/// What is asked of the replies instead of equal bytes.
+enum Rule {
+    /// The same elements in any order.
+    Unordered,
+    /// Integers at most this far apart, when both are positive; equal otherwise.
+    Near(i64),
+    /// The same kind of reply; errors are still equal.
+    SameKind,
+    /// A map equal but for these fields, which both have.
+    ExceptFields(&'static [&'static str]),
+    /// True for replies that are right.
+    Checked(fn(&Case) -> bool),
+}
+
+struct Exception {
+    /// Command, or `COMMAND|SUBCOMMAND`, in upper case.
+    name: &'static str,
+    rule: Rule,
+    /// Why equal bytes are not to be had.
+    reason: &'static str,
+}
+
+const TIME_PASSES: &str = "both servers read their own clock, at different moments";
+const HELP_TEXT: &str =
+    "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
+const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; 7.0.15 answers as for no arguments if it is missing";
+const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 does not know";
+
+const EXCEPTIONS: &[Exception] = &[
+    // Order is nobody's promise.
+    Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
+    Exception { name: "SCAN", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
+    Exception {
+        name: "CONFIG|GET",
+        rule: Rule::Unordered,
+        reason: "parameters come in the order of the configuration table",
+    },
+    Exception {
+        name: "COMMAND|LIST",
+        rule: Rule::Unordered,
+        reason: "commands come in the order of the command table",
+    },
+    Exception {
+        name: "RANDOMKEY",
+        rule: Rule::SameKind,
+        reason: "the key is random; that there is one is not",
+    },
+    // Time.
+    Exception { name: "TTL", rule: Rule::Near(3), reason: TIME_PASSES },
+    Exception { name: "PTTL", rule: Rule::Near(3000), reason: TIME_PASSES },
+    Exception { name: "EXPIRETIME", rule: Rule::Near(3), reason: TIME_PASSES },
+    Exception { name: "PEXPIRETIME", rule: Rule::Near(3000), reason: TIME_PASSES },
+    Exception { name: "OBJECT|IDLETIME", rule: Rule::Checked(small_integers_or_equal), reason: TIME_PASSES },
+    // Facts about the server, not about data.
+    Exception {
+        name: "HELLO",
+        rule: Rule::ExceptFields(&["server", "version", "id"]),
+        reason: "name and version of the server and the number of the connection are its own",
+    },
+    Exception {
+        name: "OBJECT|REFCOUNT",
+        rule: Rule::SameKind,
+        reason: "Redis shares one object for each small integer and reports 2147483647 for it; ember shares none",
+    },
+    Exception { name: "MEMORY|USAGE", rule: Rule::SameKind, reason: "bytes of memory are each server's own" },
+    Exception { name: "CLIENT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "OBJECT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "COMMAND|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "CONFIG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "SLOWLOG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "LATENCY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "MEMORY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "DEBUG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    // Redis 7.2.
+    Exception { name: "CLIENT|NO-TOUCH", rule: Rule::Checked(no_touch), reason: SINCE_7_2 },
+    Exception { name: "CLIENT|SETINFO", rule: Rule::Checked(setinfo), reason: SINCE_7_2 },
+    Exception {
+        name: "BITCOUNT",
+        rule: Rule::Checked(bad_arguments_of_a_missing_key),
+        reason: ARGUMENTS_FIRST,
+    },
+    Exception {
+        name: "BITPOS",
+        rule: Rule::Checked(bad_arguments_of_a_missing_key),
+        reason: ARGUMENTS_FIRST,
+    },
+];
+
+/// Whether ember's reply is right, given what redis-server replied to the same command in the same state.
+pub(crate) fn replies_agree(case: &Case) -> bool {
+    if case.redis == case.ember {
+        return true;
+    }
+    EXCEPTIONS.iter().filter(|exception| exception.name == case.name).any(|exception| match exception.rule {
+        Rule::Unordered => sorted(case.redis) == sorted(case.ember),
+        Rule::Near(distance) => match (case.redis.integer(), case.ember.integer()) {
+            (Some(redis), Some(ember)) => redis > 0 && ember > 0 && redis.abs_diff(ember) <= distance as u64,
+            _ => false,
+        },
+        Rule::SameKind => !case.redis.is_error() && discriminant(case.redis) == discriminant(case.ember),
+        Rule::ExceptFields(fields) => without(case.redis, fields)
+            .is_some_and(|redis| without(case.ember, fields).is_some_and(|ember| redis == ember)),
+        Rule::Checked(check) => check(case),
+    })
+}
+
+/// What the table says of a command, for the report of a difference it does not cover.
+pub(crate) fn allowances(name: &str) -> Vec<&'static str> {
+    EXCEPTIONS.iter().filter(|exception| exception.name == name).map(|exception| exception.reason).collect()
+}
+
+/// A reply with the elements of every array, and the pairs of every map, in one order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(elements) | Value::Set(elements) => {
+            let mut elements: Vec<Value> = elements.iter().map(sorted).collect();
+            elements.sort();
+            Value::Array(elements)
+        }
+        Value::Map(pairs) => {
+            let mut pairs = pairs.clone();
+            pairs.sort();
+            Value::Map(pairs)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The pairs of a map (with its kind) but for some fields, which must all be there.
+fn without(value: &Value, fields: &[&str]) -> Option<(Discriminant<Value>, Pairs)> {
+    let mut pairs = value.pairs()?;
+    for field in fields {
+        let index = pairs.iter().position(|(name, _)| name.bytes() == Some(field.as_bytes()))?;
+        pairs.remove(index);
+    }
+    Some((discriminant(value), pairs))
+}
+
+fn help(case: &Case) -> bool {
+    let Some(lines) = case.ember.elements() else { return false };
+    let first = lines.first().map(Value::text).unwrap_or_default();
+    let container = case.name.split('|').next().unwrap_or_default();
+    lines.len() >= 3
+        && first.starts_with(container)
+        && lines.iter().all(|line| matches!(line, Value::Simple(_)))
+}
+
+fn small_integers_or_equal(case: &Case) -> bool {
+    let small = |value: &Value| value.integer().is_some_and(|seconds| (0..600).contains(&seconds));
+    small(case.redis) && small(case.ember)
+}
+
+fn is_error(value: &Value, text: &str) -> bool {
+    matches!(value, Value::Error(error) if error == text.as_bytes())
+}
+
+/// `CLIENT NO-TOUCH ON|OFF`.
+fn no_touch(case: &Case) -> bool {
+    match case.words {
+        [_, _, switch] if switch.eq_ignore_ascii_case(b"on") || switch.eq_ignore_ascii_case(b"off") => {
+            *case.ember == Value::ok()
+        }
+        [_, _, _] => is_error(case.ember, "ERR syntax error"),
+        _ => is_error(case.ember, "ERR wrong number of arguments for 'client|no-touch' command"),
+    }
+}
+
+/// `CLIENT SETINFO LIB-NAME|LIB-VER text`: printable text without blanks.
+fn setinfo(case: &Case) -> bool {
+    match case.words {
+        [_, _, field, text] => {
+            let known = field.eq_ignore_ascii_case(b"lib-name") || field.eq_ignore_ascii_case(b"lib-ver");
+            if known && text.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+                *case.ember == Value::ok()
+            } else {
+                case.ember.is_error()
+            }
+        }
+        _ => is_error(case.ember, "ERR wrong number of arguments for 'client|setinfo' command"),
+    }
+}
+
+/// 7.2's check comes first: a syntax error, or a number that is none.
+fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
+    let error = is_error(case.ember, "ERR syntax error")
+        || is_error(case.ember, "ERR value is not an integer or out of range");
+    error && case.words.len() > 2 && matches!(case.redis, Value::Integer(0 | -1))
+}
+
+/// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.
+#[derive(Debug)]
+pub struct FactException {
+    /// Lower-case command name, `container|subcommand` included; `*` for every command.
+    pub command: &'static str,
+    /// The fact: `exists`, `arity`, `flags`, `keys`, `acl`, `tips`, `specs` of COMMAND INFO; `since`, `group`,
+    /// `arguments`, … of COMMAND DOCS.
+    pub fact: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// Facts about commands that need not be those of redis-server 7.0.15.
+pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
+    FactException { command: "*", fact: "summary", reason: "prose: each server has its own" },
+    FactException { command: "*", fact: "complexity", reason: "it describes each server's own algorithm" },
+    FactException { command: "*", fact: "history", reason: "prose" },
+    FactException { command: "client|no-touch", fact: "exists", reason: SINCE_7_2 },
+    FactException { command: "client|setinfo", fact: "exists", reason: SINCE_7_2 },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agree(name: &str, line: &str, redis: Value, ember: Value) -> bool {
+        let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        replies_agree(&Case { name, words: &words, redis: &redis, ember: &ember })
+    }
+
+    fn error(text: &str) -> Value {
+        Value::Error(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn only_what_the_table_names_may_differ() {
+        assert!(agree("GET", "GET a", Value::Null, Value::Null));
+        assert!(!agree("GET", "GET a", Value::Null, Value::from("")));
+        assert!(agree("TTL", "TTL a", Value::Integer(100), Value::Integer(99)));
+        assert!(!agree("TTL", "TTL a", Value::Integer(-1), Value::Integer(-2)));
+        assert!(!agree("TTL", "TTL a", Value::Integer(100), Value::Integer(90)));
+        let keys = |names: &[&str]| Value::Array(names.iter().map(|name| Value::from(*name)).collect());
+        assert!(agree("KEYS", "KEYS *", keys(&["a", "b"]), keys(&["b", "a"])));
+        assert!(!agree("KEYS", "KEYS *", keys(&["a", "b"]), keys(&["b", "b"])));
+        assert!(!agree("MGET", "MGET a b", keys(&["a", "b"]), keys(&["b", "a"])));
+    }
+
+    #[test]
+    fn bitcount_checks_arguments_first_as_in_7_2_and_only_there() {
+        let syntax = || error("ERR syntax error");
+        assert!(agree("BITCOUNT", "BITCOUNT a 1", Value::Integer(0), syntax()));
+        assert!(!agree("BITCOUNT", "BITCOUNT a 1", Value::Integer(4), syntax()));
+        assert!(!agree("BITCOUNT", "BITCOUNT a", Value::Integer(0), syntax()));
+    }
+
+    #[test]
+    fn client_subcommands_of_7_2_are_checked_by_their_own_rules() {
+        let unknown = || error("ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.");
+        assert!(agree("CLIENT|NO-TOUCH", "CLIENT NO-TOUCH on", unknown(), Value::ok()));
+        assert!(!agree("CLIENT|NO-TOUCH", "CLIENT NO-TOUCH maybe", unknown(), Value::ok()));
+        assert!(agree("CLIENT|SETINFO", "CLIENT SETINFO lib-name x", unknown(), Value::ok()));
+        assert!(!agree("CLIENT|SETINFO", "CLIENT SETINFO lib-xxx x", unknown(), Value::ok()));
+    }
+}

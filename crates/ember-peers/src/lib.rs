@@ -1,0 +1,14 @@
+//! ember beside redis-server: random commands for both, and the rules by which their replies are compared.
+//!
+//! The tests of this crate need other programs (redis-server, redis-cli, client libraries); `scripts/setup-peers.sh`
+//! installs them and `make test-peers` runs the tests. A missing program is a failure, never a skipped test.
+
+mod driver;
+mod exceptions;
+mod generate;
+mod programs;
+
+pub use driver::{Plan, Protocol, compare_servers};
+pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
+pub use generate::{COMMANDS, Generator};
+pub use programs::{Mode, clients_directory, require_program, start_ember, start_redis, tools_directory};

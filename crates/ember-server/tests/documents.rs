@@ -1,0 +1,148 @@
+//! What README.md and docs/ show is true: sessions are run and their replies compared, shell commands exist.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
+
+/// Words a shell command in a document may begin with, besides our own scripts and the server.
+const PROGRAMS: [&str; 7] = ["cargo", "make", "cd", "git", "docker", "redis-cli", "redis-benchmark"];
+
+/// Flags that would move the server to a place where the test does not look for it; their value goes with them.
+const PLACE_FLAGS: [&str; 6] = ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn server_program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+/// The blocks of all user documents in one language, with the file they are in.
+fn blocks(language: &str) -> Vec<(String, Vec<Block>)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(root())
+        .unwrap()
+        .chain(fs::read_dir(root().join("docs")).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    paths.sort();
+    let of = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let blocks = code_blocks(&text).into_iter().filter(|block| block.language == language).collect();
+        (path.strip_prefix(root()).unwrap().to_string_lossy().into_owned(), blocks)
+    };
+    paths.iter().map(of).collect()
+}
+
+#[test]
+fn sessions_in_documents_print_what_they_show() {
+    let mut differences = Vec::new();
+    let mut commands = 0;
+    for (path, blocks) in blocks("session") {
+        if blocks.is_empty() {
+            continue;
+        }
+        // A document is one story: its sessions go to one server, in order, each on a connection of its own.
+        let server = Server::start(server_program(), &["--save", ""]);
+        for block in blocks {
+            let exchanges = session_exchanges(&block);
+            assert!(!exchanges.is_empty(), "{path} line {}: a session without a prompt", block.line);
+            commands += exchanges.len();
+            let found = run_session(&mut server.client(), &exchanges);
+            differences.extend(found.iter().map(|difference| format!("{path}, {difference}")));
+        }
+    }
+    assert!(commands >= 20, "only {commands} commands found in the documents");
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn shell_commands_in_documents_exist() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let mut wrong = Vec::new();
+    for (path, blocks) in blocks("sh") {
+        for block in blocks {
+            for (index, line) in block.text.lines().enumerate() {
+                if let Err(what) = check_shell_line(line, &makefile) {
+                    wrong.push(format!("{path} line {}: {line}: {what}", block.line + index));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn check_shell_line(line: &str, makefile: &str) -> Result<(), String> {
+    let line = line.split(" #").next().unwrap_or_default();
+    let words = split_arguments(line).ok_or("an open quote")?;
+    let words: Vec<String> =
+        words.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
+    let is_assignment = |word: &String| {
+        word.split('=').next().is_some_and(|name| name != word && name == name.to_uppercase())
+    };
+    let words: Vec<&str> = words.iter().skip_while(|word| is_assignment(word)).map(String::as_str).collect();
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    match *program {
+        "make" => {
+            let targets = arguments.iter().filter(|argument| !argument.contains('='));
+            let missing = targets
+                .filter(|target| !makefile.lines().any(|line| line.starts_with(&format!("{target}:"))));
+            none(&missing.collect::<Vec<_>>(), "no such target of the Makefile")
+        }
+        "cargo" => {
+            let packages = arguments.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
+            let missing = packages.filter(|package| !is_package(package));
+            none(&missing.collect::<Vec<_>>(), "no such package")
+        }
+        program if program.ends_with("ember-server") => check_server_starts(arguments),
+        program
+            if program.starts_with("bench/")
+                || program.starts_with("scripts/")
+                || program.starts_with(".ci/") =>
+        {
+            if root().join(program).is_file() {
+                Ok(())
+            } else {
+                Err("no such script".to_owned())
+            }
+        }
+        program if PROGRAMS.contains(&program) => Ok(()),
+        program => Err(format!("{program} is not a program documents use")),
+    }
+}
+
+fn none(missing: &[impl std::fmt::Debug], what: &str) -> Result<(), String> {
+    if missing.is_empty() { Ok(()) } else { Err(format!("{what}: {missing:?}")) }
+}
+
+fn is_package(name: &str) -> bool {
+    let manifests =
+        fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("Cargo.toml"));
+    let wanted = format!("name = \"{name}\"");
+    manifests
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .any(|text| text.lines().any(|line| line == wanted))
+}
+
+/// Starts the server with the flags shown, at a place of the test's own; it must answer.
+fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
+    if arguments.contains(&"--help") || arguments.contains(&"--version") {
+        return Ok(());
+    }
+    let mut kept = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if PLACE_FLAGS.contains(argument) {
+            rest.next().ok_or_else(|| format!("{argument} without a value"))?;
+        } else {
+            kept.push(*argument);
+        }
+    }
+    std::panic::catch_unwind(|| Server::start(server_program(), &kept))
+        .map(drop)
+        .map_err(|_| "it does not start".to_owned())
+}

@@ -1,0 +1,254 @@
+//! A client that shows the bytes: sends anything, reads one reply at a time, over TCP or a unix socket.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::value::{Value, read_frame};
+
+/// How long a read or write may take before the test fails. Long, because test machines are shared and slow at times.
+const IO_TIMEOUT: Duration = Duration::from_secs(20);
+
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// A blocking connection. Every call that waits gives up after a timeout ([`RawClient::set_timeout`]).
+#[derive(Debug)]
+pub struct RawClient {
+    stream: BufReader<Stream>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl RawClient {
+    /// Connects over TCP.
+    ///
+    /// # Errors
+    /// Whatever the operating system reports.
+    pub fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, IO_TIMEOUT)?;
+        stream.set_nodelay(true)?;
+        Self::over(Stream::Tcp(stream))
+    }
+
+    /// Connects over a unix socket.
+    ///
+    /// # Errors
+    /// Whatever the operating system reports.
+    pub fn connect_unix(path: &Path) -> io::Result<Self> {
+        Self::over(Stream::Unix(UnixStream::connect(path)?))
+    }
+
+    fn over(stream: Stream) -> io::Result<Self> {
+        let mut client = RawClient { stream: BufReader::with_capacity(READ_BUFFER_BYTES, stream) };
+        client.set_timeout(IO_TIMEOUT)?;
+        Ok(client)
+    }
+
+    /// Changes how long reads and writes may take from now on.
+    ///
+    /// # Errors
+    /// A zero timeout is refused.
+    pub fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        match self.stream.get_ref() {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+        }
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// Whatever the socket reports.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Sends one command as an array of bulk strings.
+    ///
+    /// # Errors
+    /// Whatever the socket reports.
+    pub fn send_command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        encode_command(arguments, &mut bytes);
+        self.send(&bytes)
+    }
+
+    /// Reads one reply, parsed.
+    ///
+    /// # Errors
+    /// See [`read_frame`].
+    pub fn read_value(&mut self) -> io::Result<Value> {
+        read_frame(&mut self.stream, &mut Vec::new())
+    }
+
+    /// Reads one reply as the bytes that came.
+    ///
+    /// # Errors
+    /// See [`read_frame`].
+    pub fn read_raw(&mut self) -> io::Result<Vec<u8>> {
+        let mut raw = Vec::new();
+        read_frame(&mut self.stream, &mut raw)?;
+        Ok(raw)
+    }
+
+    /// Reads exactly `length` bytes, for replies that are compared as text.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the connection closes first.
+    pub fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads until the server closes the connection. A connection reset counts as closed.
+    ///
+    /// # Errors
+    /// A timeout when it stays open.
+    pub fn read_to_close(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self.stream.read_to_end(&mut bytes) {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Tells the server that no more will be sent; replies can still be read.
+    ///
+    /// # Errors
+    /// Whatever the socket reports.
+    pub fn finish_sending(&mut self) -> io::Result<()> {
+        match self.stream.get_ref() {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Bytes that have arrived and were not asked for yet.
+    pub fn buffered(&self) -> &[u8] {
+        self.stream.buffer()
+    }
+
+    /// Whether the server has closed the connection; waits for either a byte or the close.
+    ///
+    /// # Errors
+    /// A timeout when neither comes.
+    pub fn is_closed(&mut self) -> io::Result<bool> {
+        match self.stream.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
+            other => Ok(other?.is_empty()),
+        }
+    }
+
+    /// Sends one command and reads its reply.
+    ///
+    /// # Panics
+    /// When the connection fails: a test has nothing better to do.
+    pub fn command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> Value {
+        let sent = self.send_command(arguments);
+        sent.and_then(|()| self.read_value()).unwrap_or_else(|error| {
+            let words: Vec<_> = arguments.iter().map(|word| String::from_utf8_lossy(word.as_ref())).collect();
+            panic!("no reply to {}: {error}", words.join(" "))
+        })
+    }
+
+    /// [`RawClient::command`] for words separated by single blanks.
+    ///
+    /// # Panics
+    /// When the connection fails.
+    pub fn run(&mut self, line: &str) -> Value {
+        self.command(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// Sends all commands in one write and reads all replies. Meant for batches below a socket buffer (about 100 kB of
+    /// requests), since nothing is read before all is sent.
+    ///
+    /// # Errors
+    /// See [`read_frame`].
+    pub fn pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(&mut self, commands: &[C]) -> io::Result<Vec<Value>> {
+        let mut bytes = Vec::new();
+        commands.iter().for_each(|command| encode_command(command.as_ref(), &mut bytes));
+        self.send(&bytes)?;
+        commands.iter().map(|_| self.read_value()).collect()
+    }
+}
+
+/// Appends a command in the form every server takes: an array of bulk strings.
+pub(crate) fn encode_command<A: AsRef<[u8]>>(arguments: &[A], bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
+    for argument in arguments {
+        let argument = argument.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_command_is_an_array_of_bulk_strings_and_replies_come_one_by_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = RawClient::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.send_command(&["GET", "k"]).unwrap();
+        let mut request = [0; 20];
+        server.read_exact(&mut request).unwrap();
+        assert_eq!(&request, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n");
+
+        server.write_all(b"$2\r\nhi\r\n:1\r\n+tail\r\n").unwrap();
+        drop(server);
+        assert_eq!(client.read_raw().unwrap(), b"$2\r\nhi\r\n");
+        assert_eq!(client.read_value().unwrap(), Value::Integer(1));
+        assert!(!client.is_closed().unwrap());
+        assert_eq!(client.read_to_close().unwrap(), b"+tail\r\n");
+        assert!(client.is_closed().unwrap());
+        assert_eq!(client.read_value().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_silent_server_is_a_timeout() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = RawClient::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_timeout(Duration::from_millis(10)).unwrap();
+        let kind = client.read_value().unwrap_err().kind();
+        assert!(matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{kind:?}");
+    }
+}

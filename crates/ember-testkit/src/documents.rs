@@ -1,0 +1,163 @@
+//! Fenced blocks of Markdown documents, and the sessions in them that a running server is held to.
+//!
+//! A ` ```session ` block is what redis-cli would show, each command behind the prompt:
+//!
+//! ```text
+//! 127.0.0.1:6379> SET hello world
+//! OK
+//! 127.0.0.1:6379> TTL temp
+//! (integer) ~59
+//! ```
+//!
+//! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the
+//! comparison.
+
+use crate::client::RawClient;
+use crate::render::{render, split_arguments};
+
+/// A fenced block of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The word behind the opening fence; empty without one.
+    pub language: String,
+    /// Line number of the first line inside, from 1.
+    pub line: usize,
+    /// The text between the fences.
+    pub text: String,
+}
+
+/// One command of a session and what the document says it prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Line number of the command in the document, from 1.
+    pub line: usize,
+    /// The command as typed.
+    pub command: String,
+    /// The lines below it, joined.
+    pub expected: String,
+}
+
+/// All blocks between lines of three backticks, in order. A block that is never closed ends with the document.
+pub fn code_blocks(document: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (index, line) in document.lines().enumerate() {
+        let fence = line.trim_start().strip_prefix("```");
+        match (&mut open, fence) {
+            (None, Some(language)) => {
+                open = Some(Block {
+                    language: language.trim().to_owned(),
+                    line: index + 2,
+                    text: String::new(),
+                });
+            }
+            (None, None) => {}
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+        }
+    }
+    blocks.extend(open);
+    blocks
+}
+
+/// The commands of a `session` block with what is printed below each.
+pub fn session_exchanges(block: &Block) -> Vec<Exchange> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for (index, line) in block.text.lines().enumerate() {
+        if let Some(command) = prompt(line) {
+            let command = command.to_owned();
+            exchanges.push(Exchange { line: block.line + index, command, expected: String::new() });
+        } else if let Some(exchange) = exchanges.last_mut() {
+            if !exchange.expected.is_empty() {
+                exchange.expected.push('\n');
+            }
+            exchange.expected.push_str(line);
+        }
+    }
+    exchanges
+}
+
+/// What follows `127.0.0.1:6379> ` or, in another database, `127.0.0.1:6379[3]> `.
+fn prompt(line: &str) -> Option<&str> {
+    let (address, command) = line.split_once("> ")?;
+    let address = address.split('[').next().unwrap_or(address);
+    let port = address.strip_prefix("127.0.0.1:")?;
+    port.bytes().all(|byte| byte.is_ascii_digit()).then_some(command)
+}
+
+/// Runs the commands of a session and compares what is printed. Returns one message for each difference.
+pub fn run_session(client: &mut RawClient, exchanges: &[Exchange]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for Exchange { line, command, expected } in exchanges {
+        let Some(arguments) = split_arguments(command).filter(|arguments| !arguments.is_empty()) else {
+            differences.push(format!("line {line}: not a command line: {command}"));
+            continue;
+        };
+        let printed = render(&client.command(&arguments));
+        if !matches(expected, &printed) {
+            differences
+                .push(format!("line {line}: {command}\n  document:\n{expected}\n  server:\n{printed}"));
+        }
+    }
+    differences
+}
+
+fn matches(expected: &str, printed: &str) -> bool {
+    let mut printed_lines = printed.lines();
+    for line in expected.lines() {
+        if line.trim() == "..." {
+            return true;
+        }
+        if !printed_lines.next().is_some_and(|printed| line_matches(line, printed)) {
+            return false;
+        }
+    }
+    printed_lines.next().is_none()
+}
+
+fn line_matches(expected: &str, printed: &str) -> bool {
+    let Some((before, about)) = expected.split_once("(integer) ~") else {
+        return expected.trim_end() == printed.trim_end();
+    };
+    let number = printed.strip_prefix(before).and_then(|rest| rest.strip_prefix("(integer) "));
+    match (about.trim().parse::<i64>(), number.map(str::parse::<i64>)) {
+        (Ok(about), Some(Ok(number))) => (about - number).abs() <= (about.abs() / 20).max(1),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "text\n```session\n127.0.0.1:6379> GET a\n\"1\"\n\
+                            127.0.0.1:6379[2]> KEYS *\n1) \"x\"\n2) \"y\"\n\
+                            ```\n```sh\nmake test\n```\n";
+
+    #[test]
+    fn blocks_and_exchanges_know_their_lines() {
+        let blocks = code_blocks(DOCUMENT);
+        assert_eq!(blocks.len(), 2);
+        assert_eq!((blocks[0].language.as_str(), blocks[0].line), ("session", 3));
+        assert_eq!((blocks[1].language.as_str(), blocks[1].text.as_str()), ("sh", "make test\n"));
+        let exchanges = session_exchanges(&blocks[0]);
+        assert_eq!(exchanges[0], Exchange { line: 3, command: "GET a".into(), expected: "\"1\"".into() });
+        assert_eq!(
+            exchanges[1],
+            Exchange { line: 5, command: "KEYS *".into(), expected: "1) \"x\"\n2) \"y\"".into() }
+        );
+    }
+
+    #[test]
+    fn about_numbers_and_dots_leave_room_and_nothing_else_does() {
+        assert!(matches("(integer) ~60", "(integer) 58"));
+        assert!(!matches("(integer) ~60", "(integer) 50"));
+        assert!(!matches("(integer) ~60", "\"60\""));
+        assert!(matches("1) \"a\"\n...", "1) \"a\"\n2) \"b\""));
+        assert!(!matches("OK", "OK\nmore"));
+        assert!(!matches("OK\nmore", "OK"));
+    }
+}

@@ -1,0 +1,340 @@
+//! A server as a child process: started on a free loopback port, asked PING until it answers, killed when dropped.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::client::RawClient;
+use crate::value::Value;
+
+/// How long a server may take to answer its first PING, or to stop when told.
+const START_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Pause between two looks at a process that gives no signal of its own.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A port found free can be taken by another process before the server binds it; this many are tried.
+const PORT_ATTEMPTS: usize = 5;
+
+/// Clock ticks a second in `/proc/<pid>/stat`: `USER_HZ`, 100 in Linux's interface to user space on every architecture.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// A running server. Dropping it kills the process and removes its directory.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    directory: PathBuf,
+    owns_directory: bool,
+    unix_socket: Option<PathBuf>,
+}
+
+/// How to start a [`Server`].
+#[derive(Debug)]
+pub struct ServerBuilder {
+    program: PathBuf,
+    arguments: Vec<String>,
+    directory: Option<PathBuf>,
+    unix_socket: bool,
+}
+
+/// What a process has used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Resident memory now, in bytes.
+    pub rss_bytes: u64,
+    /// CPU time in user mode, all threads, in units of 10 ms.
+    pub user_time: Duration,
+    /// CPU time in the kernel, all threads, in units of 10 ms.
+    pub system_time: Duration,
+}
+
+impl Server {
+    /// Starts `program` with `arguments` behind `--port … --bind 127.0.0.1`, in a directory of its own.
+    ///
+    /// # Panics
+    /// When it does not start or does not answer; the message has the server's log.
+    pub fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Server {
+        Server::builder(program).arguments(arguments).start()
+    }
+
+    /// The same with more choices.
+    pub fn builder(program: impl AsRef<Path>) -> ServerBuilder {
+        ServerBuilder {
+            program: program.as_ref().to_owned(),
+            arguments: Vec::new(),
+            directory: None,
+            unix_socket: false,
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its working directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The unix socket, when one was asked for.
+    pub fn unix_socket(&self) -> Option<&Path> {
+        self.unix_socket.as_deref()
+    }
+
+    /// A new connection over TCP.
+    ///
+    /// # Panics
+    /// When the server does not accept it.
+    pub fn client(&self) -> RawClient {
+        RawClient::connect(self.address)
+            .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", self.address, self.log()))
+    }
+
+    /// A new connection over the unix socket.
+    ///
+    /// # Panics
+    /// When none was asked for or the server does not accept it.
+    pub fn unix_client(&self) -> RawClient {
+        let path = self.unix_socket().expect("the server was started with a unix socket");
+        RawClient::connect_unix(path)
+            .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", path.display(), self.log()))
+    }
+
+    /// All it wrote to standard output and standard error so far.
+    pub fn log(&self) -> String {
+        read_log(&self.directory)
+    }
+
+    /// Memory and CPU it has used so far.
+    ///
+    /// # Errors
+    /// When the process is gone or `/proc` is not that of Linux.
+    pub fn usage(&self) -> io::Result<Usage> {
+        usage(self.pid())
+    }
+
+    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …).
+    ///
+    /// # Panics
+    /// When the signal cannot be sent.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("sh")
+            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.pid().to_string()])
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot send SIG{name} to {}", self.pid());
+    }
+
+    /// Waits until the process has ended.
+    ///
+    /// # Panics
+    /// When it runs on for too long; the message has the server's log.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not stop:\n{}", self.log());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Kills the process as a crash would; the directory stays, and stays after the drop. Returns the directory.
+    pub fn crash(mut self) -> PathBuf {
+        self.owns_directory = false;
+        self.directory.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if self.owns_directory && !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Adds arguments behind those given so far.
+    pub fn arguments<A: AsRef<str>>(mut self, arguments: &[A]) -> Self {
+        self.arguments.extend(arguments.iter().map(|argument| argument.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs in this directory, and leaves it in place when the server is dropped.
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Listens on a unix socket as well ([`Server::unix_socket`]).
+    pub fn unix_socket(mut self) -> Self {
+        self.unix_socket = true;
+        self
+    }
+
+    /// Starts it and waits for the answer to PING.
+    ///
+    /// # Panics
+    /// When it does not start or does not answer; the message has the server's log.
+    pub fn start(self) -> Server {
+        let mut failure = String::new();
+        for _ in 0..PORT_ATTEMPTS {
+            match self.try_start() {
+                Ok(server) => return server,
+                Err(log) => failure = log,
+            }
+            if !failure.contains("in use") {
+                break;
+            }
+        }
+        panic!("{} {} does not start:\n{failure}", self.program.display(), self.arguments.join(" "));
+    }
+
+    fn try_start(&self) -> Result<Server, String> {
+        let (directory, owns_directory) = match &self.directory {
+            Some(directory) => (directory.clone(), false),
+            None => (fresh_directory().map_err(|error| format!("no directory: {error}"))?, true),
+        };
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
+        let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
+        let mut command = Command::new(&self.program);
+        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"]);
+        if let Some(path) = &unix_socket {
+            command.arg("--unixsocket").arg(path);
+        }
+        let child = log
+            .try_clone()
+            .and_then(|copy| {
+                let command = command.args(&self.arguments).current_dir(&directory);
+                command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
+            })
+            .map_err(|error| error.to_string())?;
+        let mut server = Server { child, address, directory, owns_directory, unix_socket };
+        server.wait_for_ping().map(|()| server)
+    }
+}
+
+impl Server {
+    fn wait_for_ping(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("it ended with {status}\n{}", self.log()));
+            }
+            let answer = RawClient::connect(self.address).and_then(|mut client| {
+                client.send_command(&["PING"])?;
+                client.read_value()
+            });
+            match answer {
+                Ok(Value::Simple(text)) if text == b"PONG" => return Ok(()),
+                // It may still be loading its data set, or ask for a password: both are answers of a started server.
+                Ok(Value::Error(text)) if text.starts_with(b"NOAUTH") => return Ok(()),
+                _ if Instant::now() > deadline => return Err(format!("no PONG: {answer:?}\n{}", self.log())),
+                _ => std::thread::sleep(POLL_INTERVAL),
+            }
+        }
+    }
+}
+
+/// The ember program for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` beside the running test's
+/// build (`target/<profile>/`).
+///
+/// # Panics
+/// When there is none, with what to do.
+pub fn find_ember_server() -> PathBuf {
+    if let Some(path) = std::env::var_os("EMBER_SERVER") {
+        let path = PathBuf::from(path);
+        assert!(path.is_file(), "EMBER_SERVER names no file: {}", path.display());
+        return path;
+    }
+    let test = std::env::current_exe().expect("a running test has a path");
+    let found = test
+        .ancestors()
+        .skip(1)
+        .take(3)
+        .map(|folder| folder.join("ember-server"))
+        .find(|path| path.is_file());
+    found.expect("no ember-server program: run `cargo build -p ember-server` first, or set EMBER_SERVER")
+}
+
+const LOG_FILE: &str = "server.log";
+
+fn read_log(directory: &Path) -> String {
+    fs::read(directory.join(LOG_FILE))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}
+
+/// A directory nobody else uses. Short, because the path of a unix socket may have 107 bytes at most.
+fn fresh_directory() -> io::Result<PathBuf> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ember-test-{}-{number}", std::process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+fn usage(pid: u32) -> io::Result<Usage> {
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "unexpected text in /proc");
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let rss_kib: u64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse().ok())
+        .ok_or_else(broken)?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The command name is in parentheses and may hold blanks; utime and stime are the 12th and 13th words behind it.
+    let words: Vec<&str> = stat.rsplit_once(')').ok_or_else(broken)?.1.split_whitespace().collect();
+    let ticks = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok()).ok_or_else(broken);
+    let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
+    Ok(Usage { rss_bytes: rss_kib * 1024, user_time: time(ticks(11)?), system_time: time(ticks(12)?) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_of_this_process_can_be_read() {
+        let used = usage(std::process::id()).unwrap();
+        assert!(used.rss_bytes > 100 * 1024, "{used:?}");
+        assert!(usage(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_program_that_ends_at_once_is_reported_with_its_log() {
+        let start = std::panic::catch_unwind(|| Server::start("/bin/echo", &["goodbye"]));
+        let message = *start.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("it ended with exit status: 0") && message.contains("goodbye"), "{message}");
+    }
+}

@@ -1,0 +1,412 @@
+//! The repository keeps its habits: what a reviewer would have to look for by hand is looked for here.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders that are not ours to check: build output, version control, installed modules, fuzzing finds.
+const SKIPPED_FOLDERS: [&str; 8] =
+    ["target", ".git", "node_modules", "__pycache__", "data", "corpus", "artifacts", "classes"];
+
+/// Files written by tools.
+const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
+
+const LINE_CHARACTERS_MAX: usize = 120;
+
+/// Files that may contain the word `unsafe` in code, each with its reason.
+const UNSAFE_FILES: &[(&str, &str)] = &[];
+
+/// Files whose tests or tools may sleep, each with its reason.
+const SLEEPING_FILES: &[(&str, &str)] =
+    &[("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for")];
+
+/// Library files that may print, each with its reason.
+const PRINTING_FILES: &[(&str, &str)] = &[
+    ("crates/ember-testkit/src/random.rs", "a failing test prints its seed"),
+    ("crates/ember-peers/src/driver.rs", "differences are shown as they are found"),
+];
+
+struct Source {
+    /// Path from the root of the repository, with `/`.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn has_extension(&self, extensions: &[&str]) -> bool {
+        extensions.iter().any(|extension| self.path.ends_with(&format!(".{extension}")))
+    }
+
+    fn is_rust(&self) -> bool {
+        self.has_extension(&["rs"])
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All text files of the repository.
+fn sources() -> Vec<Source> {
+    let root = root();
+    let mut sources = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !SKIPPED_FOLDERS.contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if let Ok(text) = fs::read_to_string(&path)
+                && !GENERATED_FILES.contains(&name.as_str())
+                // In a linked worktree `.git` is a file.
+                && name != ".git"
+            {
+                let path = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                sources.push(Source { path, text });
+            }
+        }
+    }
+    assert!(sources.len() > 10, "the repository was found");
+    sources.sort_by(|left, right| left.path.cmp(&right.path));
+    sources
+}
+
+/// Runs a check on every line of the files it is for; `check` returns what is wrong with a line.
+fn check_lines(applies: impl Fn(&Source) -> bool, check: impl Fn(&Source, &str) -> Option<String>) {
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|source| applies(source)) {
+        for (index, line) in source.text.lines().enumerate() {
+            wrong.extend(check(source, line).map(|what| format!("{}:{}: {what}", source.path, index + 1)));
+        }
+    }
+    assert_none(&wrong);
+}
+
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn listed(list: &[(&str, &str)], path: &str) -> bool {
+    list.iter().any(|(listed, _)| *listed == path)
+}
+
+/// A line of Rust without its comment. (A `//` inside a string cuts too much, never too little of a comment.)
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// A file that is a test or a tool for tests as a whole.
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/")
+        || path.ends_with("tests.rs")
+        || path.contains("/benches/")
+        || path.contains("/fuzz/")
+}
+
+/// The part of a file before its unit tests.
+fn before_tests(text: &str) -> &str {
+    text.find("#[cfg(test)]\nmod ").map_or(text, |index| &text[..index])
+}
+
+#[test]
+fn every_rust_file_begins_by_saying_what_it_is() {
+    let wrong: Vec<String> = sources()
+        .iter()
+        .filter(|source| source.is_rust())
+        .filter(|source| {
+            !source.text.starts_with("//! ") || source.text.lines().next().is_some_and(|line| line.len() < 12)
+        })
+        .map(|source| format!("{} does not begin with a //! sentence", source.path))
+        .collect();
+    assert_none(&wrong);
+}
+
+#[test]
+fn every_rust_file_is_part_of_a_crate() {
+    let sources = sources();
+    let rust: BTreeSet<&str> =
+        sources.iter().filter(|source| source.is_rust()).map(|source| source.path.as_str()).collect();
+    let is_root = |path: &str| {
+        let parts: Vec<&str> = path.split('/').collect();
+        let Some((file, folders)) = parts.split_last() else { return false };
+        let folder = folders.last().copied().unwrap_or_default();
+        matches!(*file, "lib.rs" | "main.rs" if folder == "src")
+            || *file == "build.rs"
+            || ["bin", "benches", "examples", "tests", "fuzz_targets"].contains(&folder)
+            || (*file == "main.rs"
+                && folders.iter().rev().nth(1).is_some_and(|name| ["tests", "benches"].contains(name)))
+    };
+    let mut reached: BTreeSet<String> = BTreeSet::new();
+    let mut open: Vec<String> =
+        rust.iter().filter(|path| is_root(path)).map(|path| (*path).to_owned()).collect();
+    while let Some(path) = open.pop() {
+        if !reached.insert(path.clone()) {
+            continue;
+        }
+        let source =
+            sources.iter().find(|source| source.path == path).expect("only files that exist are opened");
+        for candidate in modules(source) {
+            if rust.contains(candidate.as_str()) {
+                open.push(candidate);
+            }
+        }
+    }
+    let wrong: Vec<String> = rust
+        .iter()
+        .filter(|path| !reached.contains(**path))
+        .map(|path| format!("{path}: no `mod` leads here"))
+        .collect();
+    assert_none(&wrong);
+}
+
+/// The files that the `mod name;` lines of a file may mean.
+fn modules(source: &Source) -> Vec<String> {
+    let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
+    let stem = file.trim_end_matches(".rs");
+    let mut candidates = Vec::new();
+    let mut explicit: Option<String> = None;
+    for line in source.text.lines().map(str::trim) {
+        if let Some(path) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
+            explicit = Some(path.to_owned());
+        }
+        let declaration = line.strip_suffix(';').and_then(|line| line.split_once("mod "));
+        let Some((visibility, name)) = declaration else { continue };
+        if !(visibility.is_empty() || visibility.starts_with("pub")) {
+            continue;
+        }
+        if let Some(path) = explicit.take() {
+            candidates.push(format!("{folder}/{path}"));
+            continue;
+        }
+        for base in [folder.to_owned(), format!("{folder}/{stem}")] {
+            candidates.push(format!("{base}/{name}.rs"));
+            candidates.push(format!("{base}/{name}/mod.rs"));
+        }
+    }
+    candidates
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words: Vec<String> = ["TO-DO", "FIX-ME", "XX-X", "to-do!(", "unimple-mented!("]
+        .iter()
+        .map(|word| word.replace('-', ""))
+        .collect();
+    check_lines(
+        |source| {
+            source.has_extension(&["rs", "sh", "py", "go", "js", "java", "toml"]) || source.path == "Makefile"
+        },
+        |_, line| {
+            words
+                .iter()
+                .find(|word| has_word(line, word))
+                .map(|word| format!("{word} is work left for later"))
+        },
+    );
+}
+
+/// Whether `word` stands in a line with no letter or digit before or behind it.
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(index, _)| {
+        let before = line[..index].chars().next_back();
+        let behind = line[index + word.len()..].chars().next();
+        let part_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        !before.is_some_and(part_of_word) && (word.ends_with('(') || !behind.is_some_and(part_of_word))
+    })
+}
+
+#[test]
+fn unwrap_is_for_tests() {
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|source| source.is_rust() && !is_test(&source.path)) {
+        for (index, line) in before_tests(&source.text).lines().enumerate() {
+            if code(line).contains(".unwrap()") {
+                wrong.push(format!(
+                    "{}:{}: say why it holds with expect, or return the error",
+                    source.path,
+                    index + 1
+                ));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn libraries_do_not_print() {
+    let sources = sources();
+    let programs: Vec<String> = sources
+        .iter()
+        .filter_map(|source| source.path.strip_suffix("src/main.rs"))
+        .map(String::from)
+        .collect();
+    let mut wrong = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust() && source.path.contains("/src/")) {
+        if is_test(&source.path) || listed(PRINTING_FILES, &source.path) {
+            continue;
+        }
+        let in_program = programs.iter().any(|program| source.path.starts_with(program.as_str()));
+        for (index, line) in before_tests(&source.text).lines().enumerate() {
+            let prints = ["println!(", "eprintln!(", "print!(", "eprint!("]
+                .iter()
+                .any(|call| has_word(code(line), call));
+            if has_word(code(line), "dbg!(") || (prints && !in_program) {
+                wrong.push(format!("{}:{}: a library does not print", source.path, index + 1));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn nothing_sleeps_to_wait_for_something() {
+    check_lines(
+        |source| {
+            source.is_rust()
+                && !listed(SLEEPING_FILES, &source.path)
+                && source.path != "crates/ember-testkit/tests/tidy.rs"
+        },
+        |_, line| {
+            code(line).contains("thread::sleep").then(|| "wait for the event instead of sleeping".to_owned())
+        },
+    );
+}
+
+#[test]
+fn unsafe_code_is_only_where_it_is_listed() {
+    let this_file = "crates/ember-testkit/tests/tidy.rs";
+    check_lines(
+        |source| source.is_rust() && source.path != this_file && !listed(UNSAFE_FILES, &source.path),
+        |_, line| {
+            let outside_strings = code(line).split('"').step_by(2).collect::<String>();
+            has_word(&outside_strings, "unsafe")
+                .then(|| "unsafe code outside the files named in tidy.rs".to_owned())
+        },
+    );
+}
+
+#[test]
+fn the_lists_of_this_test_name_files_that_exist() {
+    let wrong: Vec<String> = [UNSAFE_FILES, SLEEPING_FILES, PRINTING_FILES]
+        .concat()
+        .iter()
+        .filter(|(path, reason)| !root().join(path).is_file() || reason.is_empty())
+        .map(|(path, _)| format!("{path} is listed without a reason, or is gone"))
+        .collect();
+    assert_none(&wrong);
+}
+
+#[test]
+fn no_path_of_somebodys_machine_is_in_the_tree() {
+    let prefixes = ["/ho-me/", "/ro-ot/", "/wo-rk/", "/Us-ers/"].map(|prefix| prefix.replace('-', ""));
+    check_lines(
+        |_| true,
+        |_, line| {
+            let found = prefixes.iter().find(|prefix| {
+                line.match_indices(prefix.as_str()).any(|(index, _)| {
+                    !line[..index]
+                        .ends_with(|letter: char| letter.is_alphanumeric() || "_-.}".contains(letter))
+                })
+            });
+            found.map(|prefix| format!("{prefix}… exists on one machine only"))
+        },
+    );
+}
+
+#[test]
+fn lines_are_short_and_end_cleanly() {
+    check_lines(
+        |source| source.path != "LICENSE",
+        |source, line| {
+            let tabs_belong = source.has_extension(&["go", "mod"]) || source.path.ends_with("Makefile");
+            let may_be_long = source.has_extension(&["svg", "json", "xml"])
+                || (source.has_extension(&["md"]) && (line.starts_with('|') || line.contains("://")));
+            if line.ends_with([' ', '\t']) {
+                Some("white space at the end".to_owned())
+            } else if line.contains('\t') && !tabs_belong {
+                Some("a tab".to_owned())
+            } else if line.contains('\r') {
+                Some("a carriage return".to_owned())
+            } else if line.chars().count() > LINE_CHARACTERS_MAX && !may_be_long {
+                Some(format!("{} characters: {LINE_CHARACTERS_MAX} are allowed", line.chars().count()))
+            } else {
+                None
+            }
+        },
+    );
+    let wrong: Vec<String> = sources()
+        .iter()
+        .filter(|source| {
+            !source.text.is_empty() && (!source.text.ends_with('\n') || source.text.ends_with("\n\n"))
+        })
+        .map(|source| format!("{}: a file ends with one line end", source.path))
+        .collect();
+    assert_none(&wrong);
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|source| source.has_extension(&["md"])) {
+        let folder = root.join(&source.path).parent().unwrap().to_owned();
+        for (index, line) in source.text.lines().enumerate() {
+            for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                let path = link.split(['#', ' ']).next().unwrap_or_default();
+                let elsewhere = path.contains("://") || path.starts_with("mailto:") || path.is_empty();
+                if !elsewhere && !folder.join(path).exists() {
+                    wrong.push(format!("{}:{}: {path} does not exist", source.path, index + 1));
+                }
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn the_changelog_has_its_shape() {
+    const SECTIONS: [&str; 6] = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+    let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let mut wrong = Vec::new();
+    let mut versions = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        if let Some(section) = line.strip_prefix("### ") {
+            if !SECTIONS.contains(&section) {
+                wrong.push(format!("line {number}: {section} is none of {SECTIONS:?}"));
+            }
+            if versions.is_empty() {
+                wrong.push(format!("line {number}: a section before the first version"));
+            }
+        } else if let Some(version) = line.strip_prefix("## ") {
+            versions.push(version.to_owned());
+        } else if line.starts_with('*') {
+            wrong.push(format!("line {number}: entries begin with a dash"));
+        }
+    }
+    if !text.starts_with("# Changelog\n") {
+        wrong.push("it begins with `# Changelog`".to_owned());
+    }
+    if versions.first().is_none_or(|version| version != "Unreleased") {
+        wrong.push("its first version is Unreleased".to_owned());
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn shell_scripts_stop_at_the_first_failure() {
+    let wrong: Vec<String> = sources()
+        .iter()
+        .filter(|source| source.has_extension(&["sh"]) || source.text.starts_with("#!/usr/bin/env bash"))
+        .filter(|source| {
+            !source.path.ends_with("common.sh") && !source.text.contains("\nset -euo pipefail\n")
+        })
+        .map(|source| format!("{}: begins with set -euo pipefail", source.path))
+        .collect();
+    assert_none(&wrong);
+}
