@@ -269,6 +269,15 @@ impl<'x> Key<'x> {
         Some(self.shard.edit(self.database, at, edit))
     }
 
+    /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
+    /// returns that.
+    pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
+        self.turn.counters.changes += 1;
+        let replaced = self.take();
+        self.at = Some(self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock));
+        replaced
+    }
+
     /// Removes the key and returns its entry, `None` if it was not there.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.take()?;
@@ -276,7 +285,8 @@ impl<'x> Key<'x> {
         Some(slot)
     }
 
-    fn take(&mut self) -> Option<Slot> {
+    /// As [`Key::remove`], as a part of a change that is counted elsewhere.
+    pub fn take(&mut self) -> Option<Slot> {
         self.at.take().map(|at| self.shard.remove(self.database, at))
     }
 }

@@ -1,5 +1,7 @@
 //! The keyspace without a server: runs data commands on the calling thread, for tests and benchmarks.
 
+use std::sync::Arc;
+
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
 use crate::call::DataCommand;
@@ -14,7 +16,7 @@ use crate::turn::Turn;
 /// A keyspace of 16 databases and one thread's view of it, with a clock that stands still until it is set.
 pub struct Local {
     /// All data.
-    pub keyspace: Keyspace,
+    pub keyspace: Arc<Keyspace>,
     /// The thread's state; `turn.now_ms` is the time.
     pub turn: Turn,
     /// The number of the selected database.
@@ -27,12 +29,13 @@ impl Local {
     pub fn new(protocol: Protocol) -> Local {
         let now_ms = 1_000_000_000_000;
         let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms };
-        Local {
-            keyspace: Keyspace::new(&options).expect("the system gives random bytes"),
-            turn: Turn::new(now_ms, 1),
-            database: 0,
-            reply: Reply::new(protocol),
-        }
+        let keyspace = Keyspace::new(&options).expect("the system gives random bytes");
+        Local::sharing(Arc::new(keyspace), Turn::new(now_ms, 1), protocol)
+    }
+
+    /// A thread's view of a keyspace that others use too.
+    pub fn sharing(keyspace: Arc<Keyspace>, turn: Turn, protocol: Protocol) -> Local {
+        Local { keyspace, turn, database: 0, reply: Reply::new(protocol) }
     }
 
     /// Runs one command and returns its reply's bytes.
@@ -48,9 +51,6 @@ impl Local {
 
     fn dispatch(&mut self, args: Args<'_>) -> Result<(), CommandError> {
         let command = find(args)?;
-        if !command.spec.accepts(args.len()) {
-            return Err(CommandError::WrongArity(command.spec.name.into()));
-        }
         let mut guards = Guards::None;
         let mut context = Context {
             keyspace: &self.keyspace,
@@ -66,15 +66,27 @@ impl Local {
     }
 }
 
+/// The command that `args` call, which has the right number of them.
 fn find(args: Args<'_>) -> Result<&'static DataCommand, CommandError> {
     let named = |command: &&DataCommand, arg: usize| {
         args.get(arg).is_some_and(|word| word.eq_ignore_ascii_case(command.spec.name.as_bytes()))
     };
     let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
     let command = commands.find(|command| named(command, 0)).ok_or("ERR unknown command")?;
+    let name = command.spec.name;
+    if !command.spec.accepts(args.len()) {
+        return Err(CommandError::WrongArity(name.into()));
+    }
     if command.subcommands.is_empty() {
         return Ok(command);
     }
     let subcommand = command.subcommands.iter().find(|command| named(command, 1));
-    subcommand.ok_or_else(|| "ERR unknown subcommand".into())
+    let subcommand = subcommand.ok_or_else(|| {
+        let given = String::from_utf8_lossy(args.at(1));
+        format!("ERR unknown subcommand '{given}'. Try {} HELP.", name.to_uppercase())
+    })?;
+    if !subcommand.spec.accepts(args.len()) {
+        return Err(CommandError::WrongArity(format!("{name}|{}", subcommand.spec.name).into()));
+    }
+    Ok(subcommand)
 }

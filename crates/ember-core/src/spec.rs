@@ -306,6 +306,9 @@ pub struct Spec {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// What changed in which version.
     pub history: &'static [(&'static str, &'static str)],
+    /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
+    /// [`Command::container`].
+    pub is_container: bool,
     /// A call and its reply as redis-cli prints it, run as a test on an empty database after `given`.
     pub example: Example,
 }
@@ -337,6 +340,7 @@ impl Spec {
         syntax: "",
         deprecated: None,
         history: &[],
+        is_container: false,
         example: Example { given: &[], call: "", reply: "" },
     };
 
@@ -351,6 +355,7 @@ impl Spec {
         let mut all = self.categories;
         if let Some(category) = self.group.category()
             && !self.flags.contains(Flags::ADMIN)
+            && !self.is_container
         {
             all |= category;
         }
@@ -400,5 +405,10 @@ impl<H> Command<H> {
     /// A command without subcommands.
     pub const fn new(spec: Spec, run: H) -> Command<H> {
         Command { spec, run, subcommands: &[] }
+    }
+
+    /// A command that does nothing but hold `subcommands`.
+    pub const fn container(spec: Spec, run: H, subcommands: &'static [Command<H>]) -> Command<H> {
+        Command { spec: Spec { is_container: true, ..spec }, run, subcommands }
     }
 }

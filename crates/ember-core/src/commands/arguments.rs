@@ -10,6 +10,20 @@ pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
 }
 
+/// The number of a database in argument `arg`, of `databases` there are.
+pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, CommandError> {
+    let number = i32::try_from(integer(args, arg)?).map_err(|_| {
+        CommandError::from("ERR value is out of range, value must between -2147483648 and 2147483647")
+    })?;
+    database_in_range(number, databases)
+}
+
+/// `number` as the number of a database, of `databases` there are.
+pub fn database_in_range(number: i32, databases: usize) -> Result<usize, CommandError> {
+    let number = usize::try_from(number).ok();
+    number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
+}
+
 /// Whether argument `arg` is `word`, in any case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())

@@ -293,6 +293,11 @@ impl<'a> EntryRef<'a> {
         Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
     }
 
+    /// Whether the key's time has come at `now_ms`: it is not there any more for anybody who asks.
+    pub fn is_expired(self, now_ms: i64) -> bool {
+        self.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms)
+    }
+
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
     pub fn clock(self) -> u32 {
         u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
@@ -314,6 +319,16 @@ impl<'a> EntryRef<'a> {
                     StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
                 }
             }
+        }
+    }
+
+    /// The value in the form that stores it again with the same encoding; a large one is shared, not copied.
+    pub fn restorable(self) -> NewValue<'a> {
+        match self.string() {
+            StringValue::Int(number) => NewValue::Int(number),
+            StringValue::Inline(bytes) if self.encoding() == Encoding::Raw => NewValue::Edited(bytes),
+            StringValue::Inline(bytes) => NewValue::Bytes(bytes),
+            StringValue::Large(large) => NewValue::Large(large.share()),
         }
     }
 
@@ -454,13 +469,7 @@ impl Slot {
 
     fn resize_expiry(&mut self, expire_at_ms: Option<i64>) {
         let entry = self.entry();
-        let encoding = entry.encoding();
-        let value = match entry.string() {
-            StringValue::Int(number) => NewValue::Int(number),
-            StringValue::Inline(bytes) if encoding == Encoding::Raw => NewValue::Edited(bytes),
-            StringValue::Inline(bytes) => NewValue::Bytes(bytes),
-            StringValue::Large(large) => NewValue::Large(large.share()),
-        };
+        let value = entry.restorable();
         *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
     }
 

@@ -11,9 +11,17 @@ pub struct Database {
     table: Table,
     /// Entries that have an expiry.
     volatile: usize,
+    /// Bytes taken by entries.
+    entry_bytes: usize,
+    /// What the expiry index calls this database: its first number, which SWAPDB does not change.
+    expiry_name: usize,
 }
 
 impl Database {
+    const fn new(expiry_name: usize) -> Database {
+        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name }
+    }
+
     /// The entries.
     pub fn table(&self) -> &Table {
         &self.table
@@ -30,18 +38,17 @@ impl Database {
 /// All changes of entries go through here, so that the byte account and the expiry index are exact after each.
 #[derive(Default)]
 pub struct ShardData {
-    /// Indexed by database number; shorter than the number of databases while the higher ones were never used.
+    /// Indexed by database number; shorter than the number of databases while the higher ones were never used. Their
+    /// `expiry_name`s are a permutation of the indexes.
     databases: Vec<Database>,
     expiry: ExpiryIndex,
-    /// Bytes taken by entries.
-    entry_bytes: usize,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
 }
 
-static NO_DATABASE: Database = Database { table: Table::EMPTY, volatile: 0 };
+static NO_DATABASE: Database = Database::new(0);
 
 impl ShardData {
     /// An empty shard whose expiry index counts from `epoch_ms`.
@@ -51,8 +58,9 @@ impl ShardData {
 
     /// Bytes of memory taken by entries, table slots and the expiry index.
     pub fn bytes(&self) -> usize {
-        let slots: usize = self.databases.iter().map(|database| database.table.slots_bytes()).sum();
-        self.entry_bytes + slots + self.expiry.bytes()
+        let databases = self.databases.iter();
+        databases.map(|database| database.entry_bytes + database.table.slots_bytes()).sum::<usize>()
+            + self.expiry.bytes()
     }
 
     /// What the bytes have grown by since this was last asked. O(databases in use).
@@ -70,9 +78,8 @@ impl ShardData {
     }
 
     fn database_mut(&mut self, index: usize) -> &mut Database {
-        if index >= self.databases.len() {
-            self.databases.resize_with(index + 1, Database::default);
-        }
+        let known = self.databases.len();
+        self.databases.extend((known..=index).map(Database::new));
         &mut self.databases[index]
     }
 
@@ -99,8 +106,8 @@ impl ShardData {
         clock: u32,
     ) -> Position {
         let slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
-        self.entry_bytes += slot.entry().footprint_bytes();
         let target = self.database_mut(database);
+        target.entry_bytes += slot.entry().footprint_bytes();
         target.volatile += usize::from(expire_at_ms.is_some());
         let at = target.table.insert_new(slot);
         if let Some(expire_at_ms) = expire_at_ms {
@@ -118,7 +125,7 @@ impl ShardData {
         let expiry_before = slot.entry().expire_at_ms();
         let result = edit(slot);
         let expiry_after = slot.entry().expire_at_ms();
-        self.entry_bytes = self.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
+        target.entry_bytes = target.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
         if expiry_before != expiry_after {
             let tag = slot.tag();
             target.volatile =
@@ -143,7 +150,7 @@ impl ShardData {
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
         let target = &mut self.databases[database];
         let slot = target.table.remove(at);
-        self.entry_bytes -= slot.entry().footprint_bytes();
+        target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
         if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
             self.rebuild_expiry();
@@ -159,7 +166,7 @@ impl ShardData {
     fn refer(&mut self, database: usize, tag: u32, expire_at_ms: i64) {
         // One tick later: when the tick has come, the whole of the millisecond before it has passed.
         let due = self.tick_of(expire_at_ms).saturating_add(1);
-        self.expiry.add(due, Reference::new(database, tag));
+        self.expiry.add(due, Reference::new(self.databases[database].expiry_name, tag));
         if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
             self.rebuild_expiry();
         }
@@ -171,16 +178,17 @@ impl ShardData {
         let volatile: Vec<(usize, u32, i64)> = self
             .databases
             .iter()
-            .enumerate()
-            .flat_map(|(index, database)| {
+            .filter(|database| database.volatile > 0)
+            .flat_map(|database| {
                 database.table.slots().filter_map(move |slot| {
-                    slot.entry().expire_at_ms().map(|expire_at_ms| (index, slot.tag(), expire_at_ms))
+                    let expire_at_ms = slot.entry().expire_at_ms()?;
+                    Some((database.expiry_name, slot.tag(), expire_at_ms))
                 })
             })
             .collect();
-        for (database, tag, expire_at_ms) in volatile {
+        for (name, tag, expire_at_ms) in volatile {
             let due = self.tick_of(expire_at_ms).saturating_add(1);
-            self.expiry.add(due, Reference::new(database, tag));
+            self.expiry.add(due, Reference::new(name, tag));
         }
     }
 
@@ -192,7 +200,10 @@ impl ShardData {
         while looked < budget {
             let Some(reference) = self.expiry.pop_due(now) else { break };
             looked += 1;
-            let (database, tag) = (reference.database(), reference.tag());
+            let named = |database: &Database| database.expiry_name == reference.database();
+            let database = self.databases.iter().position(named);
+            let database = database.expect("a reference is to a database that was used, and those stay");
+            let tag = reference.tag();
             let is_expired =
                 |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
@@ -217,23 +228,22 @@ impl ShardData {
         self.expiry.next_due().map(|tick| self.epoch_ms + i64::from(tick) * TICK_MS)
     }
 
-    /// Takes a whole database out, leaving it empty. Freeing what is returned may take long; do it without the lock.
+    /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
+    /// without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
         let Some(database) = self.databases.get_mut(index) else { return Database::default() };
-        let taken = std::mem::take(database);
-        let entries: usize = taken.table.iter().map(EntryRef::footprint_bytes).sum();
-        self.entry_bytes -= entries;
+        let emptied = Database::new(database.expiry_name);
+        let taken = std::mem::replace(database, emptied);
         if self.databases.iter().all(|database| database.volatile == 0) {
             self.expiry.clear();
         }
         taken
     }
 
-    /// Exchanges two databases.
+    /// Exchanges two databases. O(1): the expiry index keeps the names it knows them by.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
         self.database_mut(one.max(other));
         self.databases.swap(one, other);
-        self.rebuild_expiry();
     }
 
     /// Checks the account, the counters and the tables. O(entries); for tests.
@@ -241,13 +251,15 @@ impl ShardData {
     /// # Panics
     /// If something does not hold.
     pub fn check_invariants(&self) {
-        let mut bytes = 0;
         for database in &self.databases {
             database.table.check_invariants();
-            bytes += database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
         }
-        assert_eq!(bytes, self.entry_bytes, "the byte account is exact");
+        let mut names: Vec<usize> = self.databases.iter().map(|database| database.expiry_name).collect();
+        names.sort_unstable();
+        assert!(names.iter().copied().eq(0..self.databases.len()), "the names are a permutation");
     }
 }

@@ -25,6 +25,7 @@
 //! would average thirteen.
 
 use super::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+use crate::turn::Random;
 
 const SLOTS_PER_GROUP: usize = 8;
 
@@ -340,6 +341,21 @@ impl Table {
                 }
             }
             group = self.next_group(group);
+        }
+    }
+
+    /// An entry chosen with the same chance as every other. Expected O(1): a table is nearly half full at least, but for
+    /// the smallest.
+    pub fn random(&self, random: &mut Random) -> Option<EntryRef<'_>> {
+        if self.len == 0 {
+            return None;
+        }
+        loop {
+            let group = random.below(self.groups.len());
+            let slot = &self.groups[group].0[random.below(SLOTS_PER_GROUP)];
+            if !slot.is_empty() {
+                return Some(slot.entry());
+            }
         }
     }
 

@@ -1,0 +1,74 @@
+//! COPY.
+
+use ember_protocol::Args;
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{database, is_word};
+use crate::error::CommandError;
+use crate::keys::Lookup;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "copy",
+        summary: "Copies a key's value and expiry to another key, also in another database.",
+        since: "6.2.0",
+        group: Group::Generic,
+        complexity: "O(N) for aggregates of N elements. O(1) for strings.",
+        arity: -3,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[
+            KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
+            KeySpec::one(2, KeyFlags::OW.union(KeyFlags::UPDATE)),
+        ],
+        syntax: "source destination [DB destination-db] [REPLACE]",
+        example: Example { given: &["SET dolly sheep"], call: "COPY dolly clone", reply: "(integer) 1" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(copy),
+)];
+
+struct Options {
+    database: usize,
+    replace: bool,
+}
+
+fn options(args: Args<'_>, selected: usize, databases: usize) -> Result<Options, CommandError> {
+    let mut options = Options { database: selected, replace: false };
+    let mut arg = 3;
+    while arg < args.len() {
+        if is_word(args, arg, "REPLACE") {
+            options.replace = true;
+        } else if is_word(args, arg, "DB") && arg + 1 < args.len() {
+            arg += 1;
+            options.database = database(args, arg, databases)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        arg += 1;
+    }
+    Ok(options)
+}
+
+fn copy(call: &mut Call<'_, '_>) -> CommandResult {
+    let selected = call.keys.database();
+    let options = options(call.args, selected, call.keys.databases())?;
+    if options.database == selected && call.args.at(1) == call.args.at(2) {
+        return Err("ERR source and destination objects are the same".into());
+    }
+    let mut bytes = Vec::new();
+    let Some(source) = call.keys.read_as(1, Lookup::Use) else {
+        call.reply.integer(0);
+        return Ok(());
+    };
+    let expire_at_ms = source.expire_at_ms();
+    let value = source.to_value(&mut bytes);
+    let clock = call.keys.turn.new_clock();
+    let mut target = call.keys.key_in(options.database, 2);
+    let copied = options.replace || !target.exists();
+    if copied {
+        target.put(value, expire_at_ms, clock);
+    }
+    call.reply.integer(copied.into());
+    Ok(())
+}

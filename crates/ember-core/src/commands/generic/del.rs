@@ -1,0 +1,68 @@
+//! DEL and UNLINK: the same, but for who frees a large value.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::keyspace::entry::Slot;
+use crate::reclaim;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+const KEYS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::RM.union(KeyFlags::DELETE))];
+const TIPS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "del",
+            summary: "Removes keys and returns how many of them were there.",
+            since: "1.0.0",
+            group: Group::Generic,
+            complexity: "O(N) for N keys, and O(M) more for each aggregate of M elements.",
+            arity: -2,
+            flags: Flags::WRITE,
+            keys: KEYS,
+            tips: TIPS,
+            syntax: "key [key ...]",
+            example: Example {
+                given: &["SET one 1", "SET two 2"],
+                call: "DEL one two three",
+                reply: "(integer) 2",
+            },
+            ..Spec::DEFAULT
+        },
+        Run::Keys(|call| remove_all(call, drop)),
+    ),
+    Command::new(
+        Spec {
+            name: "unlink",
+            summary: "Removes keys at once and frees large values in the background.",
+            since: "4.0.0",
+            group: Group::Generic,
+            complexity: "O(1) for each key, whatever its size; the background thread does the rest.",
+            arity: -2,
+            flags: Flags::WRITE.union(Flags::FAST),
+            keys: KEYS,
+            tips: TIPS,
+            syntax: "key [key ...]",
+            example: Example { given: &["SET one 1"], call: "UNLINK one two", reply: "(integer) 1" },
+            ..Spec::DEFAULT
+        },
+        Run::Keys(|call| remove_all(call, free_in_background)),
+    ),
+];
+
+fn remove_all(call: &mut Call<'_, '_>, free: fn(Slot)) -> CommandResult {
+    let mut removed = 0;
+    for arg in 1..call.args.len() {
+        if let Some(slot) = call.keys.key(arg).remove() {
+            free(slot);
+            removed += 1;
+        }
+    }
+    call.reply.integer(removed);
+    Ok(())
+}
+
+fn free_in_background(slot: Slot) {
+    if slot.entry().footprint_bytes() >= reclaim::WORTH_BYTES_MIN {
+        reclaim::later(slot);
+    }
+}

@@ -1,0 +1,130 @@
+//! EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
+
+use ember_protocol::Args;
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{ExpiryUnit, integer, is_word};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+const TEMPLATE: Spec = Spec {
+    group: Group::Generic,
+    complexity: "O(1)",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+    history: &[("7.0.0", "Options `NX`, `XX`, `GT` and `LT`.")],
+    ..Spec::DEFAULT
+};
+const GIVEN: &[&str] = &["SET hello world"];
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "expire",
+            summary: "Lets a key expire after a number of seconds.",
+            since: "1.0.0",
+            syntax: "key seconds [NX | XX | GT | LT]",
+            example: Example { given: GIVEN, call: "EXPIRE hello 10", reply: "(integer) 1" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::Seconds, "expire")),
+    ),
+    Command::new(
+        Spec {
+            name: "pexpire",
+            summary: "Lets a key expire after a number of milliseconds.",
+            since: "2.6.0",
+            syntax: "key milliseconds [NX | XX | GT | LT]",
+            example: Example { given: GIVEN, call: "PEXPIRE hello 1500 XX", reply: "(integer) 0" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::Milliseconds, "pexpire")),
+    ),
+    Command::new(
+        Spec {
+            name: "expireat",
+            summary: "Lets a key expire at a Unix time in seconds.",
+            since: "1.2.0",
+            syntax: "key unix-time-seconds [NX | XX | GT | LT]",
+            example: Example { given: GIVEN, call: "EXPIREAT hello 33177117420", reply: "(integer) 1" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::UnixSeconds, "expireat")),
+    ),
+    Command::new(
+        Spec {
+            name: "pexpireat",
+            summary: "Lets a key expire at a Unix time in milliseconds.",
+            since: "2.6.0",
+            syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
+            example: Example { given: GIVEN, call: "PEXPIREAT hello 33177117420000", reply: "(integer) 1" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::UnixMilliseconds, "pexpireat")),
+    ),
+];
+
+/// When the expiry is to change; all that are set must hold.
+#[derive(Default)]
+struct Conditions {
+    /// Only if the key has no expiry.
+    if_none: bool,
+    /// Only if it has one.
+    if_some: bool,
+    /// Only to a later one; never is the latest.
+    if_greater: bool,
+    /// Only to an earlier one.
+    if_less: bool,
+}
+
+impl Conditions {
+    fn parse(args: Args<'_>) -> Result<Conditions, CommandError> {
+        let mut conditions = Conditions::default();
+        for arg in 3..args.len() {
+            let named = [
+                ("NX", &mut conditions.if_none),
+                ("XX", &mut conditions.if_some),
+                ("GT", &mut conditions.if_greater),
+                ("LT", &mut conditions.if_less),
+            ];
+            let option = named.into_iter().find(|(word, _)| is_word(args, arg, word));
+            let (_, condition) = option.ok_or_else(|| unsupported(args.at(arg)))?;
+            *condition = true;
+        }
+        let Conditions { if_none, if_some, if_greater, if_less } = conditions;
+        if if_none && (if_some || if_greater || if_less) {
+            return Err("ERR NX and XX, GT or LT options at the same time are not compatible".into());
+        }
+        if if_greater && if_less {
+            return Err("ERR GT and LT options at the same time are not compatible".into());
+        }
+        Ok(conditions)
+    }
+
+    fn allow(&self, old: Option<i64>, new: i64) -> bool {
+        !(self.if_none && old.is_some()
+            || self.if_some && old.is_none()
+            || self.if_greater && old.is_none_or(|old| new <= old)
+            || self.if_less && old.is_some_and(|old| new >= old))
+    }
+}
+
+fn unsupported(option: &[u8]) -> CommandError {
+    format!("ERR Unsupported option {}", String::from_utf8_lossy(option)).into()
+}
+
+fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {
+    let conditions = Conditions::parse(call.args)?;
+    let amount = integer(call.args, 2)?;
+    let expire_at_ms = unit.resolve(amount, call.keys.turn.now_ms);
+    let expire_at_ms = expire_at_ms.ok_or(CommandError::InvalidExpire(command))?;
+    let mut key = call.keys.key(1);
+    key.touch();
+    let changed = key.exists() && conditions.allow(key.expire_at_ms(), expire_at_ms);
+    if changed {
+        key.set_expiry(Some(expire_at_ms));
+    }
+    call.reply.integer(changed.into());
+    Ok(())
+}

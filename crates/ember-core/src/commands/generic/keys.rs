@@ -1,0 +1,63 @@
+//! KEYS.
+
+use ember_protocol::Args;
+
+use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::glob::{self, Case};
+use crate::keyspace::SHARDS;
+use crate::spec::{Category, Command, Example, Flags, Group, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "keys",
+        summary: "Returns the keys that match a glob pattern, up to a limit. Each shard is read at one moment; \
+                  the shards are read one after the other.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(N) for N keys in the database.",
+        arity: -2,
+        flags: Flags::READONLY,
+        categories: Category::DANGEROUS,
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        syntax: "pattern [LIMIT count]",
+        example: Example { given: &["SET one 1", "SET two 2"], call: "KEYS t*", reply: "1) \"two\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keyspace(keys),
+)];
+
+fn limit(args: Args<'_>) -> Result<usize, CommandError> {
+    match args.len() {
+        2 => Ok(usize::MAX),
+        4 if is_word(args, 2, "LIMIT") => {
+            usize::try_from(integer(args, 3)?).map_err(|_| CommandError::Syntax)
+        }
+        3 => Err(CommandError::WrongArity("keys".into())),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn keys(call: &mut KeyspaceCall<'_>) -> CommandResult {
+    let limit = limit(call.args)?;
+    let pattern = call.args.at(1);
+    let all = glob::matches_all(pattern);
+    let now_ms = call.turn.now_ms;
+    let mark = call.reply.mark();
+    let mut count = 0;
+    for shard in 0..SHARDS {
+        if count == limit {
+            break;
+        }
+        let data = call.keyspace.lock(shard);
+        let live = data.database(call.database).table().iter().filter(|entry| !entry.is_expired(now_ms));
+        let matching = live.filter(|entry| all || glob::matches(pattern, entry.key(), Case::Sensitive));
+        for entry in matching.take(limit - count) {
+            call.reply.bulk(entry.key());
+            count += 1;
+        }
+    }
+    call.reply.insert_array(mark, count);
+    Ok(())
+}

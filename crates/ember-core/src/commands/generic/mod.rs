@@ -1,0 +1,36 @@
+//! Commands on keys of any type.
+
+mod copy;
+mod del;
+mod exists;
+mod expire;
+mod keys;
+mod move_key;
+mod object;
+mod persist;
+mod randomkey;
+mod rename;
+mod scan;
+mod touch;
+mod ttl;
+mod type_of;
+
+use crate::call::DataCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    copy::COMMANDS,
+    del::COMMANDS,
+    exists::COMMANDS,
+    expire::COMMANDS,
+    keys::COMMANDS,
+    move_key::COMMANDS,
+    object::COMMANDS,
+    persist::COMMANDS,
+    randomkey::COMMANDS,
+    rename::COMMANDS,
+    scan::COMMANDS,
+    touch::COMMANDS,
+    ttl::COMMANDS,
+    type_of::COMMANDS,
+];

@@ -1,0 +1,39 @@
+//! MOVE.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::database;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "move",
+        summary: "Moves a key to another database, unless it is there already.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        syntax: "key db",
+        example: Example { given: &["SET hello world"], call: "MOVE hello 1", reply: "(integer) 1" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(move_key),
+)];
+
+fn move_key(call: &mut Call<'_, '_>) -> CommandResult {
+    let target = database(call.args, 2, call.keys.databases())?;
+    if target == call.keys.database() {
+        return Err("ERR source and destination objects are the same".into());
+    }
+    let taken_there = call.keys.key_in(target, 1).exists();
+    let mut source = call.keys.key(1);
+    source.touch();
+    let moved = if taken_there { None } else { source.take() };
+    if let Some(slot) = &moved {
+        let entry = slot.entry();
+        call.keys.key_in(target, 1).put(entry.restorable(), entry.expire_at_ms(), entry.clock());
+    }
+    call.reply.integer(moved.is_some().into());
+    Ok(())
+}

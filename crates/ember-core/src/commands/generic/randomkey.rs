@@ -1,0 +1,69 @@
+//! RANDOMKEY.
+
+use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::keyspace::SHARDS;
+use crate::spec::{Command, Example, Flags, Group, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "randomkey",
+        summary: "Returns a key chosen at random, each with the same chance.",
+        since: "1.0.0",
+        group: Group::Generic,
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::READONLY,
+        tips: &["request_policy:all_shards", "nondeterministic_output"],
+        example: Example { given: &["SET one 1"], call: "RANDOMKEY", reply: "\"one\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keyspace(randomkey),
+)];
+
+/// Draws before all keys are searched: so many expired ones in a row mean that there is hardly another.
+const DRAWS_MAX: usize = 100;
+
+fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {
+    let key = draw(call).or_else(|| first_live(call));
+    match key {
+        Some(key) => call.reply.bulk(&key),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// A key that has not expired, each with the same chance.
+fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
+    let KeyspaceCall { keyspace, database, .. } = *call;
+    // A shard weighs as much as it has keys, so all lengths are needed; they are read once for all draws.
+    let lens: Vec<usize> =
+        (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().len()).collect();
+    let total: usize = lens.iter().sum();
+    if total == 0 {
+        return None;
+    }
+    for _ in 0..DRAWS_MAX {
+        let mut rank = call.turn.random.below(total);
+        let shard = lens.iter().position(|&len| {
+            let is_here = rank < len;
+            rank = rank.saturating_sub(len);
+            is_here
+        });
+        let data = keyspace.lock(shard.expect("rank is below the sum of the lengths"));
+        // The shard may have become empty since.
+        let entry = data.database(database).table().random(&mut call.turn.random);
+        if let Some(entry) = entry.filter(|entry| !entry.is_expired(call.turn.now_ms)) {
+            return Some(entry.key().to_vec());
+        }
+    }
+    None
+}
+
+/// Some key that has not expired. O(keys).
+fn first_live(call: &KeyspaceCall<'_>) -> Option<Vec<u8>> {
+    (0..SHARDS).find_map(|shard| {
+        let data = call.keyspace.lock(shard);
+        let mut entries = data.database(call.database).table().iter();
+        entries.find(|entry| !entry.is_expired(call.turn.now_ms)).map(|entry| entry.key().to_vec())
+    })
+}

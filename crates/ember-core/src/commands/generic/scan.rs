@@ -1,0 +1,144 @@
+//! SCAN.
+//!
+//! A cursor is a shard's number above a hash tag ([`TAG_BITS`] bits): everything before that place has been returned.
+//! Neither part changes its meaning when tables grow or shrink or keys move between groups, so a key that is
+//! there from the first call to the last is returned exactly once, and no cursor keeps anything alive.
+
+use ember_protocol::{Args, Mark, Reply};
+
+use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::glob::{self, Case};
+use crate::keyspace::SHARDS;
+use crate::keyspace::entry::{EntryRef, TAG_BITS};
+use crate::spec::{Command, Example, Flags, Group, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "scan",
+        summary: "Returns some of the keys and a cursor to go on from; a whole iteration returns each key that \
+                  was there all the time exactly once.",
+        since: "2.8.0",
+        group: Group::Generic,
+        complexity: "O(COUNT) for a call, O(N) for a whole iteration over N keys.",
+        arity: -2,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output", "request_policy:special"],
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        history: &[("6.0.0", "Option `TYPE`.")],
+        example: Example { given: &["SET one 1"], call: "SCAN 0", reply: "1) \"0\"\n2) 1) \"one\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keyspace(scan),
+)];
+
+/// `COUNT` when it is not given.
+const COUNT_DEFAULT: u64 = 10;
+
+/// Entries looked at for each one asked for: a call whose pattern matches little returns less than `COUNT` rather than
+/// taking long. Redis has the same factor.
+const LOOKS_PER_COUNT: u64 = 10;
+
+struct Options<'a> {
+    pattern: Option<&'a [u8]>,
+    count: u64,
+    type_name: Option<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>) -> Result<Options<'a>, CommandError> {
+        let mut options = Options { pattern: None, count: COUNT_DEFAULT, type_name: None };
+        for arg in (2..args.len()).step_by(2) {
+            if arg + 1 == args.len() {
+                return Err(CommandError::Syntax);
+            } else if is_word(args, arg, "COUNT") {
+                let count = integer(args, arg + 1)?;
+                options.count =
+                    u64::try_from(count).ok().filter(|&count| count > 0).ok_or(CommandError::Syntax)?;
+            } else if is_word(args, arg, "MATCH") {
+                options.pattern = Some(args.at(arg + 1)).filter(|pattern| !glob::matches_all(pattern));
+            } else if is_word(args, arg, "TYPE") {
+                options.type_name = Some(args.at(arg + 1));
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+
+    fn accept(&self, entry: EntryRef<'_>, now_ms: i64) -> bool {
+        !entry.is_expired(now_ms)
+            && self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Sensitive))
+            && self
+                .type_name
+                .is_none_or(|name| name.eq_ignore_ascii_case(entry.value_type().name().as_bytes()))
+    }
+}
+
+/// Where an iteration goes on.
+#[derive(Clone, Copy)]
+struct Cursor {
+    shard: usize,
+    tag: u32,
+}
+
+impl Cursor {
+    /// Reads a cursor as C's `strtoul` does: digits with an optional sign, nothing being 0.
+    fn parse(text: &[u8]) -> Result<Cursor, CommandError> {
+        let (negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            [b'+', digits @ ..] | digits => (false, digits),
+        };
+        let number = digits.iter().try_fold(0u64, |number, digit| {
+            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            number.checked_mul(10)?.checked_add(digit)
+        });
+        let is_sign_alone = digits.is_empty() && !text.is_empty();
+        let number = number.filter(|_| !is_sign_alone).ok_or("ERR invalid cursor")?;
+        let number = if negative { number.wrapping_neg() } else { number };
+        // Beyond the last shard there is nothing: the iteration is over.
+        let shard = usize::try_from(number >> TAG_BITS).map_or(SHARDS, |shard| shard.min(SHARDS));
+        Ok(Cursor { shard, tag: number as u32 & ((1 << TAG_BITS) - 1) })
+    }
+
+    /// The number to go on from; 0 is the end.
+    fn number(self) -> i64 {
+        if self.shard >= SHARDS { 0 } else { (self.shard as i64) << TAG_BITS | i64::from(self.tag) }
+    }
+}
+
+fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
+    let mut cursor = Cursor::parse(call.args.at(1))?;
+    let options = Options::parse(call.args)?;
+    let mut keys = Reply::new(call.reply.protocol());
+    let (mut returned, mut looked) = (0, 0);
+    let looks_max = options.count.saturating_mul(LOOKS_PER_COUNT);
+    // Empty shards cost a lock each and count for nothing: there are no more than SHARDS of them in an iteration.
+    while cursor.shard < SHARDS && returned < options.count && looked < looks_max {
+        let data = call.keyspace.lock(cursor.shard);
+        let table = data.database(call.database).table();
+        let mut next = Some(cursor.tag);
+        while let Some(tag) = next
+            && returned < options.count
+            && looked < looks_max
+        {
+            next = table.scan(tag, |entry| {
+                looked += 1;
+                if options.accept(entry, call.turn.now_ms) {
+                    keys.bulk(entry.key());
+                    returned += 1;
+                }
+            });
+        }
+        cursor = match next {
+            Some(tag) => Cursor { tag, ..cursor },
+            None => Cursor { shard: cursor.shard + 1, tag: 0 },
+        };
+    }
+    call.reply.array(2);
+    call.reply.bulk_integer(cursor.number());
+    call.reply.array(returned as usize);
+    call.reply.append_from(&keys, Mark::default(), keys.mark());
+    Ok(())
+}

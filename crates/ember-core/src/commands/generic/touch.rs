@@ -1,0 +1,34 @@
+//! TOUCH.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "touch",
+        summary: "Marks keys as used now and returns how many of them are there.",
+        since: "3.2.1",
+        group: Group::Generic,
+        complexity: "O(N) for N keys.",
+        arity: -2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::from(1, 1, KeyFlags::RO)],
+        tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
+        syntax: "key [key ...]",
+        example: Example { given: &["SET here 1"], call: "TOUCH here gone", reply: "(integer) 1" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(touch),
+)];
+
+fn touch(call: &mut Call<'_, '_>) -> CommandResult {
+    // A client that asked for no touching (`CLIENT NO-TOUCH`) still gets it by name.
+    let no_touch = std::mem::replace(&mut call.keys.turn.no_touch, false);
+    let mut found = 0;
+    for arg in 1..call.args.len() {
+        found += i64::from(call.keys.read(arg).is_some());
+    }
+    call.keys.turn.no_touch = no_touch;
+    call.reply.integer(found);
+    Ok(())
+}

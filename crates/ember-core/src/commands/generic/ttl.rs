@@ -1,0 +1,86 @@
+//! TTL, PTTL, EXPIRETIME, PEXPIRETIME.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::keys::Lookup;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+const TEMPLATE: Spec = Spec {
+    group: Group::Generic,
+    complexity: "O(1)",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    syntax: "key",
+    ..Spec::DEFAULT
+};
+const TTL_TIPS: &[&str] = &["nondeterministic_output"];
+const TTL_HISTORY: &[(&str, &str)] = &[("2.8.0", "Replies -2 for a key that is not there.")];
+const GIVEN: &[&str] = &["SET hello world PXAT 33177117420000"];
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "ttl",
+            summary: "Tells in how many seconds a key expires: -1 for never, -2 for no such key.",
+            since: "1.0.0",
+            tips: TTL_TIPS,
+            history: TTL_HISTORY,
+            example: Example {
+                given: &["SET hello world EX 100"],
+                call: "TTL hello",
+                reply: "(integer) 100",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| reply_expiry(call, |at, now| rounded_seconds(at.saturating_sub(now)))),
+    ),
+    Command::new(
+        Spec {
+            name: "pttl",
+            summary: "Tells in how many milliseconds a key expires: -1 for never, -2 for no such key.",
+            since: "2.6.0",
+            tips: TTL_TIPS,
+            history: TTL_HISTORY,
+            example: Example { given: &["SET hello world"], call: "PTTL hello", reply: "(integer) -1" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| reply_expiry(call, i64::saturating_sub)),
+    ),
+    Command::new(
+        Spec {
+            name: "expiretime",
+            summary: "Tells the Unix time in seconds at which a key expires: -1 for never, -2 for no such key.",
+            since: "7.0.0",
+            example: Example { given: GIVEN, call: "EXPIRETIME hello", reply: "(integer) 33177117420" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| reply_expiry(call, |at, _| rounded_seconds(at))),
+    ),
+    Command::new(
+        Spec {
+            name: "pexpiretime",
+            summary: "Tells the Unix time in milliseconds at which a key expires: -1 for never, -2 for no such key.",
+            since: "7.0.0",
+            example: Example { given: GIVEN, call: "PEXPIRETIME hello", reply: "(integer) 33177117420000" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| reply_expiry(call, |at, _| at)),
+    ),
+];
+
+/// `milliseconds`, which are not negative, in seconds; half a second counts as a whole one.
+fn rounded_seconds(milliseconds: i64) -> i64 {
+    milliseconds / 1000 + i64::from(milliseconds % 1000 >= 500)
+}
+
+/// Replies with what `shown` makes of expiry and now (both Unix time in ms), or says that there is none.
+fn reply_expiry(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
+    let now_ms = call.keys.turn.now_ms;
+    let number = match call.keys.read_as(1, Lookup::NoTouch).map(|entry| entry.expire_at_ms()) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms),
+    };
+    call.reply.integer(number);
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! FLUSHDB and FLUSHALL.
+
+use ember_protocol::Args;
+
+use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::reclaim;
+use crate::spec::{Category, Command, Example, Flags, Group, Spec};
+
+const TEMPLATE: Spec = Spec {
+    since: "1.0.0",
+    group: Group::Server,
+    arity: -1,
+    flags: Flags::WRITE,
+    categories: Category::KEYSPACE.union(Category::DANGEROUS),
+    tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    syntax: "[ASYNC | SYNC]",
+    history: &[("4.0.0", "Option `ASYNC`."), ("6.2.0", "Option `SYNC`.")],
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "flushdb",
+            summary: "Removes all keys of the database.",
+            complexity: "O(N) for N keys in the database.",
+            example: Example { given: &["SET hello world"], call: "FLUSHDB", reply: "OK" },
+            ..TEMPLATE
+        },
+        Run::Keyspace(|call| flush(call, Some(call.database))),
+    ),
+    Command::new(
+        Spec {
+            name: "flushall",
+            summary: "Removes all keys of all databases.",
+            complexity: "O(N) for N keys in all databases.",
+            example: Example { given: &["SET hello world"], call: "FLUSHALL ASYNC", reply: "OK" },
+            ..TEMPLATE
+        },
+        Run::Keyspace(|call| flush(call, None)),
+    ),
+];
+
+/// Whether the memory is to be freed in the background.
+fn in_background(args: Args<'_>) -> Result<bool, CommandError> {
+    match args.len() {
+        1 => Ok(false),
+        2 if is_word(args, 1, "SYNC") => Ok(false),
+        2 if is_word(args, 1, "ASYNC") => Ok(true),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult {
+    let in_background = in_background(call.args)?;
+    let taken = call.keyspace.flush(database);
+    call.turn.counters.changes += taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
+    if in_background {
+        reclaim::later(taken);
+    }
+    call.reply.ok();
+    Ok(())
+}

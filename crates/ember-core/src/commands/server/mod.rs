@@ -1,0 +1,10 @@
+//! Commands of the server that need nothing but the keyspace.
+
+mod dbsize;
+mod flush;
+mod swapdb;
+
+use crate::call::DataCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[dbsize::COMMANDS, flush::COMMANDS, swapdb::COMMANDS];
