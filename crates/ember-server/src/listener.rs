@@ -96,7 +96,10 @@ impl Listener {
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
             Ok(_) => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "there is a file that is no socket",
+                ));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
