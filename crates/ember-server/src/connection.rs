@@ -72,8 +72,8 @@ pub(crate) struct Connection {
     socket: OwnedFd,
     pub(crate) client: Client,
     pub(crate) parser: Parser,
-    /// Bytes read and not done with, behind those the parser has consumed: the beginning of a command, or whole commands
-    /// while the connection waits. Empty nearly always.
+    /// Bytes read and not done with, behind those the parser has consumed: the beginning of a command, or whole
+    /// commands while the connection waits. Empty nearly always.
     pub(crate) input: Vec<u8>,
     /// Replies not sent; empty nearly always.
     pub(crate) output: Reply,
@@ -199,8 +199,8 @@ impl Connection {
         (std::mem::take(if is_own { &mut self.input } else { scratch }), is_own)
     }
 
-    /// Puts back what [`Connection::take_input`] gave, and keeps what of it is still needed. O(bytes kept), or, for bytes
-    /// of its own, amortised O(bytes consumed).
+    /// Puts back what [`Connection::take_input`] gave, and keeps what of it is still needed. O(bytes kept), or, for
+    /// bytes of its own, amortised O(bytes consumed).
     pub(crate) fn put_input_back(&mut self, mut input: Vec<u8>, is_own: bool, scratch: &mut Vec<u8>) {
         // The commands of a parked batch are offsets in the input: nothing may move then.
         let consumed = if self.parked.is_some() { 0 } else { self.parser.consumed() };

@@ -20,7 +20,8 @@ pub(crate) enum Letter {
     Run(Box<Forwarded>),
     /// Here are the replies to what you sent.
     Answer(Box<Forwarded>),
-    /// Look at this connection: it was killed, or what it waited for may have come. The second number is the client's id.
+    /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
+    /// client's id.
     Look(usize, u64),
     /// Stop serving: send what is ready and end.
     Stop,

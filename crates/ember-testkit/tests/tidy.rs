@@ -16,11 +16,14 @@ const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"]
 const LINE_CHARACTERS_MAX: usize = 120;
 
 /// Files that may contain the word `unsafe` in code, each with its reason.
-const UNSAFE_FILES: &[(&str, &str)] = &[];
+const UNSAFE_FILES: &[(&str, &str)] =
+    &[("crates/ember-core/tests/allocations.rs", "the allocator that counts")];
 
 /// Files whose tests or tools may sleep, each with its reason.
-const SLEEPING_FILES: &[(&str, &str)] =
-    &[("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for")];
+const SLEEPING_FILES: &[(&str, &str)] = &[
+    ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
+    ("crates/ember-server/tests/io/main.rs", "what is waited for is asked for again after a pause"),
+];
 
 /// Library files that may print, each with its reason.
 const PRINTING_FILES: &[(&str, &str)] = &[

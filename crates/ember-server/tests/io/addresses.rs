@@ -3,12 +3,12 @@
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ember_testkit::RawClient;
 
-use crate::{alone, builder, program, start, together, wait_until};
+use crate::{PATIENCE, alone, builder, program, start, together, wait_until};
 
 #[test]
 fn tcp_is_served_on_several_addresses_of_both_families() {
@@ -120,7 +120,16 @@ fn free_port() -> u16 {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(program()).args(arguments).current_dir(std::env::temp_dir()).output().unwrap()
+    let mut command = Command::new(program());
+    command.args(arguments).current_dir(std::env::temp_dir()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    // It fails the test then, by its exit code.
+    let _ = child.kill();
+    child.wait_with_output().unwrap()
 }
 
 #[track_caller]

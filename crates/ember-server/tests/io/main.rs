@@ -84,8 +84,8 @@ fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
-/// Sends all of it in pieces of `chunk` bytes while another thread reads, then no more; returns all that came back until
-/// the server closed the connection.
+/// Sends all of it in pieces of `chunk` bytes while another thread reads, then no more; returns all that came back
+/// until the server closed the connection.
 fn exchange(address: SocketAddr, request: &[u8], chunk: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();

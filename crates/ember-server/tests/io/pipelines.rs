@@ -20,7 +20,7 @@ fn mixed(count: usize) -> (Vec<u8>, Vec<u8>) {
             1 => vec![b"MSET".to_vec(), key(number), value(), key(number + 1), value()],
             2 => vec![b"MGET".to_vec(), key(number), key(number * 3), b"nothing".to_vec()],
             3 => vec![b"SELECT".to_vec(), (number % 4).to_string().into_bytes()],
-            4 | 5 | 6 => vec![b"SET".to_vec(), key(number), value()],
+            4..=6 => vec![b"SET".to_vec(), key(number), value()],
             _ => vec![b"GET".to_vec(), key(number * 7)],
         };
         expected.extend(model.answer(&command).unwrap());

@@ -1,0 +1,177 @@
+//! No allocation for a GET, nor for a SET or INCR that fits the entry: from the request's bytes to the reply's.
+
+#![allow(unsafe_code, reason = "an allocator that counts")]
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use ember_protocol::{Batch, Limits, ParseStatus, Parser, Protocol, Reply};
+use emberkv_core::call::DataCommand;
+use emberkv_core::commands::FAMILIES;
+use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::HashFunction;
+use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
+use emberkv_core::turn::Turn;
+
+/// Counts the allocations of each thread by itself, so that tests may run beside each other.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has nothing to measure any more.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is passed to the system's allocator as it came; the counter allocates nothing, being constant
+// and without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A worker in small: buffers that are used again, and a keyspace.
+struct Bench {
+    keyspace: Keyspace,
+    turn: Turn,
+    parser: Parser,
+    batch: Batch,
+    reply: Reply,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let now_ms = 1_000_000_000_000;
+        let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms };
+        Bench {
+            keyspace: Keyspace::new(&options).unwrap(),
+            turn: Turn::new(now_ms, 1),
+            parser: Parser::new(),
+            batch: Batch::new(),
+            reply: Reply::new(Protocol::Resp2),
+        }
+    }
+
+    /// Parses and runs a pipeline; the replies are left in `reply`.
+    fn run(&mut self, input: &[u8]) {
+        self.reply.clear();
+        let mut guards = Guards::None;
+        loop {
+            let status = self.parser.parse(input, &mut self.batch, &Limits::default());
+            for number in 0..self.batch.len() {
+                let args = self.batch.command(number, input);
+                let command = find(args.at(0));
+                let mut context = Context {
+                    keyspace: &self.keyspace,
+                    guards: &mut guards,
+                    turn: &mut self.turn,
+                    database: 0,
+                };
+                let access = Access::of(&command.spec);
+                let hash = match access {
+                    Access::One(arg) => Some(self.keyspace.hash(args.at(arg))),
+                    _ => None,
+                };
+                let result = dispatch::run(command, access, hash, &mut context, args, &mut self.reply);
+                assert!(result.is_ok(), "{}", command.spec.name);
+            }
+            self.batch.clear();
+            if status != ParseStatus::Full {
+                assert_eq!(status, ParseStatus::NeedMore);
+                break;
+            }
+        }
+        self.parser.discard(self.parser.consumed());
+        guards.release(&self.keyspace, &mut self.turn);
+        self.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+    }
+
+    /// The allocations of the third run of the same pipeline; the first two fill the keyspace and the buffers.
+    fn allocations(&mut self, input: &[u8]) -> u64 {
+        self.run(input);
+        self.run(input);
+        let before = ALLOCATIONS.get();
+        self.run(input);
+        ALLOCATIONS.get() - before
+    }
+}
+
+fn find(name: &[u8]) -> &'static DataCommand {
+    let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
+    commands.find(|command| name.eq_ignore_ascii_case(command.spec.name.as_bytes())).unwrap()
+}
+
+/// A thousand calls on keys of all shards; `#` in a word stands for the number of the call.
+fn pipeline(words: &str) -> Vec<u8> {
+    let command = |number: usize| {
+        let words: Vec<String> =
+            words.split(' ').map(|word| word.replace('#', &format!("{number:04}"))).collect();
+        let bulks: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        format!("*{}\r\n{bulks}", words.len()).into_bytes()
+    };
+    (0..1000).flat_map(command).collect()
+}
+
+#[test]
+fn the_counter_counts() {
+    let before = ALLOCATIONS.get();
+    let mut bytes = Vec::<u8>::with_capacity(10);
+    std::hint::black_box(&mut bytes).reserve(1000);
+    assert_eq!(ALLOCATIONS.get() - before, 2);
+}
+
+#[test]
+fn reading_and_overwriting_small_strings_allocates_nothing() {
+    let mut bench = Bench::new();
+    bench.run(&pipeline("SET key# value#"));
+    for words in [
+        "GET key#",
+        "GET missing#",
+        "SET key# VALUE#",
+        "SET key# 12",
+        "INCR key#",
+        "DECRBY key# 7",
+        "STRLEN key#",
+        "TTL key#",
+        "TYPE key#",
+        "SET key# value# XX",
+        "SET key# value# GET",
+        "SETRANGE key# 2 xyz",
+        "GETRANGE key# 1 3",
+    ] {
+        assert_eq!(bench.allocations(&pipeline(words)), 0, "{words}");
+    }
+    bench.keyspace.check_invariants();
+}
+
+#[test]
+fn reading_a_value_of_its_own_allocation_allocates_nothing() {
+    let mut bench = Bench::new();
+    // A thousand replies fit the buffer that is kept.
+    for length in [100, 900] {
+        let value = "v".repeat(length);
+        bench.run(&pipeline(&format!("SET big# {value}")));
+        assert_eq!(bench.allocations(&pipeline("GET big#")), 0, "{length} bytes");
+    }
+}
