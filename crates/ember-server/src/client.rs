@@ -167,6 +167,12 @@ impl Clients {
 }
 
 impl ClientView {
+    /// Bytes of memory the connection takes, as far as they are counted.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let buffers = self.query_bytes.load(Ordering::Relaxed) + self.output_bytes.load(Ordering::Relaxed);
+        size_of::<Self>() as u64 + buffers
+    }
+
     /// The line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
     pub(crate) fn describe<'v>(&'v self, now_ms: i64, command: &'v str) -> impl fmt::Display + 'v {
         fmt::from_fn(move |f| {
@@ -201,7 +207,7 @@ impl ClientView {
                 seconds(self.created_ms),
                 seconds(self.active_ms.load(Ordering::Relaxed)),
                 self.database.load(Ordering::Relaxed),
-                size_of::<Self>() as u64 + query_bytes + output_bytes,
+                self.memory_bytes(),
                 if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
                 names.library_name,
                 names.library_version,

@@ -169,6 +169,12 @@ impl Executor {
         };
         self.settle_quick();
         self.publish();
+        // A server command has noted itself, a subcommand under its own name.
+        if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
+            && let Handler::Data(_) = command.handler
+        {
+            client.view.command.store(u32::from(command.index) + 1, std::sync::atomic::Ordering::Relaxed);
+        }
         client.view.active_ms.store(self.turn.now_ms, std::sync::atomic::Ordering::Relaxed);
         progress
     }
@@ -268,6 +274,8 @@ impl Executor {
             if owner == self.index {
                 assembly.local.marks.push(assembly.local.reply.mark());
                 let flow = self.execute_for(client, &mut guards, args, prepared, &mut assembly.local.reply);
+                // HELLO and RESET change it for all that follows.
+                reply.set_protocol(assembly.local.reply.protocol());
                 if let Flow::Close | Flow::Pause = flow {
                     assembly.owners.push(owner);
                     next = number;
@@ -294,7 +302,6 @@ impl Executor {
             if let Some(Flow::Pause) = stopped {
                 assembly.owners.pop();
             }
-            reply.set_protocol(assembly.local.reply.protocol());
             self.assemble(assembly, reply);
             return match stopped {
                 Some(Flow::Close) => Progress::Close,
@@ -489,6 +496,7 @@ impl Executor {
             (Handler::Server(run), Some(client)) => {
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
+                client.view.command.store(u32::from(command.index) + 1, std::sync::atomic::Ordering::Relaxed);
                 run(&mut Session { args, command, server: self.server, client, turn: &mut self.turn, reply })
             }
             _ => unreachable!("containers are resolved before, and server commands are not forwarded"),
@@ -549,7 +557,11 @@ impl Executor {
             self.quick.push(command.index);
         } else {
             let nanoseconds = self.lap();
-            self.stats.by_command[usize::from(command.index)].count(1, nanoseconds);
+            self.stats.by_command[usize::from(command.index)].count(
+                1,
+                nanoseconds,
+                self.config.latency_tracking,
+            );
             self.note_if_slow(command, nanoseconds, args, client);
         }
     }
@@ -568,8 +580,9 @@ impl Executor {
             return;
         }
         let nanoseconds = self.lap() / self.quick.len() as u64;
+        let tracks_latency = self.config.latency_tracking;
         for same in self.quick.chunk_by(|one, other| one == other) {
-            self.stats.by_command[usize::from(same[0])].count(same.len() as u64, nanoseconds);
+            self.stats.by_command[usize::from(same[0])].count(same.len() as u64, nanoseconds, tracks_latency);
         }
         self.quick.clear();
     }

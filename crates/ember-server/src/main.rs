@@ -10,12 +10,18 @@ mod driver;
 mod executor;
 mod latency;
 mod listener;
+mod log;
 mod mailbox;
+mod memory;
+mod open_files;
+mod rates;
 mod registry;
 mod server;
 mod session;
 mod start;
 mod stats;
+mod supervisor;
+mod syntax;
 mod worker;
 
 use std::io::Write;

@@ -136,6 +136,11 @@ impl Registry {
         &self.commands
     }
 
+    /// All commands but subcommands.
+    pub(crate) fn top_level(&self) -> impl Iterator<Item = &Command> {
+        self.commands.iter().filter(|command| !command.is_subcommand)
+    }
+
     /// The command at an index taken from [`Command::index`] or [`Command::subcommands`].
     #[inline]
     pub(crate) fn get(&self, index: u16) -> &Command {
@@ -153,6 +158,14 @@ impl Registry {
                 return Some(command);
             }
             bucket = (bucket + 1) & (self.buckets.len() - 1);
+        }
+    }
+
+    /// The command or, named `container|subcommand`, the subcommand of this name, in any case.
+    pub(crate) fn find_full(&self, name: &[u8]) -> Option<&Command> {
+        match name.iter().position(|&byte| byte == b'|') {
+            None => self.find(name),
+            Some(at) => self.find(&name[..at]).and_then(|container| self.find_in(container, &name[at + 1..])),
         }
     }
 

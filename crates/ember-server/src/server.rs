@@ -10,9 +10,14 @@ use parking_lot::{Condvar, Mutex};
 use crate::client::Clients;
 use crate::config::ConfigHandle;
 use crate::latency::LatencyMonitor;
+use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
+
+/// The version of Redis whose behaviour clients may expect.
+pub(crate) const REDIS_VERSION: &str = "7.2.4";
 
 /// Different error codes counted by name; those of a script could be any number.
 const ERROR_CODES_MAX: usize = 128;
@@ -120,6 +125,7 @@ pub(crate) struct Server {
     pub(crate) started_ms: i64,
     /// 40 random hexadecimal digits that name this run of the program.
     pub(crate) run_id: String,
+    pub(crate) log: LogHandle,
     // Shared.
     pub(crate) clients: Clients,
     pub(crate) pause: Pause,
@@ -129,7 +135,11 @@ pub(crate) struct Server {
     pub(crate) errors: Mutex<BTreeMap<String, u64>>,
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     pub(crate) expires_actively: AtomicBool,
+    /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
+    /// What was allocated when the server was ready.
+    pub(crate) startup_memory_bytes: AtomicU64,
+    pub(crate) rates: Rates,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -149,6 +159,7 @@ impl Server {
         mailboxes: Vec<Mailbox>,
         is_concurrent: bool,
         run_id: String,
+        log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
         let worker = |mailbox| WorkerHandle {
@@ -165,6 +176,7 @@ impl Server {
             started: Instant::now(),
             started_ms: unix_ms(),
             run_id,
+            log,
             clients: Clients::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
@@ -172,6 +184,8 @@ impl Server {
             errors: Mutex::new(BTreeMap::new()),
             expires_actively: AtomicBool::new(true),
             peak_memory_bytes: AtomicU64::new(0),
+            startup_memory_bytes: AtomicU64::new(0),
+            rates: Rates::default(),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }

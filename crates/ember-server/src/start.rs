@@ -1,22 +1,24 @@
 //! From a configuration to a serving process, and back to nothing when it is told to stop.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::level_filters::LevelFilter;
 
-use crate::config::{Config, ConfigHandle, LogLevel};
+use crate::config::ConfigHandle;
 use crate::driver::Driver;
 use crate::listener::Listener;
+use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::memory;
+use crate::open_files;
 use crate::registry::Registry;
 use crate::server::{Server, unix_ms};
+use crate::supervisor;
 use crate::worker::Worker;
 
 /// The exit code after a second signal.
@@ -30,7 +32,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
-    start_log(&config)?;
+    let log = LogHandle::start(&config)?;
+    fit_open_files(&handle)?;
     let listeners = Listener::open_all(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
@@ -49,7 +52,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id);
+    let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id, log);
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
@@ -67,7 +70,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );
+    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
+    supervisor::tell(config.supervised, supervisor::READY);
     server.wait_for_stop();
+    supervisor::tell(config.supervised, supervisor::STOPPING);
     tracing::info!("stopping: connections are drained");
     for worker in &server.workers {
         worker.mailbox.send(Letter::Stop);
@@ -78,6 +84,19 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         }
     }
     tracing::info!("bye");
+    Ok(())
+}
+
+/// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.
+fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
+    let wanted = handle.snapshot().maxclients;
+    let possible = open_files::clients_possible(wanted);
+    if possible < wanted {
+        tracing::warn!(
+            "the limit of open files allows no more than {possible} clients: maxclients is lowered to that"
+        );
+        handle.set(&[(b"maxclients", possible.to_string().as_bytes())])?;
+    }
     Ok(())
 }
 
@@ -106,24 +125,6 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     };
     let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);
     spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
-}
-
-fn start_log(config: &Config) -> Result<(), String> {
-    let level = match config.loglevel {
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Verbose | LogLevel::Notice => LevelFilter::INFO,
-        LogLevel::Warning => LevelFilter::WARN,
-        LogLevel::Nothing => LevelFilter::OFF,
-    };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_ansi(false);
-    if config.logfile.is_empty() {
-        builder.with_writer(io::stdout).init();
-        return Ok(());
-    }
-    let file = OpenOptions::new().create(true).append(true).open(&config.logfile);
-    let file = file.map_err(|error| format!("cannot open logfile '{}': {error}", config.logfile))?;
-    builder.with_writer(Mutex::new(file)).init();
-    Ok(())
 }
 
 /// The file with the process's number, removed at the end.

@@ -45,14 +45,16 @@ pub(crate) struct CommandCounters {
 }
 
 impl CommandCounters {
-    /// Counts `calls` that took `nanoseconds` each.
+    /// Counts `calls` that took `nanoseconds` each, in the histogram too if `tracks_latency`.
     #[inline]
-    pub(crate) fn count(&self, calls: u64, nanoseconds: u64) {
+    pub(crate) fn count(&self, calls: u64, nanoseconds: u64, tracks_latency: bool) {
         self.calls.add(calls);
         self.nanoseconds.add(nanoseconds * calls);
-        let microseconds = nanoseconds.div_ceil(1000).max(1);
-        let bucket = microseconds.next_power_of_two().trailing_zeros() as usize;
-        self.latency[bucket.min(LATENCY_BUCKETS - 1)].add(calls);
+        if tracks_latency {
+            let microseconds = nanoseconds.div_ceil(1000).max(1);
+            let bucket = microseconds.next_power_of_two().trailing_zeros() as usize;
+            self.latency[bucket.min(LATENCY_BUCKETS - 1)].add(calls);
+        }
     }
 
     fn reset(&self) {

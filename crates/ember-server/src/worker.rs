@@ -17,6 +17,8 @@ use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
 use crate::listener::{self, Listener};
 use crate::mailbox::{Forwarded, Letter};
+use crate::memory;
+use crate::rates::Totals;
 use crate::server::Server;
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
@@ -196,6 +198,11 @@ impl Worker {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         if connection.client.view.is_killed.load(Ordering::Relaxed) {
             self.close(token);
+        } else if connection.client.view.is_paused.load(Ordering::Relaxed)
+            && !self.server.pause.holds(self.executor.turn.now_ms, true)
+        {
+            self.paused.retain(|&other| other != token);
+            self.resume(token);
         }
     }
 
@@ -534,15 +541,40 @@ impl Worker {
 
     fn tick(&mut self) {
         self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
-        self.expire();
-        self.executor.make_room_idly();
+        self.observed("expire-cycle", Worker::expire);
+        self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         self.check_timeouts();
+        if self.executor.index == 0 {
+            self.sample();
+        }
         let now_ms = self.executor.turn.now_ms;
         if !self.paused.is_empty() && !self.server.pause.holds(now_ms, true) {
             for token in std::mem::take(&mut self.paused) {
                 self.resume(token);
             }
         }
+    }
+
+    /// Does periodic work, which is an event of the latency monitor when it takes too long.
+    fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
+        let begun = Instant::now();
+        work(self);
+        let milliseconds = begun.elapsed().as_millis() as u64;
+        let threshold = self.executor.config.latency_monitor_threshold;
+        if threshold != 0 && milliseconds >= threshold {
+            self.server.latency.enter(event, self.executor.turn.now_ms / 1000, milliseconds);
+        }
+    }
+
+    /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
+    fn sample(&self) {
+        let server = self.server;
+        server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
+        server.rates.sample(Instant::now(), || Totals {
+            commands: server.sum(|stats| &stats.commands),
+            input_bytes: server.sum(|stats| &stats.input_bytes),
+            output_bytes: server.sum(|stats| &stats.output_bytes),
+        });
     }
 
     fn expire(&mut self) {

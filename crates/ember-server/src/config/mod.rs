@@ -31,7 +31,7 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
-pub(crate) use value::{AppendFsync, DebugCommand, LogLevel, Secret, Supervised};
+pub(crate) use value::{DebugCommand, LogLevel, Secret, Supervised};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -101,7 +101,6 @@ config! {
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,
-    appendfsync: AppendFsync,
 }
 
 impl Default for Config {

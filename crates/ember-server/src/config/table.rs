@@ -7,7 +7,7 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{AppendFsync, DebugCommand, LogLevel, Supervised};
+use super::value::{DebugCommand, LogLevel, Supervised};
 use super::{bind_address, percentiles};
 
 macro_rules! field {
@@ -441,14 +441,6 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "no",
         mutable: true,
         about: "Whether writes are kept in an append-only file.",
-    },
-    Parameter {
-        name: "appendfsync",
-        aliases: &[],
-        kind: choice!(appendfsync: AppendFsync),
-        default: "everysec",
-        mutable: true,
-        about: "When the append-only file is synced to disk; of no effect while `appendonly` is `no`.",
     },
     Parameter {
         name: "save",

@@ -134,16 +134,6 @@ macro_rules! choices {
 }
 
 choices! {
-    /// How often the append-only file is synced to disk.
-    AppendFsync {
-        /// Once per second.
-        Everysec = "everysec",
-        /// Before each reply to a write.
-        Always = "always",
-        /// When the operating system does it.
-        No = "no",
-    }
-
     /// The least severe messages which are logged.
     LogLevel {
         /// Everything.

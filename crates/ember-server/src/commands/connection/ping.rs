@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             since: "1.0.0",
             group: Group::Connection,
             arity: 2,
-            flags: Flags::FAST,
+            flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
             syntax: "message",
             example: Example { given: &[], call: "ECHO hello", reply: "\"hello\"" },
             ..Spec::DEFAULT

@@ -1,0 +1,133 @@
+//! CLIENT ID, INFO and LIST.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Spec};
+
+use super::{ADMIN, OWN};
+use crate::client::ClientView;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const ID: ServerCommand = Command::new(
+    Spec {
+        name: "id",
+        summary: "Tells the connection's ID, which no other connection ever has.",
+        since: "5.0.0",
+        arity: 2,
+        example: Example { given: &[], call: "CLIENT ID", reply: "(integer) ~2" },
+        ..OWN
+    },
+    Some(|session| {
+        session.reply.integer(session.client.view.id as i64);
+        Ok(Outcome::Done)
+    }),
+);
+
+pub(super) const INFO: ServerCommand = Command::new(
+    Spec {
+        name: "info",
+        summary: "Describes the connection.",
+        since: "6.2.0",
+        arity: 2,
+        tips: &["nondeterministic_output"],
+        example: Example { given: &[], call: "CLIENT INFO", reply: "..." },
+        ..OWN
+    },
+    Some(info),
+);
+
+pub(super) const LIST: ServerCommand = Command::new(
+    Spec {
+        name: "list",
+        summary: "Describes all connections, or some.",
+        since: "2.4.0",
+        complexity: "O(N) for N connections.",
+        arity: -2,
+        tips: &["nondeterministic_output"],
+        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+        history: &[
+            ("2.8.12", "Field `id`."),
+            ("5.0.0", "Filter `TYPE`."),
+            ("6.0.0", "Field `user`."),
+            ("6.2.0", "Fields `argv-mem`, `tot-mem`, `laddr` and `redir`; filter `ID`."),
+            ("7.0.0", "Fields `resp`, `multi-mem`, `rbs` and `rbp`."),
+            ("7.0.3", "Field `ssub`."),
+            ("7.2.0", "Fields `lib-name` and `lib-ver`."),
+        ],
+        example: Example { given: &[], call: "CLIENT LIST TYPE pubsub", reply: "\"\"" },
+        ..ADMIN
+    },
+    Some(list),
+);
+
+/// The types of connections that commands name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientType {
+    /// Runs commands.
+    Normal,
+    /// Any other, of which there are none.
+    Other,
+}
+
+/// The type that `name` names in any case.
+///
+/// # Errors
+/// That there is no such type.
+pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
+    let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    if is_one_of(&["normal"]) {
+        Ok(ClientType::Normal)
+    } else if is_one_of(&["slave", "replica", "pubsub", "master"]) {
+        Ok(ClientType::Other)
+    } else {
+        Err(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)).into())
+    }
+}
+
+fn describe(session: &Session<'_>, view: &ClientView, lines: &mut String) {
+    let registry = &session.server.registry;
+    let command = match view.command.load(Ordering::Relaxed).checked_sub(1) {
+        Some(index) => &registry.get(index as u16).full_name,
+        None => "NULL",
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(lines, "{}", view.describe(session.turn.now_ms, command));
+}
+
+fn info(session: &mut Session<'_>) -> SessionResult {
+    let mut line = String::new();
+    describe(session, &session.client.view, &mut line);
+    session.reply.verbatim(b"txt", line.as_bytes());
+    Ok(Outcome::Done)
+}
+
+fn list(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let clients = &session.server.clients;
+    let views = match args.len() {
+        2 => clients.all(),
+        4 if is_word(args, 2, "TYPE") => match client_type(args.at(3))? {
+            ClientType::Normal => clients.all(),
+            ClientType::Other => Vec::new(),
+        },
+        4.. if is_word(args, 2, "ID") => {
+            let mut views = Vec::new();
+            for id in args.skip(3).iter() {
+                let id = parse_i64(id).and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0);
+                views.extend(clients.get(id.ok_or("ERR Invalid client ID")?));
+            }
+            views
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    let mut lines = String::new();
+    for view in views {
+        describe(session, &view, &mut lines);
+    }
+    session.reply.verbatim(b"txt", lines.as_bytes());
+    Ok(Outcome::Done)
+}

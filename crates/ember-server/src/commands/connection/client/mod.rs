@@ -1,0 +1,118 @@
+//! CLIENT.
+
+mod kill;
+mod list;
+mod modes;
+mod names;
+mod pause;
+mod unblock;
+
+use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+
+use crate::commands::{help_subcommand, reply_help};
+use crate::session::ServerCommand;
+
+pub(super) use names::valid_name;
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "client",
+        summary: "Holds commands about connections.",
+        since: "2.4.0",
+        group: Group::Connection,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        names::GETNAME,
+        unblock::GETREDIR,
+        HELP,
+        list::ID,
+        list::INFO,
+        kill::KILL,
+        list::LIST,
+        modes::NO_EVICT,
+        modes::NO_TOUCH,
+        pause::PAUSE,
+        modes::REPLY,
+        names::SETINFO,
+        names::SETNAME,
+        unblock::UNBLOCK,
+        pause::UNPAUSE,
+    ],
+)];
+
+/// What subcommands about the own connection have in common.
+const OWN: Spec = Spec {
+    group: Group::Connection,
+    complexity: "O(1)",
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::DEFAULT
+};
+
+/// What subcommands about others' connections have in common.
+const ADMIN: Spec = Spec { flags: OWN.flags.union(Flags::ADMIN), categories: Category::CONNECTION, ..OWN };
+
+const HELP: ServerCommand = help_subcommand(
+    Group::Connection,
+    "5.0.0",
+    Example {
+        given: &[],
+        call: "CLIENT HELP",
+        reply: " 1) CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) GETNAME\n...",
+    },
+    |session| reply_help(session, HELP_LINES),
+);
+
+const HELP_LINES: &[&str] = &[
+    "GETNAME",
+    "    Tell the name of this connection.",
+    "GETREDIR",
+    "    Tell where tracking notifications go: -1, since tracking is off.",
+    "ID",
+    "    Tell the ID of this connection.",
+    "INFO",
+    "    Describe this connection.",
+    "KILL <ip:port>",
+    "    Close the connection made from <ip:port>.",
+    "KILL <option> <value> [<option> <value> [...]]",
+    "    Close connections. Options are:",
+    "    * ADDR (<ip:port>|<unixsocket>:0)",
+    "      Those made from this address.",
+    "    * LADDR (<ip:port>|<unixsocket>:0)",
+    "      Those made to this local address.",
+    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+    "      Those of this type.",
+    "    * USER <username>",
+    "      Those authenticated as <username>.",
+    "    * ID <client-id>",
+    "      The one with this ID.",
+    "    * MAXAGE <seconds>",
+    "      Those older than <seconds>.",
+    "    * SKIPME (YES|NO)",
+    "      Whether this connection is left alone (default: yes).",
+    "LIST [options ...]",
+    "    Describe connections. Options are:",
+    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+    "      Those of this type.",
+    "    * ID <client-id> [<client-id> ...]",
+    "      Those with these IDs.",
+    "NO-EVICT (ON|OFF)",
+    "    Protect this connection from eviction.",
+    "NO-TOUCH (ON|OFF)",
+    "    Let the commands of this connection leave the LRU and LFU clocks of keys alone.",
+    "PAUSE <timeout> [WRITE|ALL]",
+    "    Let all commands, or those that write, wait for <timeout> milliseconds.",
+    "REPLY (ON|OFF|SKIP)",
+    "    Choose which replies this connection gets.",
+    "SETINFO <option> <value>",
+    "    Name the client library. Options are LIB-NAME and LIB-VER.",
+    "SETNAME <name>",
+    "    Name this connection.",
+    "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+    "    End the waiting of a blocked client.",
+    "UNPAUSE",
+    "    End a pause.",
+];

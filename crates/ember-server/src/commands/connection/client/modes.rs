@@ -1,0 +1,87 @@
+//! CLIENT REPLY, NO-EVICT and NO-TOUCH: how the connection is treated.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_protocol::Args;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Spec};
+
+use super::{ADMIN, OWN};
+use crate::client::ReplyMode;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const REPLY: ServerCommand = Command::new(
+    Spec {
+        name: "reply",
+        summary: "Chooses which replies the connection gets.",
+        since: "3.2.0",
+        arity: 3,
+        syntax: "<ON | OFF | SKIP>",
+        example: Example { given: &[], call: "CLIENT REPLY ON", reply: "OK" },
+        ..OWN
+    },
+    Some(reply),
+);
+
+pub(super) const NO_EVICT: ServerCommand = Command::new(
+    Spec {
+        name: "no-evict",
+        summary: "Protects the connection from eviction, or no longer.",
+        since: "7.0.0",
+        arity: 3,
+        syntax: "<ON | OFF>",
+        example: Example { given: &[], call: "CLIENT NO-EVICT ON", reply: "OK" },
+        ..ADMIN
+    },
+    Some(|session| switch(session, |session| &session.client.view.no_evict)),
+);
+
+pub(super) const NO_TOUCH: ServerCommand = Command::new(
+    Spec {
+        name: "no-touch",
+        summary: "Lets the connection's commands leave the LRU and LFU clocks of keys alone, or no longer.",
+        since: "7.2.0",
+        arity: 3,
+        syntax: "<ON | OFF>",
+        example: Example { given: &[], call: "CLIENT NO-TOUCH ON", reply: "OK" },
+        ..OWN
+    },
+    Some(|session| switch(session, |session| &session.client.view.no_touch)),
+);
+
+fn reply(session: &mut Session<'_>) -> SessionResult {
+    let mode = &mut session.client.reply_mode;
+    if is_word(session.args, 2, "ON") {
+        *mode = ReplyMode::On;
+        session.reply.ok();
+    } else if is_word(session.args, 2, "OFF") {
+        *mode = ReplyMode::Off;
+    } else if is_word(session.args, 2, "SKIP") {
+        // A connection that gets no replies at all stays so.
+        if *mode == ReplyMode::On {
+            *mode = ReplyMode::SkipNext;
+        }
+    } else {
+        return Err(CommandError::Syntax);
+    }
+    Ok(Outcome::Done)
+}
+
+fn switch(
+    session: &mut Session<'_>,
+    which: impl for<'s> FnOnce(&'s Session<'_>) -> &'s AtomicBool,
+) -> SessionResult {
+    let is_on = on_or_off(session.args, 2)?;
+    which(session).store(is_on, Ordering::Relaxed);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn on_or_off(args: Args<'_>, arg: usize) -> Result<bool, CommandError> {
+    match (is_word(args, arg, "ON"), is_word(args, arg, "OFF")) {
+        (true, _) => Ok(true),
+        (_, true) => Ok(false),
+        _ => Err(CommandError::Syntax),
+    }
+}

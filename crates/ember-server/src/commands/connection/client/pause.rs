@@ -1,0 +1,69 @@
+//! CLIENT PAUSE and UNPAUSE.
+
+use std::sync::atomic::Ordering;
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Spec};
+
+use super::ADMIN;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const PAUSE: ServerCommand = Command::new(
+    Spec {
+        name: "pause",
+        summary: "Lets all commands, or those that write, wait for some time.",
+        since: "2.9.50",
+        arity: -3,
+        syntax: "timeout [WRITE | ALL]",
+        history: &[("6.2.0", "Commands that only read may go on: `WRITE`.")],
+        example: Example { given: &[], call: "CLIENT PAUSE 1 WRITE", reply: "OK" },
+        ..ADMIN
+    },
+    Some(pause),
+);
+
+pub(super) const UNPAUSE: ServerCommand = Command::new(
+    Spec {
+        name: "unpause",
+        summary: "Ends a pause.",
+        since: "6.2.0",
+        complexity: "O(N) for N connections.",
+        arity: 2,
+        example: Example { given: &[], call: "CLIENT UNPAUSE", reply: "OK" },
+        ..ADMIN
+    },
+    Some(unpause),
+);
+
+fn pause(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let all = match args.len() {
+        3 => true,
+        4 if is_word(args, 3, "ALL") => true,
+        4 if is_word(args, 3, "WRITE") => false,
+        4 => return Err("ERR CLIENT PAUSE mode must be WRITE or ALL".into()),
+        _ => return Err(CommandError::Syntax),
+    };
+    let timeout_ms = parse_i64(args.at(2)).ok_or("ERR timeout is not an integer or out of range")?;
+    if timeout_ms < 0 {
+        return Err("ERR timeout is negative".into());
+    }
+    let now_ms = session.turn.now_ms;
+    session.server.pause.begin(now_ms, now_ms.saturating_add(timeout_ms), all);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn unpause(session: &mut Session<'_>) -> SessionResult {
+    let server = session.server;
+    server.pause.end();
+    for view in server.clients.all() {
+        if view.is_paused.load(Ordering::Relaxed) {
+            server.look_at(view.worker, view.token, view.id);
+        }
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

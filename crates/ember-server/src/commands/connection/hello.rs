@@ -1,0 +1,95 @@
+//! HELLO: the protocol's version, and who both sides are.
+
+use std::sync::atomic::Ordering;
+
+use ember_protocol::Protocol;
+use ember_protocol::number::parse_i64;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Group, Spec};
+
+use super::{HANDSHAKE, auth, client};
+use crate::server::REDIS_VERSION;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "hello",
+        summary: "Chooses the protocol's version and tells about the server and the connection.",
+        since: "6.0.0",
+        group: Group::Connection,
+        complexity: "O(1)",
+        arity: -1,
+        flags: HANDSHAKE,
+        syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+        history: &[("6.2.0", "Without arguments it tells about the connection and changes nothing.")],
+        example: Example { given: &[], call: "HELLO", reply: " 1) \"server\"\n 2) \"redis\"\n..." },
+        ..Spec::DEFAULT
+    },
+    Some(hello),
+)];
+
+const NOT_AUTHENTICATED: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+                                 HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+                                 select the RESP protocol version at the same time";
+
+fn hello(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let protocol = match args.get(1) {
+        None => session.reply.protocol(),
+        Some(version) => match parse_i64(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err("NOPROTO unsupported protocol version".into()),
+            None => return Err("ERR Protocol version is not an integer or out of range".into()),
+        },
+    };
+    let (mut credentials, mut name) = (None, None);
+    let mut arg = 2;
+    while arg < args.len() {
+        let following = args.len() - arg - 1;
+        if is_word(args, arg, "AUTH") && following >= 2 {
+            credentials = Some((args.at(arg + 1), args.at(arg + 2)));
+            arg += 3;
+        } else if is_word(args, arg, "SETNAME") && following >= 1 {
+            name = Some(client::valid_name(args.at(arg + 1), "Client names")?);
+            arg += 2;
+        } else {
+            let option = String::from_utf8_lossy(args.at(arg));
+            return Err(format!("ERR Syntax error in HELLO option '{option}'").into());
+        }
+    }
+    if let Some((user, password)) = credentials {
+        auth::authenticate(session, user, password)?;
+    }
+    if !session.client.is_authenticated {
+        return Err(CommandError::from(NOT_AUTHENTICATED));
+    }
+    if let Some(name) = name {
+        session.client.view.names.lock().name = name;
+    }
+    session.reply.set_protocol(protocol);
+    session.client.view.is_resp3.store(protocol == Protocol::Resp3, Ordering::Relaxed);
+    reply_about(session);
+    Ok(Outcome::Done)
+}
+
+/// Client libraries look at `server` and `version`: they get the name and version whose behaviour they will see.
+fn reply_about(session: &mut Session<'_>) {
+    let reply = &mut *session.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if reply.is_resp3() { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(session.client.view.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}

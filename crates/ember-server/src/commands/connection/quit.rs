@@ -1,0 +1,24 @@
+//! QUIT.
+
+use emberkv_core::spec::{Command, Example, Group, Spec};
+
+use super::HANDSHAKE;
+use crate::session::{Outcome, ServerCommand};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "quit",
+        summary: "Answers OK and closes the connection.",
+        since: "1.0.0",
+        group: Group::Connection,
+        complexity: "O(1)",
+        arity: -1,
+        flags: HANDSHAKE,
+        example: Example { given: &[], call: "QUIT", reply: "OK" },
+        ..Spec::DEFAULT
+    },
+    Some(|session| {
+        session.reply.ok();
+        Ok(Outcome::Close)
+    }),
+)];

@@ -1,0 +1,39 @@
+//! RESET: the connection becomes what it was when it was made.
+
+use std::sync::atomic::Ordering;
+
+use ember_protocol::Protocol;
+use emberkv_core::spec::{Command, Example, Group, Spec};
+
+use super::HANDSHAKE;
+use crate::client::Client;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "reset",
+        summary: "Makes the connection as it was when it was new.",
+        since: "6.2.0",
+        group: Group::Connection,
+        complexity: "O(1)",
+        arity: 1,
+        flags: HANDSHAKE,
+        example: Example { given: &[], call: "RESET", reply: "RESET" },
+        ..Spec::DEFAULT
+    },
+    Some(reset),
+)];
+
+fn reset(session: &mut Session<'_>) -> SessionResult {
+    let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
+    let view = session.client.view.clone();
+    view.database.store(0, Ordering::Relaxed);
+    view.is_resp3.store(false, Ordering::Relaxed);
+    view.no_evict.store(false, Ordering::Relaxed);
+    view.no_touch.store(false, Ordering::Relaxed);
+    view.names.lock().name = Box::default();
+    *session.client = Client::new(view, !needs_password);
+    session.reply.set_protocol(Protocol::Resp2);
+    session.reply.simple("RESET");
+    Ok(Outcome::Done)
+}

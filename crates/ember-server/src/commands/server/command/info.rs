@@ -1,0 +1,111 @@
+//! COMMAND and COMMAND INFO: the facts that clients and proxies route by.
+
+use ember_protocol::Reply;
+use emberkv_core::spec::{Category, Command, Example, KeySpec, Spec};
+
+use super::{TEMPLATE, UNORDERED};
+use crate::registry::{Command as Registered, Registry};
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const INFO: ServerCommand = Command::new(
+    Spec {
+        name: "info",
+        summary: "Tells the facts of commands.",
+        since: "2.8.13",
+        complexity: "O(N) for N commands asked for.",
+        arity: -2,
+        tips: UNORDERED,
+        syntax: "[command-name [command-name ...]]",
+        history: &[("7.0.0", "Without names it tells of all commands.")],
+        example: Example { given: &[], call: "COMMAND INFO nothing", reply: "1) (nil)" },
+        ..TEMPLATE
+    },
+    Some(info),
+);
+
+/// COMMAND without a subcommand.
+pub(super) fn all(session: &mut Session<'_>) -> SessionResult {
+    let registry = &session.server.registry;
+    session.reply.array(registry.top_level().count());
+    for command in registry.top_level() {
+        reply_facts(session.reply, registry, command);
+    }
+    Ok(Outcome::Done)
+}
+
+fn info(session: &mut Session<'_>) -> SessionResult {
+    if session.args.len() == 2 {
+        return all(session);
+    }
+    let names = session.args.skip(2);
+    let registry = &session.server.registry;
+    session.reply.array(names.len());
+    for name in names.iter() {
+        match registry.find_full(name) {
+            Some(command) => reply_facts(session.reply, registry, command),
+            None => session.reply.null_array(),
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
+    let spec = command.spec;
+    let (first, last, step) = spec.legacy_key_range();
+    reply.array(10);
+    reply.bulk(command.full_name.as_bytes());
+    reply.integer(i64::from(spec.arity));
+    reply_words(reply, spec.flags.names());
+    for number in [first, last, step] {
+        reply.integer(number);
+    }
+    let all = spec.all_categories();
+    let categories = Category::NAMES.iter().filter(|(category, _)| all.contains(*category));
+    let categories: Vec<String> = categories.map(|(_, name)| format!("@{name}")).collect();
+    reply_words(reply, categories.iter().map(String::as_str));
+    reply.array(spec.tips.len());
+    spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
+    reply.array(spec.keys.len());
+    spec.keys.iter().for_each(|keys| reply_key_spec(reply, keys));
+    reply.array(command.subcommands.len());
+    for &subcommand in &command.subcommands {
+        reply_facts(reply, registry, registry.get(subcommand));
+    }
+}
+
+/// A set of simple strings.
+pub(super) fn reply_words<'w>(reply: &mut Reply, words: impl Iterator<Item = &'w str>) {
+    let words: Vec<&str> = words.collect();
+    reply.set(words.len());
+    words.iter().for_each(|word| reply.simple(word));
+}
+
+fn reply_key_spec(reply: &mut Reply, keys: &KeySpec) {
+    reply.map(3 + usize::from(keys.notes.is_some()));
+    if let Some(notes) = keys.notes {
+        reply.bulk(b"notes");
+        reply.bulk(notes.as_bytes());
+    }
+    reply.bulk(b"flags");
+    reply_words(reply, keys.flags.names());
+    let first = keys.first as i64;
+    let last = keys.last as i64;
+    reply.bulk(b"begin_search");
+    reply_found_by(reply, "index", &[("index", first)]);
+    reply.bulk(b"find_keys");
+    // Counted from the first key, unless from the end.
+    let last = if last < 0 { last } else { last - first };
+    reply_found_by(reply, "range", &[("lastkey", last), ("keystep", keys.step as i64), ("limit", 0)]);
+}
+
+fn reply_found_by(reply: &mut Reply, how: &str, numbers: &[(&str, i64)]) {
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(how.as_bytes());
+    reply.bulk(b"spec");
+    reply.map(numbers.len());
+    for (name, number) in numbers {
+        reply.bulk(name.as_bytes());
+        reply.integer(*number);
+    }
+}

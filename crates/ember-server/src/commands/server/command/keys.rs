@@ -1,0 +1,78 @@
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: which arguments of a call are keys.
+
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, KeyFlags, Spec};
+
+use super::TEMPLATE;
+use super::info::reply_words;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const GETKEYS: ServerCommand = Command::new(
+    Spec {
+        name: "getkeys",
+        summary: "Tells which arguments of a call are keys.",
+        since: "2.8.13",
+        complexity: "O(N) for N arguments.",
+        arity: -4,
+        syntax: "command [arg ...]",
+        example: Example { given: &[], call: "COMMAND GETKEYS SET hello world", reply: "1) \"hello\"" },
+        ..TEMPLATE
+    },
+    Some(getkeys),
+);
+
+pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
+    Spec {
+        name: "getkeysandflags",
+        summary: "Tells which arguments of a call are keys, and what is done with them.",
+        since: "7.0.0",
+        complexity: "O(N) for N arguments.",
+        arity: -4,
+        syntax: "command [arg ...]",
+        example: Example {
+            given: &[],
+            call: "COMMAND GETKEYSANDFLAGS TYPE hello",
+            reply: "1) 1) \"hello\"\n   2) 1) RO",
+        },
+        ..TEMPLATE
+    },
+    Some(getkeysandflags),
+);
+
+/// The keys of the call in the arguments, and what is done with each.
+fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, CommandError> {
+    let call = session.args.skip(2);
+    let registry = &session.server.registry;
+    let container = registry.find(call.at(0)).ok_or("ERR Invalid command specified")?;
+    let subcommand = call.get(1).and_then(|name| registry.find_in(container, name));
+    let spec = subcommand.unwrap_or(container).spec;
+    if spec.keys.is_empty() {
+        return Err("ERR The command has no key arguments".into());
+    }
+    if !spec.accepts(call.len()) {
+        return Err("ERR Invalid number of arguments specified for command".into());
+    }
+    let positions = spec
+        .keys
+        .iter()
+        .flat_map(|keys| keys.positions(call.len()).map(move |position| (position, keys.flags)));
+    Ok(positions.map(|(position, flags)| (call.at(position), flags)).collect())
+}
+
+fn getkeys(session: &mut Session<'_>) -> SessionResult {
+    let keys = keys_of(session)?;
+    session.reply.array(keys.len());
+    keys.iter().for_each(|(key, _)| session.reply.bulk(key));
+    Ok(Outcome::Done)
+}
+
+fn getkeysandflags(session: &mut Session<'_>) -> SessionResult {
+    let keys = keys_of(session)?;
+    session.reply.array(keys.len());
+    for (key, flags) in keys {
+        session.reply.array(2);
+        session.reply.bulk(key);
+        reply_words(session.reply, flags.names());
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,75 @@
+//! COMMAND: what the server can do, told from the specifications.
+
+mod docs;
+mod info;
+mod keys;
+mod list;
+
+use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+
+use crate::commands::{help_subcommand, reply_help};
+use crate::session::ServerCommand;
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command {
+    spec: Spec {
+        name: "command",
+        summary: "Tells the facts of all commands.",
+        since: "2.8.13",
+        complexity: "O(N) for N commands.",
+        arity: -1,
+        tips: UNORDERED,
+        example: Example { given: &[], call: "COMMAND", reply: "..." },
+        ..TEMPLATE
+    },
+    run: Some(info::all),
+    subcommands: &[
+        list::COUNT,
+        docs::DOCS,
+        keys::GETKEYS,
+        keys::GETKEYSANDFLAGS,
+        HELP,
+        info::INFO,
+        list::LIST,
+    ],
+}];
+
+/// What all of them have in common.
+const TEMPLATE: Spec = Spec {
+    group: Group::Server,
+    categories: Category::CONNECTION,
+    flags: Flags::LOADING.union(Flags::STALE),
+    ..Spec::DEFAULT
+};
+
+const UNORDERED: &[&str] = &["nondeterministic_output_order"];
+
+const HELP: ServerCommand = {
+    let help = help_subcommand(
+        Group::Server,
+        "5.0.0",
+        Example {
+            given: &[],
+            call: "COMMAND HELP",
+            reply: " 1) COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+        },
+        |session| reply_help(session, HELP_LINES),
+    );
+    Command { spec: Spec { categories: Category::CONNECTION, ..help.spec }, ..help }
+};
+
+const HELP_LINES: &[&str] = &[
+    "(no subcommand)",
+    "    Tell the facts of all commands.",
+    "COUNT",
+    "    Tell the number of commands.",
+    "DOCS [<command-name> ...]",
+    "    Tell the documentation of these commands, or of all.",
+    "GETKEYS <full-command>",
+    "    Tell which arguments of a call are keys.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Tell which arguments of a call are keys, and what is done with them.",
+    "INFO [<command-name> ...]",
+    "    Tell the facts of these commands, or of all.",
+    "LIST [FILTERBY (MODULE <module-name>|ACLCAT <category>|PATTERN <pattern>)]",
+    "    Tell the names of all commands, or of those the filter admits.",
+];

@@ -1,0 +1,172 @@
+//! CONFIG.
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::commands::{help_subcommand, reply_help};
+use crate::open_files;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::stats::WorkerStats;
+
+const TEMPLATE: Spec = Spec {
+    group: Group::Server,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "config",
+        summary: "Holds commands about the configuration.",
+        since: "2.0.0",
+        group: Group::Server,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        Command::new(
+            Spec {
+                name: "get",
+                summary: "Tells the values of the parameters whose names match a pattern.",
+                since: "2.0.0",
+                complexity: "O(N) for N parameters.",
+                arity: -3,
+                syntax: "parameter [parameter ...]",
+                history: &[("7.0.0", "Several patterns.")],
+                example: Example {
+                    given: &[],
+                    call: "CONFIG GET maxmemory-s*",
+                    reply: "1) \"maxmemory-samples\"\n2) \"5\"",
+                },
+                ..TEMPLATE
+            },
+            Some(get),
+        ),
+        help_subcommand(
+            Group::Server,
+            "5.0.0",
+            Example {
+                given: &[],
+                call: "CONFIG HELP",
+                reply: " 1) CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+            },
+            |session| reply_help(session, HELP),
+        ),
+        Command::new(
+            Spec {
+                name: "resetstat",
+                summary: "Sets the counters that INFO tells to zero.",
+                since: "2.0.0",
+                arity: 2,
+                example: Example { given: &[], call: "CONFIG RESETSTAT", reply: "OK" },
+                ..TEMPLATE
+            },
+            Some(resetstat),
+        ),
+        Command::new(
+            Spec {
+                name: "rewrite",
+                summary: "Brings the configuration file up to date.",
+                since: "2.8.0",
+                complexity: "O(N) for a file of N lines.",
+                arity: 2,
+                example: Example {
+                    given: &[],
+                    call: "CONFIG REWRITE",
+                    reply: "(error) ERR The server is running without a config file",
+                },
+                ..TEMPLATE
+            },
+            Some(rewrite),
+        ),
+        Command::new(
+            Spec {
+                name: "set",
+                summary: "Changes parameters, all of those given or none.",
+                since: "2.0.0",
+                complexity: "O(N) for N parameters.",
+                arity: -4,
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                syntax: "parameter value [parameter value ...]",
+                history: &[("7.0.0", "Several parameters.")],
+                example: Example { given: &[], call: "CONFIG SET maxmemory 1gb", reply: "OK" },
+                ..TEMPLATE
+            },
+            Some(set),
+        ),
+    ],
+)];
+
+const HELP: &[&str] = &[
+    "GET <pattern> [<pattern> ...]",
+    "    Tell the parameters that match a glob-like <pattern> and their values.",
+    "RESETSTAT",
+    "    Set the counters of INFO to zero.",
+    "REWRITE",
+    "    Bring the configuration file up to date.",
+    "SET <parameter> <value> [<parameter> <value> ...]",
+    "    Change parameters.",
+];
+
+fn get(session: &mut Session<'_>) -> SessionResult {
+    let patterns: Vec<&[u8]> = session.args.skip(2).iter().collect();
+    let pairs = session.server.config.get(&patterns);
+    session.reply.map(pairs.len());
+    for (name, value) in pairs {
+        session.reply.bulk(name.as_bytes());
+        session.reply.bulk(value.as_bytes());
+    }
+    Ok(Outcome::Done)
+}
+
+fn set(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    if args.len() % 2 != 0 {
+        return Err(CommandError::Syntax);
+    }
+    let pairs: Vec<(&[u8], &[u8])> =
+        (2..args.len()).step_by(2).map(|arg| (args.at(arg), args.at(arg + 1))).collect();
+    for (name, value) in &pairs {
+        if name.eq_ignore_ascii_case(b"maxclients") {
+            check_maxclients(value)?;
+        }
+    }
+    session.server.config.set(&pairs)?;
+    session.server.log.set_level(session.server.config.snapshot().loglevel);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// Makes sure that the system lets so many connections be open.
+fn check_maxclients(value: &[u8]) -> Result<(), CommandError> {
+    // What is no number, or out of range, is refused in its own words later.
+    let Some(wanted) = parse_i64(value).and_then(|wanted| u32::try_from(wanted).ok()) else { return Ok(()) };
+    let possible = open_files::clients_possible(wanted);
+    if possible >= wanted {
+        return Ok(());
+    }
+    Err(format!(
+        "ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to \
+         handle the specified number of clients, try with {possible}"
+    )
+    .into())
+}
+
+fn rewrite(session: &mut Session<'_>) -> SessionResult {
+    session.server.config.rewrite()?;
+    tracing::info!("CONFIG REWRITE executed");
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn resetstat(session: &mut Session<'_>) -> SessionResult {
+    let server = session.server;
+    server.workers.iter().map(|worker| &worker.stats).for_each(WorkerStats::reset);
+    server.errors.lock().clear();
+    server.rates.reset();
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,158 @@
+//! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
+
+use super::Report;
+use crate::server::Server;
+use crate::stats::{Counter, LATENCY_BUCKETS, WorkerStats};
+
+pub(super) fn stats(report: &mut Report<'_>) {
+    let server = report.server;
+    let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
+    let per_second = server.rates.per_second();
+    report.line("total_connections_received", sum(|stats| &stats.connections_received));
+    report.line("total_commands_processed", sum(|stats| &stats.commands));
+    report.line("instantaneous_ops_per_sec", per_second.commands.round() as u64);
+    report.line("total_net_input_bytes", sum(|stats| &stats.input_bytes));
+    report.line("total_net_output_bytes", sum(|stats| &stats.output_bytes));
+    report.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
+    report.line("instantaneous_input_kbps", format_args!("{:.2}", per_second.input_bytes / 1024.0));
+    report.line("instantaneous_output_kbps", format_args!("{:.2}", per_second.output_bytes / 1024.0));
+    report.line("instantaneous_input_repl_kbps", "0.00");
+    report.line("instantaneous_output_repl_kbps", "0.00");
+    report.line("rejected_connections", sum(|stats| &stats.connections_rejected));
+    report.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    report.line("expired_keys", sum(|stats| &stats.expired));
+    report.line("expired_stale_perc", "0.00");
+    report.zeros(&["expired_time_cap_reached_count"]);
+    report.line("evicted_keys", sum(|stats| &stats.evicted));
+    report.zeros(&["evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
+    report.line("keyspace_hits", sum(|stats| &stats.hits));
+    report.line("keyspace_misses", sum(|stats| &stats.misses));
+    report.zeros(&[
+        "pubsub_channels",
+        "pubsub_patterns",
+        "pubsubshard_channels",
+        "latest_fork_usec",
+        "total_forks",
+        "migrate_cached_sockets",
+        "slave_expires_tracked_keys",
+        "active_defrag_hits",
+        "active_defrag_misses",
+        "active_defrag_key_hits",
+        "active_defrag_key_misses",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+        "tracking_total_keys",
+        "tracking_total_items",
+        "tracking_total_prefixes",
+        "unexpected_error_replies",
+    ]);
+    report.line("total_error_replies", sum(|stats| &stats.errors));
+    report.zeros(&["dump_payload_sanitizations"]);
+    report.line("total_reads_processed", sum(|stats| &stats.reads));
+    report.line("total_writes_processed", sum(|stats| &stats.writes));
+    report.zeros(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
+    report.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    report.line("client_query_buffer_limit_disconnections", sum(|stats| &stats.query_limit_closed));
+    report.line("client_output_buffer_limit_disconnections", sum(|stats| &stats.output_limit_closed));
+    report.zeros(&[
+        "acl_access_denied_auth",
+        "acl_access_denied_cmd",
+        "acl_access_denied_key",
+        "acl_access_denied_channel",
+    ]);
+    report.line("ember_forwarded_commands", sum(|stats| &stats.forwarded));
+    report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
+}
+
+pub(super) fn commandstats(report: &mut Report<'_>) {
+    let server = report.server;
+    for command in server.registry.all() {
+        let of = |stats: &WorkerStats| {
+            let counters = &stats.by_command[usize::from(command.index)];
+            [&counters.calls, &counters.nanoseconds, &counters.rejected, &counters.failed].map(Counter::get)
+        };
+        let [calls, nanoseconds, rejected, failed] =
+            server.workers.iter().map(|worker| of(&worker.stats)).fold([0; 4], |sums: [u64; 4], counts| {
+                std::array::from_fn(|field| sums[field] + counts[field])
+            });
+        if calls + rejected + failed == 0 {
+            continue;
+        }
+        let microseconds = nanoseconds / 1000;
+        let each = if calls == 0 { 0.0 } else { nanoseconds as f64 / 1000.0 / calls as f64 };
+        report.line(
+            &format!("cmdstat_{}", command.full_name),
+            format_args!(
+                "calls={calls},usec={microseconds},usec_per_call={each:.2},rejected_calls={rejected},failed_calls={failed}"
+            ),
+        );
+    }
+}
+
+pub(super) fn errorstats(report: &mut Report<'_>) {
+    let errors = report.server.errors.lock().clone();
+    for (code, count) in errors {
+        report.line(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+pub(super) fn latencystats(report: &mut Report<'_>) {
+    let server = report.server;
+    if !report.config.latency_tracking {
+        return;
+    }
+    for command in server.registry.all() {
+        let counts = server.latency_of(command.index);
+        if counts.iter().all(|&count| count == 0) {
+            continue;
+        }
+        let percentiles = &report.config.latency_tracking_info_percentiles;
+        let shown = percentiles.iter().map(|&p| format!("p{p}={:.3}", percentile(&counts, p)));
+        let shown: Vec<String> = shown.collect();
+        report.line(&format!("latency_percentiles_usec_{}", command.full_name), shown.join(","));
+    }
+}
+
+/// The time in µs that `percent` of the calls did not exceed: the upper bound of the bucket where that call lies.
+fn percentile(counts: &[u64; LATENCY_BUCKETS], percent: f64) -> f64 {
+    let total: u64 = counts.iter().sum();
+    let wanted = (total as f64 * percent / 100.0).ceil().max(1.0) as u64;
+    let mut sum = 0;
+    for (bucket, &count) in counts.iter().enumerate() {
+        sum += count;
+        if sum >= wanted {
+            return (1u64 << bucket) as f64;
+        }
+    }
+    (1u64 << (LATENCY_BUCKETS - 1)) as f64
+}
+
+impl Server {
+    /// How many calls of the command at `index` of the registry took how long, over all workers; see
+    /// [`crate::stats::CommandCounters::latency`].
+    pub(in crate::commands::server) fn latency_of(&self, index: u16) -> [u64; LATENCY_BUCKETS] {
+        let of = |bucket: usize| {
+            self.workers
+                .iter()
+                .map(|worker| worker.stats.by_command[usize::from(index)].latency[bucket].get())
+                .sum()
+        };
+        std::array::from_fn(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_bound_that_so_many_calls_keep() {
+        let mut counts = [0; LATENCY_BUCKETS];
+        (counts[0], counts[4]) = (99, 1);
+        assert_eq!(percentile(&counts, 50.0), 1.0);
+        assert_eq!(percentile(&counts, 99.0), 1.0);
+        assert_eq!(percentile(&counts, 99.9), 16.0);
+        assert_eq!(percentile(&counts, 0.0), 1.0);
+        assert_eq!(percentile(&counts, 100.0), 16.0);
+    }
+}

@@ -1,0 +1,114 @@
+//! INFO.
+
+mod counters;
+mod system;
+
+use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+
+use crate::config::Config;
+use crate::memory::MemoryReport;
+use crate::server::Server;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "info",
+        summary: "Tells about the server, section by section.",
+        since: "1.0.0",
+        group: Group::Server,
+        complexity: "O(S) for S shards, and O(N) for N connections.",
+        arity: -1,
+        flags: Flags::LOADING.union(Flags::STALE),
+        categories: Category::DANGEROUS,
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        syntax: "[section [section ...]]",
+        history: &[("7.0.0", "Several sections.")],
+        example: Example { given: &[], call: "INFO modules", reply: "\"# Modules\\r\\n\"" },
+        ..Spec::DEFAULT
+    },
+    Some(info),
+)];
+
+/// What sections are written from: one look at the server.
+struct Report<'r> {
+    server: &'static Server,
+    config: &'r Config,
+    now_ms: i64,
+    memory: MemoryReport,
+    /// The lines of the section being written.
+    text: String,
+}
+
+impl Report<'_> {
+    /// Adds a line `name:value`.
+    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.text += &format!("{name}:{value}\r\n");
+    }
+
+    /// Adds lines whose value is zero: of features that are not there, for those who look for the field.
+    fn zeros(&mut self, names: &[&str]) {
+        names.iter().for_each(|name| self.line(name, 0));
+    }
+}
+
+struct Section {
+    name: &'static str,
+    title: &'static str,
+    /// Whether INFO without arguments has it.
+    is_default: bool,
+    write: fn(&mut Report<'_>),
+}
+
+const fn section(
+    name: &'static str,
+    title: &'static str,
+    is_default: bool,
+    write: fn(&mut Report<'_>),
+) -> Section {
+    Section { name, title, is_default, write }
+}
+
+/// All sections, in the order of the reply.
+const SECTIONS: &[Section] = &[
+    section("server", "Server", true, system::server),
+    section("clients", "Clients", true, system::clients),
+    section("memory", "Memory", true, system::memory),
+    section("persistence", "Persistence", true, system::persistence),
+    section("stats", "Stats", true, counters::stats),
+    section("replication", "Replication", true, system::replication),
+    section("cpu", "CPU", true, system::cpu),
+    section("modules", "Modules", true, |_| {}),
+    section("commandstats", "Commandstats", false, counters::commandstats),
+    section("errorstats", "Errorstats", true, counters::errorstats),
+    section("latencystats", "Latencystats", false, counters::latencystats),
+    section("cluster", "Cluster", true, |report| report.zeros(&["cluster_enabled"])),
+    section("keyspace", "Keyspace", true, system::keyspace),
+];
+
+fn info(session: &mut Session<'_>) -> SessionResult {
+    let wanted = session.args.skip(1);
+    let is_wanted = |section: &&Section| {
+        let names = |word: &[u8]| {
+            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+            is(section.name) || is("all") || is("everything") || (is("default") && section.is_default)
+        };
+        if wanted.is_empty() { section.is_default } else { wanted.iter().any(names) }
+    };
+    let config = session.server.config.snapshot();
+    let mut report = Report {
+        server: session.server,
+        config: &config,
+        now_ms: session.turn.now_ms,
+        memory: MemoryReport::of(session.server),
+        text: String::new(),
+    };
+    for section in SECTIONS.iter().filter(is_wanted) {
+        if !report.text.is_empty() {
+            report.text += "\r\n";
+        }
+        report.text += &format!("# {}\r\n", section.title);
+        (section.write)(&mut report);
+    }
+    session.reply.verbatim(b"txt", report.text.as_bytes());
+    Ok(Outcome::Done)
+}

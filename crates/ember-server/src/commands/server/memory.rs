@@ -1,0 +1,260 @@
+//! MEMORY.
+
+use ember_protocol::Reply;
+use emberkv_core::commands::arguments::{integer, is_word};
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::Lookup;
+use emberkv_core::keyspace::{Keyspace, SHARDS};
+use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+use crate::commands::{help_subcommand, reply_help};
+use crate::memory::{self, MemoryReport};
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+const TEMPLATE: Spec = Spec {
+    since: "4.0.0",
+    group: Group::Server,
+    tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "memory",
+        summary: "Holds commands about memory.",
+        since: "4.0.0",
+        group: Group::Server,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        Command::new(
+            Spec {
+                name: "doctor",
+                summary: "Reports in sentences what is unusual about the use of memory.",
+                arity: 2,
+                example: Example { given: &[], call: "MEMORY DOCTOR", reply: "..." },
+                ..TEMPLATE
+            },
+            Some(doctor),
+        ),
+        help_subcommand(
+            Group::Server,
+            "4.0.0",
+            Example {
+                given: &[],
+                call: "MEMORY HELP",
+                reply: " 1) MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+            },
+            |session| reply_help(session, HELP),
+        ),
+        Command::new(
+            Spec {
+                name: "malloc-stats",
+                summary: "Tells what the allocator says about itself.",
+                complexity: "Grows with the number of arenas and size classes of the allocator.",
+                arity: 2,
+                example: Example { given: &[], call: "MEMORY MALLOC-STATS", reply: "..." },
+                ..TEMPLATE
+            },
+            Some(malloc_stats),
+        ),
+        Command::new(
+            Spec {
+                name: "purge",
+                summary: "Gives memory that the allocator keeps without need back to the system.",
+                complexity: "O(N) for N pages given back.",
+                arity: 2,
+                tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+                example: Example { given: &[], call: "MEMORY PURGE", reply: "OK" },
+                ..TEMPLATE
+            },
+            Some(purge),
+        ),
+        Command::new(
+            Spec {
+                name: "stats",
+                summary: "Tells what memory is used for.",
+                arity: 2,
+                example: Example { given: &[], call: "MEMORY STATS", reply: "..." },
+                ..TEMPLATE
+            },
+            Some(stats),
+        ),
+        Command::new(
+            Spec {
+                name: "usage",
+                summary: "Tells how many bytes of memory a key and its value take.",
+                complexity: "O(N) for N elements sampled.",
+                arity: -3,
+                flags: Flags::READONLY,
+                keys: &[KeySpec::one(2, KeyFlags::RO)],
+                tips: &[],
+                syntax: "key [SAMPLES count]",
+                example: Example { given: &[], call: "MEMORY USAGE nothing", reply: "(nil)" },
+                ..TEMPLATE
+            },
+            Some(usage),
+        ),
+    ],
+)];
+
+const HELP: &[&str] = &[
+    "DOCTOR",
+    "    Report what is unusual about the use of memory.",
+    "MALLOC-STATS",
+    "    Tell what the allocator says about itself.",
+    "PURGE",
+    "    Give memory that the allocator keeps without need back to the system.",
+    "STATS",
+    "    Tell what memory is used for.",
+    "USAGE <key> [SAMPLES <count>]",
+    "    Tell the bytes that <key> and its value take. Of nested values <count> elements",
+    "    are looked at (default: 5, 0 means all).",
+];
+
+fn usage(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    match args.len() {
+        3 => {}
+        5 if is_word(args, 3, "SAMPLES") => {
+            if integer(args, 4)? < 0 {
+                return Err(CommandError::Syntax);
+            }
+        }
+        _ => return Err(CommandError::Syntax),
+    }
+    let bytes = session.with_keys(|keys| {
+        keys.read_as(2, Lookup::Peek).map(|entry| entry.footprint_bytes() + size_of::<u64>())
+    });
+    match bytes {
+        Some(bytes) => session.reply.integer(bytes as i64),
+        None => session.reply.null(),
+    }
+    Ok(Outcome::Done)
+}
+
+enum Field {
+    Count(u64),
+    Ratio(f64),
+}
+
+fn stats(session: &mut Session<'_>) -> SessionResult {
+    use Field::{Count, Ratio};
+    let report = MemoryReport::of(session.server);
+    let keyspace = &session.server.keyspace;
+    let databases: Vec<(usize, usize)> = (0..keyspace.databases())
+        .map(|database| (keyspace.len(database), table_bytes(keyspace, database)))
+        .collect();
+    let keys: u64 = databases.iter().map(|&(keys, _)| keys as u64).sum();
+    let reply = &mut *session.reply;
+    let mark = reply.mark();
+    let mut fields = 0;
+    for (name, field) in [
+        ("peak.allocated", Count(report.peak)),
+        ("total.allocated", Count(report.allocated)),
+        ("startup.allocated", Count(report.startup)),
+        ("replication.backlog", Count(0)),
+        ("clients.slaves", Count(0)),
+        ("clients.normal", Count(report.clients)),
+        ("cluster.links", Count(0)),
+        ("aof.buffer", Count(0)),
+    ] {
+        reply_field(reply, name, &field);
+        fields += 1;
+    }
+    for (database, &(_, table_bytes)) in databases.iter().enumerate().filter(|(_, (keys, _))| *keys > 0) {
+        reply.bulk(format!("db.{database}").as_bytes());
+        reply.map(1);
+        reply_field(reply, "overhead.hashtable.main", &Count(table_bytes as u64));
+        fields += 1;
+    }
+    for (name, field) in [
+        ("overhead.total", Count(report.overhead())),
+        ("keys.count", Count(keys)),
+        ("keys.bytes-per-key", Count((report.dataset + report.overhead()).checked_div(keys).unwrap_or(0))),
+        ("dataset.bytes", Count(report.dataset)),
+        ("dataset.percentage", Ratio(report.dataset_percentage())),
+        ("peak.percentage", Ratio(report.peak_percentage())),
+        ("allocator.allocated", Count(report.allocated)),
+        ("allocator.active", Count(report.active)),
+        ("allocator.resident", Count(report.allocator_resident)),
+        ("allocator-fragmentation.ratio", Ratio(memory::ratio(report.active, report.allocated))),
+        ("allocator-fragmentation.bytes", Count(report.active.saturating_sub(report.allocated))),
+        ("allocator-rss.ratio", Ratio(memory::ratio(report.allocator_resident, report.active))),
+        ("allocator-rss.bytes", Count(report.allocator_resident.saturating_sub(report.active))),
+        ("rss-overhead.ratio", Ratio(memory::ratio(report.resident, report.allocator_resident))),
+        ("rss-overhead.bytes", Count(report.resident.saturating_sub(report.allocator_resident))),
+        ("fragmentation", Ratio(memory::ratio(report.resident, report.allocated))),
+        ("fragmentation.bytes", Count(report.resident.saturating_sub(report.allocated))),
+    ] {
+        reply_field(reply, name, &field);
+        fields += 1;
+    }
+    reply.insert_map(mark, fields);
+    Ok(Outcome::Done)
+}
+
+/// Bytes of the tables that find the entries of a database.
+fn table_bytes(keyspace: &Keyspace, database: usize) -> usize {
+    (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().slots_bytes()).sum()
+}
+
+fn reply_field(reply: &mut Reply, name: &str, field: &Field) {
+    reply.bulk(name.as_bytes());
+    match *field {
+        Field::Count(count) => reply.integer(count as i64),
+        Field::Ratio(ratio) => reply.double(ratio),
+    }
+}
+
+/// Below this, ratios say nothing.
+const DIAGNOSED_MIN_BYTES: u64 = 5 * 1024 * 1024;
+
+fn doctor(session: &mut Session<'_>) -> SessionResult {
+    let report = MemoryReport::of(session.server);
+    let mut text = String::new();
+    let findings = [
+        (
+            memory::ratio(report.peak, report.allocated) > 1.5,
+            "Peak: memory was used at some time that is no longer. What the \
+            system shows may stay high; MEMORY PURGE gives back what the allocator keeps.",
+        ),
+        (
+            memory::ratio(report.resident, report.allocated) > 1.4,
+            "Fragmentation: the process takes over 1.4 times the memory \
+            that is allocated. MEMORY PURGE may help; a restart does.",
+        ),
+        (
+            memory::ratio(report.active, report.allocated) > 1.1,
+            "Allocator fragmentation: over a tenth of the pages in use is \
+            not allocated. Values that often change their size do that.",
+        ),
+    ];
+    if report.allocated < DIAGNOSED_MIN_BYTES {
+        text += "The data is so small that ratios say nothing.\n";
+    } else {
+        for (_, finding) in findings.iter().filter(|(applies, _)| *applies) {
+            text += finding;
+            text.push('\n');
+        }
+        if text.is_empty() {
+            text += "Nothing unusual was found.\n";
+        }
+    }
+    session.reply.verbatim(b"txt", text.as_bytes());
+    Ok(Outcome::Done)
+}
+
+fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
+    session.reply.verbatim(b"txt", memory::allocator_statistics().as_bytes());
+    Ok(Outcome::Done)
+}
+
+fn purge(session: &mut Session<'_>) -> SessionResult {
+    memory::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

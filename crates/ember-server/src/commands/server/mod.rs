@@ -1,0 +1,26 @@
+//! Commands about the server: what it can do, how it is set up, how it is.
+
+mod command;
+mod config;
+mod debug;
+mod info;
+mod latency;
+mod memory;
+mod shutdown;
+mod slowlog;
+mod time;
+
+use crate::session::ServerCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[ServerCommand]] = &[
+    command::COMMANDS,
+    config::COMMANDS,
+    debug::COMMANDS,
+    info::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    shutdown::COMMANDS,
+    slowlog::COMMANDS,
+    time::COMMANDS,
+];

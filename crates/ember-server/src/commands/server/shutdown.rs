@@ -1,0 +1,59 @@
+//! SHUTDOWN.
+
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "shutdown",
+        summary: "Ends the server. Connections get the replies that are ready.",
+        since: "1.0.0",
+        group: Group::Server,
+        complexity: "O(N) for N connections.",
+        arity: -1,
+        flags: Flags::ADMIN
+            .union(Flags::NOSCRIPT)
+            .union(Flags::LOADING)
+            .union(Flags::STALE)
+            .union(Flags::NO_MULTI)
+            .union(Flags::ALLOW_BUSY),
+        syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+        history: &[("7.0.0", "`NOW`, `FORCE` and `ABORT`.")],
+        example: Example {
+            given: &[],
+            call: "SHUTDOWN ABORT",
+            reply: "(error) ERR No shutdown in progress.",
+        },
+        ..Spec::DEFAULT
+    },
+    Some(shutdown),
+)];
+
+fn shutdown(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let (mut saves, mut aborts) = (None, false);
+    for arg in 1..args.len() {
+        let is = |word| is_word(args, arg, word);
+        match saves {
+            None | Some(false) if is("NOSAVE") => saves = Some(false),
+            None | Some(true) if is("SAVE") => saves = Some(true),
+            _ if is("NOW") || is("FORCE") => {}
+            _ if is("ABORT") => aborts = true,
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    if aborts {
+        // A shutdown that has begun lets no new command in, this one included.
+        let error = if args.len() > 2 { CommandError::Syntax } else { "ERR No shutdown in progress.".into() };
+        return Err(error);
+    }
+    if saves == Some(true) {
+        return Err("ERR SHUTDOWN SAVE is not possible: persistence is not available in this version".into());
+    }
+    tracing::info!("client {} asked for the shutdown", session.client.view.id);
+    session.server.request_stop();
+    Ok(Outcome::Close)
+}

@@ -1,0 +1,130 @@
+//! SLOWLOG.
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::commands::{help_subcommand, reply_help};
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+const TEMPLATE: Spec = Spec {
+    since: "2.2.12",
+    group: Group::Server,
+    flags: Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "slowlog",
+        summary: "Holds commands about the slow log.",
+        since: "2.2.12",
+        group: Group::Server,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        Command::new(
+            Spec {
+                name: "get",
+                summary: "Tells the newest slow calls.",
+                complexity: "O(N) for N calls told.",
+                arity: -2,
+                tips: &["request_policy:all_nodes", "nondeterministic_output"],
+                syntax: "[count]",
+                history: &[("4.0.0", "The client's address and name.")],
+                example: Example {
+                    given: &["SLOWLOG RESET"],
+                    call: "SLOWLOG GET 10",
+                    reply: "(empty array)",
+                },
+                ..TEMPLATE
+            },
+            Some(get),
+        ),
+        help_subcommand(
+            Group::Server,
+            "6.2.0",
+            Example {
+                given: &[],
+                call: "SLOWLOG HELP",
+                reply: " 1) SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+            },
+            |session| reply_help(session, HELP),
+        ),
+        Command::new(
+            Spec {
+                name: "len",
+                summary: "Tells how many calls the slow log holds.",
+                arity: 2,
+                tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+                example: Example { given: &["SLOWLOG RESET"], call: "SLOWLOG LEN", reply: "(integer) 0" },
+                ..TEMPLATE
+            },
+            Some(|session| {
+                session.reply.integer(session.server.slow_log.len() as i64);
+                Ok(Outcome::Done)
+            }),
+        ),
+        Command::new(
+            Spec {
+                name: "reset",
+                summary: "Empties the slow log.",
+                complexity: "O(N) for N calls in it.",
+                arity: 2,
+                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+                example: Example { given: &[], call: "SLOWLOG RESET", reply: "OK" },
+                ..TEMPLATE
+            },
+            Some(|session| {
+                session.server.slow_log.clear();
+                session.reply.ok();
+                Ok(Outcome::Done)
+            }),
+        ),
+    ],
+)];
+
+const HELP: &[&str] = &[
+    "GET [<count>]",
+    "    Tell the newest <count> calls (default: 10, -1 means all). Of each:",
+    "    id, Unix time, duration in microseconds, arguments, client's address, client's name",
+    "LEN",
+    "    Tell the number of calls in the slow log.",
+    "RESET",
+    "    Empty the slow log.",
+];
+
+/// Calls told when no count is given.
+const COUNT_DEFAULT: usize = 10;
+
+fn get(session: &mut Session<'_>) -> SessionResult {
+    let count = match session.args.len() {
+        2 => COUNT_DEFAULT,
+        3 => match parse_i64(session.args.at(2)) {
+            Some(-1) => usize::MAX,
+            Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX),
+            _ => return Err("ERR count should be greater than or equal to -1".into()),
+        },
+        _ => {
+            let text = "ERR unknown subcommand or wrong number of arguments for 'get'. Try SLOWLOG HELP.";
+            return Err(CommandError::from(text));
+        }
+    };
+    let calls = session.server.slow_log.newest(count);
+    let reply = &mut *session.reply;
+    reply.array(calls.len());
+    for call in calls {
+        reply.array(6);
+        reply.integer(call.id as i64);
+        reply.integer(call.at_seconds);
+        reply.integer(call.microseconds as i64);
+        reply.array(call.arguments.len());
+        call.arguments.iter().for_each(|argument| reply.bulk(argument));
+        reply.bulk(call.address.as_bytes());
+        reply.bulk(call.name.as_bytes());
+    }
+    Ok(Outcome::Done)
+}

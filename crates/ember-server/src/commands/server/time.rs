@@ -1,0 +1,30 @@
+//! TIME.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
+    Spec {
+        name: "time",
+        summary: "Tells the server's time: Unix time in seconds, and the microseconds in that second.",
+        since: "2.6.0",
+        group: Group::Server,
+        arity: 1,
+        flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+        tips: &["nondeterministic_output"],
+        example: Example { given: &[], call: "TIME", reply: "..." },
+        ..Spec::DEFAULT
+    },
+    Some(time),
+)];
+
+fn time(session: &mut Session<'_>) -> SessionResult {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    session.reply.array(2);
+    session.reply.bulk(now.as_secs().to_string().as_bytes());
+    session.reply.bulk(now.subsec_micros().to_string().as_bytes());
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,204 @@
+//! What memory the process uses: what the allocator says, what the system says, what the keyspace counts.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use crate::server::Server;
+
+/// What the allocator says about itself, in bytes; zeros for an allocator that says nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Allocator {
+    /// Asked for by the program.
+    pub(crate) allocated: u64,
+    /// In pages that hold what was asked for.
+    pub(crate) active: u64,
+    /// In the machine's memory.
+    pub(crate) resident: u64,
+    /// Address space kept though its pages were given back.
+    pub(crate) retained: u64,
+}
+
+/// What `INFO memory` and `MEMORY` tell, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryReport {
+    pub(crate) allocated: u64,
+    pub(crate) active: u64,
+    pub(crate) allocator_resident: u64,
+    pub(crate) retained: u64,
+    /// Of the whole process in the machine's memory.
+    pub(crate) resident: u64,
+    /// The most that was ever allocated, as far as looked at.
+    pub(crate) peak: u64,
+    /// Allocated when the server began to serve.
+    pub(crate) startup: u64,
+    /// Entries, and what finds and expires them.
+    pub(crate) dataset: u64,
+    /// Buffers of connections.
+    pub(crate) clients: u64,
+}
+
+impl MemoryReport {
+    /// The state now.
+    pub(crate) fn of(server: &Server) -> MemoryReport {
+        let allocator = allocator();
+        let dataset = server.keyspace.used_bytes() as u64;
+        let resident = resident_bytes().unwrap_or(allocator.resident);
+        let allocated = if allocator.allocated > 0 { allocator.allocated } else { dataset };
+        let peak = server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated);
+        let clients = server.clients.all();
+        let clients = clients.iter().map(|view| view.memory_bytes()).sum();
+        MemoryReport {
+            allocated,
+            active: allocator.active,
+            allocator_resident: allocator.resident,
+            retained: allocator.retained,
+            resident,
+            peak,
+            startup: server.startup_memory_bytes.load(Ordering::Relaxed),
+            dataset,
+            clients,
+        }
+    }
+
+    /// Allocated for anything but the data.
+    pub(crate) fn overhead(&self) -> u64 {
+        self.allocated.saturating_sub(self.dataset)
+    }
+
+    /// The data's part of what was allocated since the start.
+    pub(crate) fn dataset_percentage(&self) -> f64 {
+        (100.0 * ratio(self.dataset, self.allocated.saturating_sub(self.startup))).min(100.0)
+    }
+
+    /// What is allocated as a part of the peak.
+    pub(crate) fn peak_percentage(&self) -> f64 {
+        100.0 * ratio(self.allocated, self.peak)
+    }
+}
+
+/// A quotient; 0 when there is nothing to divide by.
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// The name of the allocator.
+pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemalloc-5.3.1" } else { "system" };
+
+/// What the allocator says now.
+#[cfg(feature = "jemalloc")]
+pub(crate) fn allocator() -> Allocator {
+    use tikv_jemalloc_ctl::{epoch, stats};
+
+    // The numbers are those of the last epoch: begin a new one. Should that fail they are old, no more.
+    let _ = epoch::advance();
+    let bytes = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
+    Allocator {
+        allocated: bytes(stats::allocated::read()),
+        active: bytes(stats::active::read()),
+        resident: bytes(stats::resident::read()),
+        retained: bytes(stats::retained::read()),
+    }
+}
+
+/// The system's allocator says nothing.
+#[cfg(not(feature = "jemalloc"))]
+pub(crate) fn allocator() -> Allocator {
+    Allocator::default()
+}
+
+/// Gives pages without anything allocated back to the system.
+///
+/// # Errors
+/// What the allocator says.
+#[cfg(feature = "jemalloc")]
+pub(crate) fn purge() -> Result<(), String> {
+    use tikv_jemalloc_ctl::{Access, AsName};
+
+    let arenas: u32 = b"arenas.narenas\0".name().read().map_err(|error| error.to_string())?;
+    for arena in 0..arenas {
+        // A decay time of zero gives all dirty pages back at once. An arena that no thread has used does not exist.
+        let name = format!("arena.{arena}.dirty_decay_ms\0");
+        let before: Result<isize, _> = name.name().update(0);
+        if let Ok(before) = before {
+            name.name().write(before).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// The system's allocator decides by itself.
+///
+/// # Errors
+/// None.
+#[cfg(not(feature = "jemalloc"))]
+pub(crate) fn purge() -> Result<(), String> {
+    Ok(())
+}
+
+/// The allocator's own report, in its own words.
+#[cfg(feature = "jemalloc")]
+pub(crate) fn allocator_statistics() -> String {
+    let mut report = Vec::new();
+    match tikv_jemalloc_ctl::stats_print::stats_print(&mut report, Default::default()) {
+        Ok(()) => String::from_utf8_lossy(&report).into_owned(),
+        Err(error) => format!("the allocator does not report: {error}\n"),
+    }
+}
+
+/// The system's allocator says nothing.
+#[cfg(not(feature = "jemalloc"))]
+pub(crate) fn allocator_statistics() -> String {
+    "Stats not supported for the current allocator".to_owned()
+}
+
+/// What the process has in the machine's memory, where the system tells.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// The machine's memory, where the system tells.
+pub(crate) fn system_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// A number of bytes as people read it: `1.50M`.
+pub(crate) fn human(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let mut amount = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    format!("{amount:.2}{}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_readable() {
+        for (bytes, text) in
+            [(0, "0B"), (1023, "1023B"), (1024, "1.00K"), (1536 * 1024, "1.50M"), (5 << 30, "5.00G")]
+        {
+            assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn the_system_and_the_allocator_tell() {
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+        assert!(system_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(purge(), Ok(()));
+        assert!(!allocator_statistics().is_empty());
+    }
+}

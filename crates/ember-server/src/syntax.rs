@@ -1,0 +1,409 @@
+//! The arguments of a command as a tree, read from the line of documentation that its specification has.
+//!
+//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is written
+//! as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
+//! it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
+//!
+//! The notation does not name groups, and does not say what type a value has: both follow from the words.
+
+use emberkv_core::spec::Spec;
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentType {
+    /// Any bytes.
+    String,
+    /// A 64-bit integer.
+    Integer,
+    /// A floating-point number.
+    Double,
+    /// A key; the index of its key specification.
+    Key(usize),
+    /// A glob pattern.
+    Pattern,
+    /// A Unix time.
+    UnixTime,
+    /// Nothing but its word.
+    PureToken,
+    /// One of the children.
+    OneOf,
+    /// All of the children.
+    Block,
+}
+
+impl ArgumentType {
+    /// The name in `COMMAND DOCS`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ArgumentType::String => "string",
+            ArgumentType::Integer => "integer",
+            ArgumentType::Double => "double",
+            ArgumentType::Key(_) => "key",
+            ArgumentType::Pattern => "pattern",
+            ArgumentType::UnixTime => "unix-time",
+            ArgumentType::PureToken => "pure-token",
+            ArgumentType::OneOf => "oneof",
+            ArgumentType::Block => "block",
+        }
+    }
+}
+
+/// An argument, or a group of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Argument {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) argument_type: ArgumentType,
+    /// The word before it.
+    pub(crate) token: Option<String>,
+    /// Whether it may be left out.
+    pub(crate) is_optional: bool,
+    /// Whether it may be repeated.
+    pub(crate) is_multiple: bool,
+    /// Whether `token` is repeated with it.
+    pub(crate) repeats_token: bool,
+    /// What a group consists of.
+    pub(crate) children: Vec<Argument>,
+}
+
+/// The arguments that a specification's syntax describes.
+pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
+    let mut spaced = spec.syntax.to_owned();
+    for mark in ["[", "]", "<", ">", "|"] {
+        spaced = spaced.replace(mark, &format!(" {mark} "));
+    }
+    let words = spaced.split_whitespace().collect();
+    Parser { spec, words, at: 0, keys: 0 }.sequence()
+}
+
+/// Groups whose names say more than the list of what is in them: the first two words (or the only one), and the name.
+const GROUP_NAMES: &[(&[&str], &str)] = &[
+    (&["nx", "xx"], "condition"),
+    (&["gt", "lt"], "comparison"),
+    (&["seconds", "milliseconds"], "expiration"),
+    (&["left", "right"], "where"),
+    (&["min", "max"], "where"),
+    (&["before", "after"], "where"),
+    (&["asc", "desc"], "order"),
+    (&["byte", "bit"], "index_unit"),
+    (&["async", "sync"], "flush_type"),
+    (&["timeout", "error"], "timeout_error"),
+    (&["write", "all"], "mode"),
+    (&["on", "off", "skip"], "on_off_skip"),
+    (&["on", "off"], "enabled"),
+    (&["module-name", "category"], "filterby"),
+    (&["ip:port"], "filter"),
+    (&["protover"], "arguments"),
+];
+
+fn group_name(children: &[Argument]) -> String {
+    let names: Vec<&str> = children.iter().map(|child| child.name.as_str()).collect();
+    let known = GROUP_NAMES.iter().find(|(words, _)| names.starts_with(words));
+    known.map_or_else(|| names.join("_"), |(_, name)| (*name).to_owned())
+}
+
+struct Parser<'s> {
+    spec: &'s Spec,
+    words: Vec<&'s str>,
+    at: usize,
+    /// Different keys found so far.
+    keys: usize,
+}
+
+fn is_mark(word: &str) -> bool {
+    matches!(word, "[" | "]" | "<" | ">" | "|" | "...")
+}
+
+fn is_token(word: &str) -> bool {
+    !is_mark(word) && !word.chars().any(|letter| letter.is_ascii_lowercase())
+}
+
+fn is_value(word: &str) -> bool {
+    !is_mark(word) && !is_token(word)
+}
+
+impl<'s> Parser<'s> {
+    fn peek(&self, ahead: usize) -> Option<&'s str> {
+        self.words.get(self.at + ahead).copied()
+    }
+
+    /// Arguments one behind the other, up to the end of the group or alternative.
+    fn sequence(&mut self) -> Vec<Argument> {
+        let mut sequence: Vec<Argument> = Vec::new();
+        while let Some(word) = self.peek(0) {
+            if matches!(word, "|" | "]" | ">") {
+                break;
+            }
+            self.add(word, &mut sequence);
+        }
+        sequence
+    }
+
+    /// Reads the argument that begins with `word`, and adds it to those before it.
+    fn add(&mut self, word: &'s str, sequence: &mut Vec<Argument>) {
+        if word == "[" {
+            self.add_optional(sequence);
+            return;
+        }
+        if word == "<" {
+            sequence.push(self.group(">"));
+            return;
+        }
+        self.at += 1;
+        if word == "..." {
+            if let Some(last) = sequence.last_mut() {
+                last.is_multiple = true;
+            }
+        } else if is_token(word) {
+            let argument = self.with_token(word);
+            sequence.push(argument);
+        } else {
+            let argument_type = self.type_of(word);
+            sequence.push(value(word, argument_type));
+        }
+    }
+
+    /// `[…]`: something that may be left out, or the repetition of what is before it.
+    fn add_optional(&mut self, sequence: &mut Vec<Argument>) {
+        let keys = self.keys;
+        let mut group = self.group("]");
+        let repeated: Vec<String> = match group.argument_type {
+            ArgumentType::Block if group.token.is_none() => {
+                group.children.iter().map(|child| child.name.clone()).collect()
+            }
+            _ => vec![group.name.clone()],
+        };
+        let start = sequence.len().checked_sub(repeated.len());
+        let is_repetition = start.is_some_and(|start| {
+            sequence[start..].iter().zip(&repeated).all(|(before, name)| before.name == *name)
+        });
+        match start {
+            Some(start) if is_repetition => {
+                self.keys = keys;
+                let before = sequence.split_off(start);
+                let repeats_token = before.len() == 1 && group.token.is_some();
+                let mut whole = one_of_block(before);
+                whole.is_multiple = true;
+                whole.repeats_token = repeats_token;
+                sequence.push(whole);
+            }
+            _ => {
+                group.is_optional = true;
+                sequence.push(group);
+            }
+        }
+    }
+
+    /// A group in brackets, the brackets included.
+    fn group(&mut self, close: &str) -> Argument {
+        self.at += 1;
+        let mut alternatives = Vec::new();
+        let mut ends_repeating = false;
+        while let Some(word) = self.peek(0) {
+            if word == close {
+                self.at += 1;
+                break;
+            }
+            if word == "|" {
+                self.at += 1;
+                continue;
+            }
+            let sequence = self.sequence();
+            ends_repeating = self.words.get(self.at.wrapping_sub(1)) == Some(&"...") && sequence.len() > 1;
+            alternatives.push(one_of_block(sequence));
+            if self.peek(0).is_some_and(|word| word != close && word != "|") {
+                // Brackets that do not match: a test of the table finds them.
+                self.at += 1;
+            }
+        }
+        if alternatives.len() == 1
+            && let Some(mut only) = alternatives.pop()
+        {
+            if ends_repeating {
+                only.is_multiple = true;
+                only.children.iter_mut().for_each(|child| child.is_multiple = false);
+            }
+            return only;
+        }
+        Argument {
+            name: group_name(&alternatives),
+            argument_type: ArgumentType::OneOf,
+            children: alternatives,
+            ..value("", ArgumentType::OneOf)
+        }
+    }
+
+    /// What follows a word that is written as it stands.
+    fn with_token(&mut self, token: &str) -> Argument {
+        let mut values: Vec<Argument> = Vec::new();
+        while let Some(word) = self.peek(0) {
+            let repeats = word == "["
+                && self.peek(1).is_some_and(|name| values.iter().any(|value| value.name == name))
+                && !self.peek(1).is_some_and(is_token);
+            let chooses = word == "<" && values.is_empty();
+            if !is_value(word) && !repeats && !chooses {
+                break;
+            }
+            self.add(word, &mut values);
+        }
+        let mut argument = if values.is_empty() {
+            value(&token.to_ascii_lowercase(), ArgumentType::PureToken)
+        } else {
+            one_of_block(values)
+        };
+        argument.token = Some(token.to_owned());
+        argument
+    }
+
+    fn type_of(&mut self, name: &str) -> ArgumentType {
+        let is_one_of = |names: &[&str]| names.contains(&name);
+        let keys = ["key", "key1", "key2", "source", "destination", "newkey", "destkey", "dst", "src"];
+        if !self.spec.keys.is_empty() && is_one_of(&keys) {
+            self.keys += 1;
+            return ArgumentType::Key((self.keys - 1).min(self.spec.keys.len() - 1));
+        }
+        let integers = [
+            "bit",
+            "client-id",
+            "count",
+            "cursor",
+            "db",
+            "decrement",
+            "destination-db",
+            "end",
+            "frequency",
+            "increment",
+            "index",
+            "index1",
+            "index2",
+            "len",
+            "limit",
+            "maxage",
+            "milliseconds",
+            "num-matches",
+            "numkeys",
+            "numreplicas",
+            "offset",
+            "protover",
+            "rank",
+            "seconds",
+            "start",
+            "stop",
+            "timeout",
+            "ttl",
+        ];
+        match name {
+            "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,
+            "value" if self.spec.name == "setbit" => ArgumentType::Integer,
+            "score" => ArgumentType::Double,
+            "pattern" => ArgumentType::Pattern,
+            "unix-time-seconds" | "unix-time-milliseconds" => ArgumentType::UnixTime,
+            _ if is_one_of(&integers) => ArgumentType::Integer,
+            _ => ArgumentType::String,
+        }
+    }
+}
+
+fn value(name: &str, argument_type: ArgumentType) -> Argument {
+    Argument {
+        name: name.to_owned(),
+        argument_type,
+        token: None,
+        is_optional: false,
+        is_multiple: false,
+        repeats_token: false,
+        children: Vec::new(),
+    }
+}
+
+/// The only argument of a sequence, or a block of all.
+fn one_of_block(mut sequence: Vec<Argument>) -> Argument {
+    match sequence.pop() {
+        Some(only) if sequence.is_empty() => only,
+        last => {
+            sequence.extend(last);
+            Argument { name: group_name(&sequence), children: sequence, ..value("", ArgumentType::Block) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emberkv_core::spec::{KeyFlags, KeySpec};
+
+    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with its token.
+    fn show(arguments: &[Argument]) -> String {
+        let shown = arguments.iter().map(|argument| {
+            let mut text = argument.token.as_ref().map_or(String::new(), |token| format!("{token}="));
+            text += &format!("{}:{}", argument.name, argument.argument_type.name());
+            if let ArgumentType::Key(index) = argument.argument_type {
+                text += &index.to_string();
+            }
+            for (is_set, mark) in [
+                (argument.is_optional, "?"),
+                (argument.is_multiple && !argument.repeats_token, "+"),
+                (argument.repeats_token, "*"),
+            ] {
+                text += if is_set { mark } else { "" };
+            }
+            if !argument.children.is_empty() {
+                text += &format!("({})", show(&argument.children));
+            }
+            text
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    fn tree(name: &'static str, syntax: &'static str) -> String {
+        const KEYS: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW), KeySpec::one(2, KeyFlags::RO)];
+        show(&arguments(&Spec { name, syntax, keys: KEYS, ..Spec::DEFAULT }))
+    }
+
+    #[test]
+    fn values_have_the_types_their_names_tell() {
+        assert_eq!(tree("setrange", "key offset value"), "key:key0 offset:integer value:string");
+        assert_eq!(tree("incrbyfloat", "key increment"), "key:key0 increment:double");
+        assert_eq!(tree("rename", "key newkey"), "key:key0 newkey:key1");
+        assert_eq!(tree("keys", "pattern"), "pattern:pattern");
+        assert_eq!(tree("get", ""), "");
+    }
+
+    #[test]
+    fn repetitions_are_recognised() {
+        assert_eq!(tree("del", "key [key ...]"), "key:key0+");
+        assert_eq!(tree("bitop", "destkey key [key ...]"), "destkey:key0 key:key1+");
+        assert_eq!(tree("mset", "key value [key value ...]"), "key_value:block+(key:key0 value:string)");
+        assert_eq!(tree("info", "[section [section ...]]"), "section:string?+");
+        assert_eq!(tree("info", "[section ...]"), "section:string?+");
+        assert_eq!(tree("sort", "[GET pattern [GET pattern ...]]"), "GET=pattern:pattern?*");
+        assert_eq!(
+            tree("xread", "STREAMS key [key ...] id [id ...]"),
+            "STREAMS=key_id:block(key:key0+ id:string+)"
+        );
+    }
+
+    #[test]
+    fn alternatives_and_options_nest() {
+        assert_eq!(
+            tree("set", "key value [NX | XX] [GET] [EX seconds | PX milliseconds | KEEPTTL]"),
+            "key:key0 value:string condition:oneof?(NX=nx:pure-token XX=xx:pure-token) GET=get:pure-token? \
+             expiration:oneof?(EX=seconds:integer PX=milliseconds:integer KEEPTTL=keepttl:pure-token)"
+        );
+        assert_eq!(
+            tree("hello", "[protover [AUTH username password] [SETNAME clientname]]"),
+            "arguments:block?(protover:integer AUTH=username_password:block?(username:string password:string) \
+             SETNAME=clientname:string?)"
+        );
+        assert_eq!(
+            tree("bitpos", "key bit [start [end [BYTE | BIT]]]"),
+            "key:key0 bit:integer start_end_index_unit:block?(start:integer end_index_unit:block?(end:integer \
+             index_unit:oneof?(BYTE=byte:pure-token BIT=bit:pure-token)))"
+        );
+        assert_eq!(
+            tree("lmpop", "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"),
+            "numkeys:integer key:key0+ where:oneof(LEFT=left:pure-token RIGHT=right:pure-token) COUNT=count:integer?"
+        );
+    }
+}
