@@ -258,6 +258,7 @@ impl Executor {
         let mut guards = Guards::None;
         let mut assembly =
             Assembly { owners: Vec::new(), local: self.spare(), answers: Vec::new(), outstanding: 0 };
+        assembly.local.owner = self.index;
         assembly.local.reply.set_protocol(reply.protocol());
         let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
         let mut next = batch.len();
@@ -382,7 +383,6 @@ impl Executor {
         for (at, part) in parts.iter().enumerate() {
             by_owner[part.owner] = at;
         }
-        by_owner[self.index] = parts.len() - 1;
         let mut taken = vec![0; parts.len()];
         for owner in assembly.owners {
             let at = by_owner[owner];
