@@ -36,6 +36,9 @@ const FETCH_AHEAD_MIN: usize = 3;
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
+/// Empty messages kept for their buffers: as many as are on their way at once, usually.
+const SPARE_MAX: usize = 64;
+
 /// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 
@@ -392,7 +395,9 @@ impl Executor {
         }
         for mut part in parts {
             part.clear();
-            self.spare.push(part);
+            if self.spare.len() < SPARE_MAX {
+                self.spare.push(part);
+            }
         }
     }
 
