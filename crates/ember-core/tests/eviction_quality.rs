@@ -1,5 +1,6 @@
 //! Eviction keeps to the policy and the limit, and keeps what will be asked for again: the hit ratio of sampled LRU and
 //! LFU beside that of an exact LRU of the same size.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
 
@@ -94,8 +95,11 @@ fn every_database_gives_up_its_share() {
     }
 }
 
+/// What is done to so many keys before memory is short.
+type Prepare = fn(&mut Local, usize);
+
 /// The share of the `kept` and of the other keys that survive when half of the memory is given up.
-fn survivors(policy: EvictionPolicy, prepare: fn(&mut Local, usize)) -> (f64, f64) {
+fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
     const KEYS: usize = 10_000;
     let mut local = Local::new(Protocol::Resp2);
     local.turn.policy = policy;
@@ -129,7 +133,7 @@ fn the_policies_keep_what_they_are_named_for() {
             }
         }
     }
-    let policies: [(EvictionPolicy, fn(&mut Local, usize)); 5] = [
+    let policies: [(EvictionPolicy, Prepare); 5] = [
         (EvictionPolicy::AllkeysLru, |local, keys| read(local, keys, 1)),
         (EvictionPolicy::VolatileLru, |local, keys| read(local, keys, 1)),
         (EvictionPolicy::AllkeysLfu, |local, keys| read(local, keys, 20)),

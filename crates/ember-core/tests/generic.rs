@@ -1,4 +1,5 @@
 //! Generic and keyspace-wide commands, by their reply bytes in RESP2 and RESP3.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeSet;
 

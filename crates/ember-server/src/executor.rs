@@ -206,7 +206,7 @@ impl Executor {
         }
         if prepared.len() >= FETCH_AHEAD_MIN {
             let hashes = || prepared.iter().filter_map(|prepared| prepared.hash);
-            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
     }
@@ -356,7 +356,7 @@ impl Executor {
         if message.prepared.len() >= FETCH_AHEAD_MIN {
             let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
             hashes().for_each(|hash| keyspace.prefetch_shard(hash));
-            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
         let mut guards = Guards::None;
