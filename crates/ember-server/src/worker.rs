@@ -454,7 +454,7 @@ impl Worker {
         let (mut input, is_own) = connection.take_input(&mut self.scratch);
         connection.has_unparsed = false;
         lend_buffer(&mut self.reply, connection);
-        let began = Instant::now();
+        let mut first_full = None;
         loop {
             let limits =
                 if connection.client.is_authenticated { &self.limits } else { &self.unauthenticated };
@@ -486,9 +486,9 @@ impl Worker {
                     break;
                 }
                 ParseStatus::Full => {
-                    if connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES
-                        || began.elapsed() >= SLICE
-                    {
+                    // The clock is not read for a pipeline of one batch.
+                    let is_late = first_full.get_or_insert_with(Instant::now).elapsed() >= SLICE;
+                    if is_late || connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES {
                         connection.has_unparsed = true;
                         break;
                     }

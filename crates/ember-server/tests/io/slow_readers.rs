@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server};
 
-use crate::{PATIENCE, alone, assert_same, bulk, encode, info, rss, start, together, wait_until};
+use crate::{PATIENCE, alone, assert_same, builder, bulk, encode, info, rss, start, together, wait_until};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -61,13 +61,13 @@ fn a_peer_that_does_not_read_costs_bounded_memory_and_nobody_else_time() {
 #[test]
 fn a_peer_that_always_lags_a_little_costs_bounded_memory() {
     let _machine = alone();
-    let server = start(&["--shards", "1"]);
-    let mut client = server.client();
+    // The buffer of a unix socket is small: it never takes all replies while so many are on their way.
+    let server = builder(&["--shards", "1"]).unix_socket().start();
+    let mut client = server.unix_client();
     let value = vec![b'v'; 20_000];
     client.command(&[&b"SET"[..], b"k", &value]);
     let expected = bulk(&value);
-    // So many replies are always on their way that the socket never takes all of them.
-    let (window, rounds) = (800, 15);
+    let (window, rounds) = (100, 100);
     let gets = encode(&["GET", "k"]);
     client.send(&gets.repeat(window)).unwrap();
     let before = rss(&server);
