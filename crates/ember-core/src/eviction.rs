@@ -4,8 +4,8 @@
 //! time of the last use in quarter seconds, wrapping after 48 days. Under LFU the low 8 bits are a logarithmic counter
 //! and the high 16 the minute of its last decay, as in Redis.
 //!
-//! Candidates are sampled: a few entries that stand together in a shard chosen at random. Keys are spread over shards
-//! and groups by their hash, so this is a uniform sample. The best candidates of past samples wait in a pool, as in
+//! Candidates are sampled: a few entries that stand together in a shard chosen at random, of a database chosen by its
+//! share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform sample. The best candidates of past samples wait in a pool, as in
 //! Redis since 3.0, which brings sampled LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
 
 use std::fmt;
@@ -170,6 +170,18 @@ struct Candidate {
     key: Vec<u8>,
 }
 
+/// A number below `count`, chosen with a chance in proportion to its weight; `None` if all weigh nothing.
+fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) -> Option<usize> {
+    let total: usize = (0..count).map(&weight).sum();
+    let mut rank = if total == 0 { return None } else { random.below(total) };
+    (0..count).find(|&index| {
+        let here = weight(index);
+        let found = rank < here;
+        rank = rank.saturating_sub(here);
+        found
+    })
+}
+
 /// Makes room, with the memory of one worker for good candidates.
 #[derive(Default)]
 pub struct Evictor {
@@ -240,24 +252,23 @@ impl Evictor {
     }
 
     fn sample_shard(&mut self, keyspace: &Keyspace, turn: &mut Turn, shard: usize, samples: usize) -> bool {
-        let mut random = Random::seeded(turn.random.next_u64());
         let data = keyspace.lock(shard);
+        let volatile = turn.policy.is_volatile();
+        let weight = |database: usize| {
+            let here = data.database(database);
+            if volatile { here.volatile() } else { here.table().len() }
+        };
+        let Some(database) = weighted(keyspace.databases(), weight, &mut turn.random) else { return false };
+        // Entries without an expiry count towards the sample, so a volatile policy looks at more of them.
+        let count = if volatile { samples.saturating_mul(4) } else { samples };
+        let start = turn.random.next_u32();
         let mut found = false;
-        for database in 0..keyspace.databases() {
-            let database_here = data.database(database);
-            let volatile = turn.policy.is_volatile();
-            if database_here.table().is_empty() || (volatile && database_here.volatile() == 0) {
-                continue;
+        data.database(database).table().sample(start, count, |entry| {
+            if !volatile || entry.expire_at_ms().is_some() {
+                found = true;
+                self.offer(turn.score(entry), database, entry.key());
             }
-            // Entries without an expiry count towards the sample, so a volatile policy looks at more of them.
-            let count = if volatile { samples.saturating_mul(4) } else { samples };
-            database_here.table().sample(random.next_u32(), count, |entry| {
-                if !volatile || entry.expire_at_ms().is_some() {
-                    found = true;
-                    self.offer(turn.score(entry), database, entry.key());
-                }
-            });
-        }
+        });
         found
     }
 

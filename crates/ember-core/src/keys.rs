@@ -65,6 +65,17 @@ impl<'k> Guards<'k> {
             _ => panic!("the command's key specification names every key it touches"),
         }
     }
+
+    fn shard(&self, wanted: usize) -> &ShardData {
+        match self {
+            Guards::One(shard, data) if *shard == wanted => data,
+            Guards::Many(held) => {
+                let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
+                &held[at.expect("the command's key specification names every key it touches")].1
+            }
+            _ => panic!("the command's key specification names every key it touches"),
+        }
+    }
 }
 
 /// How a look-up counts.
@@ -140,6 +151,16 @@ impl<'c, 'k> Keys<'c, 'k> {
             }
         }
         key.into_entry()
+    }
+
+    /// The entry of the key in argument `arg`, if it is there and not expired, without a trace. Several such views may live
+    /// together; [`Keys::read`] the keys first where the look-up is to count.
+    pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
+        let hash = self.hash(arg);
+        let shard = self.guards.shard(hash.shard());
+        let at = shard.find(self.database, hash, self.args.at(arg))?;
+        let entry = shard.entry(self.database, at);
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
     }
 
     /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call

@@ -3,6 +3,7 @@
 //! Reading order: [`keyspace`] (how data is laid out, found and locked), [`keys`] (how a command gets at it),
 //! [`spec`] and [`call`] (what a command is), [`commands`].
 
+pub mod bits;
 pub mod call;
 pub mod commands;
 pub mod dispatch;
@@ -11,7 +12,9 @@ pub mod eviction;
 pub mod glob;
 pub mod keys;
 pub mod keyspace;
+pub mod lcs;
 pub mod local;
+pub mod long_double;
 pub mod reclaim;
 pub mod spec;
 pub mod sync;

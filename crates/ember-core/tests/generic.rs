@@ -1,9 +1,11 @@
 //! Generic and keyspace-wide commands, by their reply bytes in RESP2 and RESP3.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeSet;
 
 use ember_protocol::Protocol;
 use emberkv_core::eviction::EvictionPolicy;
+use emberkv_core::keyspace::SHARDS;
 use emberkv_core::local::Local;
 
 const LFU_NEEDED: &str = "-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.\r\n";
@@ -412,7 +414,7 @@ fn flush_and_swapdb_concern_whole_databases() {
             ("SET c 0 PX 1000", "+OK"),
         ],
     );
-    local.keyspace.expire_due(0..1024, local.turn.now_ms + 1200, usize::MAX);
+    local.keyspace.expire_due(0..SHARDS, local.turn.now_ms + 1200, usize::MAX);
     assert_eq!(run(&mut local, "DBSIZE"), ":0\r\n");
     local.database = 1;
     assert_eq!(

@@ -1,13 +1,464 @@
 //! String commands, by their reply bytes.
 
 use ember_protocol::Protocol;
-use emberkv_core::local::Local;
+
+use support::script::{Script, check};
+
+mod support {
+    pub(crate) mod script;
+    pub(crate) mod words;
+}
+
+const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
+const NOT_FLOAT: &str = "-ERR value is not a valid float";
+const OVERFLOW: &str = "-ERR increment or decrement would overflow";
+const SYNTAX: &str = "-ERR syntax error";
+const TOO_LONG: &str = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 
 #[test]
 fn get_returns_what_set_stored() {
-    let mut local = Local::new(Protocol::Resp2);
-    assert_eq!(local.run(&[b"SET", b"hello", b"world"]), b"+OK\r\n");
-    assert_eq!(local.run(&[b"GET", b"hello"]), b"$5\r\nworld\r\n");
-    assert_eq!(local.run(&[b"GET", b"other"]), b"$-1\r\n");
-    local.keyspace.check_invariants();
+    check(&[
+        ("SET hello world", "+OK"),
+        ("GET hello", "$5 world"),
+        ("get other", "$-1"),
+        ("SET hello \"\\xff\\x00\"", "+OK"),
+        ("GET hello", "$2 \\xff\\x00"),
+        ("SET hello \"\"", "+OK"),
+        ("GET hello", "$0"),
+        ("GET", "-ERR wrong number of arguments for 'get' command"),
+    ]);
+}
+
+#[test]
+fn the_encoding_follows_the_bytes() {
+    check(&[
+        ("SET k 123", "+OK"),
+        ("ENTRY k", "int"),
+        ("SET k 0123", "+OK"),
+        ("ENTRY k", "embstr"),
+        ("SET k 9223372036854775808", "+OK"),
+        ("ENTRY k", "embstr"),
+        ("SET k 12345678901234567890123456789012345678901234", "+OK"),
+        ("ENTRY k", "embstr"),
+        ("SET k 123456789012345678901234567890123456789012345", "+OK"),
+        ("ENTRY k", "raw"),
+        ("SET k a", "+OK"),
+        ("APPEND k b", ":2"),
+        ("ENTRY k", "raw"),
+        ("APPEND n 5", ":1"),
+        ("ENTRY n", "int"),
+        ("SETRANGE r 0 5", ":1"),
+        ("ENTRY r", "raw"),
+        ("INCRBYFLOAT f 5", "$1 5"),
+        ("ENTRY f", "embstr"),
+        ("INCR f", ":6"),
+        ("ENTRY f", "int"),
+    ]);
+}
+
+#[test]
+fn set_clears_the_expiry_unless_told_to_keep_it() {
+    check(&[
+        ("SET k 1 EX 10", "+OK"),
+        ("ENTRY k", "int 10000"),
+        ("SET k 2 KEEPTTL", "+OK"),
+        ("ENTRY k", "int 10000"),
+        ("SET k 2", "+OK"),
+        ("ENTRY k", "int"),
+        ("SET k 2 PX 1500", "+OK"),
+        ("ENTRY k", "int 1500"),
+        ("SET k 2 EXAT 1000000001", "+OK"),
+        ("ENTRY k", "int 1000"),
+        ("SET k 2 PXAT 1000000000001", "+OK"),
+        ("ENTRY k", "int 1"),
+        ("PASS 1", ""),
+        ("GET k", "$-1"),
+        ("SET k 2 keepttl", "+OK"),
+        ("ENTRY k", "int"),
+    ]);
+}
+
+#[test]
+fn an_expiry_in_the_past_removes_the_key() {
+    check(&[
+        ("SET k 1", "+OK"),
+        ("SET k 2 EXAT 1", "+OK"),
+        ("GET k", "$-1"),
+        ("ENTRY k", ""),
+        ("SET k 2 PXAT 1000000000000 GET", "$-1"),
+        ("GET k", "$-1"),
+        ("SET k 3", "+OK"),
+        ("GETEX k PXAT 5", "$1 3"),
+        ("GET k", "$-1"),
+    ]);
+}
+
+#[test]
+fn set_obeys_its_conditions() {
+    check(&[
+        ("SET k 1 XX", "$-1"),
+        ("SET k 1 NX", "+OK"),
+        ("SET k 2 nx", "$-1"),
+        ("SET k 2 xx", "+OK"),
+        ("SET k 3 GET", "$1 2"),
+        ("SET k 4 NX GET", "$1 3"),
+        ("GET k", "$1 3"),
+        ("SET new 1 NX GET", "$-1"),
+        ("GET new", "$1 1"),
+        ("SET missing 1 XX GET", "$-1"),
+        ("GET missing", "$-1"),
+        ("SET k 5 GET XX EX 7", "$1 3"),
+        ("ENTRY k", "int 7000"),
+        ("SET k 6 XX XX GET GET", "$1 5"),
+    ]);
+}
+
+#[test]
+fn set_refuses_options_that_exclude_each_other() {
+    check(&[
+        ("SET k v NX XX", SYNTAX),
+        ("SET k v XX NX", SYNTAX),
+        ("SET k v EX 10 PX 10", SYNTAX),
+        ("SET k v EX 10 KEEPTTL", SYNTAX),
+        ("SET k v KEEPTTL EX 10", SYNTAX),
+        ("SET k v EX", SYNTAX),
+        ("SET k v PERSIST", SYNTAX),
+        ("SET k v 10", SYNTAX),
+        ("SET k v EX x XX NX", SYNTAX),
+        ("SET k v EX x", NOT_INTEGER),
+        ("SET k v EX 1.5", NOT_INTEGER),
+        ("SET k v EX 0", "-ERR invalid expire time in 'set' command"),
+        ("SET k v PXAT -1", "-ERR invalid expire time in 'set' command"),
+        ("SET k v EX 9223372036854775", "-ERR invalid expire time in 'set' command"),
+        ("SET k v PX 9223372036854775807", "-ERR invalid expire time in 'set' command"),
+        ("SET k v EXAT 9223372036854775807", "-ERR invalid expire time in 'set' command"),
+        ("GET k", "$-1"),
+        ("SET k v EX 1 EX 20 ex 30", "+OK"),
+        ("ENTRY k", "embstr 30000"),
+        ("SET k v PXAT 9223372036854775807", "+OK"),
+        ("SET k", "-ERR wrong number of arguments for 'set' command"),
+    ]);
+}
+
+#[test]
+fn setex_and_psetex_set_an_expiry() {
+    check(&[
+        ("SETEX k 10 v", "+OK"),
+        ("ENTRY k", "embstr 10000"),
+        ("PSETEX k 10 7", "+OK"),
+        ("ENTRY k", "int 10"),
+        ("SETEX k 0 v", "-ERR invalid expire time in 'setex' command"),
+        ("PSETEX k -1 v", "-ERR invalid expire time in 'psetex' command"),
+        ("SETEX k x v", NOT_INTEGER),
+        ("GET k", "$1 7"),
+        ("PASS 10", ""),
+        ("GET k", "$-1"),
+    ]);
+}
+
+#[test]
+fn setnx_sets_only_what_is_missing() {
+    check(&[
+        ("SETNX k 1", ":1"),
+        ("SETNX k 2", ":0"),
+        ("GET k", "$1 1"),
+        ("SET k 1 PX 1", "+OK"),
+        ("PASS 1", ""),
+        ("SETNX k 3", ":1"),
+        ("ENTRY k", "int"),
+    ]);
+}
+
+#[test]
+fn getset_returns_the_old_value_and_clears_the_expiry() {
+    check(&[
+        ("GETSET k 1", "$-1"),
+        ("SETEX k 10 a", "+OK"),
+        ("GETSET k 22", "$1 a"),
+        ("ENTRY k", "int"),
+        ("GET k", "$2 22"),
+    ]);
+}
+
+#[test]
+fn getdel_removes_the_key() {
+    check(&[("GETDEL k", "$-1"), ("SET k 12", "+OK"), ("GETDEL k", "$2 12"), ("GET k", "$-1")]);
+}
+
+#[test]
+fn getex_changes_the_expiry_alone() {
+    check(&[
+        ("GETEX k EX 10", "$-1"),
+        ("GETEX k EX -1", "$-1"),
+        ("SET k v", "+OK"),
+        ("GETEX k", "$1 v"),
+        ("ENTRY k", "embstr"),
+        ("GETEX k EX 10", "$1 v"),
+        ("ENTRY k", "embstr 10000"),
+        ("GETEX k", "$1 v"),
+        ("ENTRY k", "embstr 10000"),
+        ("GETEX k px 10 PX 20", "$1 v"),
+        ("ENTRY k", "embstr 20"),
+        ("GETEX k PERSIST", "$1 v"),
+        ("ENTRY k", "embstr"),
+        ("GETEX k EX 0", "-ERR invalid expire time in 'getex' command"),
+        ("GETEX k EX", SYNTAX),
+        ("GETEX k EX 10 PERSIST", SYNTAX),
+        ("GETEX k PERSIST EX 10", SYNTAX),
+        ("GETEX k EX 10 PX 10", SYNTAX),
+        ("GETEX k KEEPTTL", SYNTAX),
+        ("GETEX k NX", SYNTAX),
+        ("ENTRY k", "embstr"),
+    ]);
+}
+
+#[test]
+fn append_adds_bytes_and_keeps_the_expiry() {
+    check(&[
+        ("APPEND k \"\"", ":0"),
+        ("GET k", "$0"),
+        ("SETEX k 10 12", "+OK"),
+        ("APPEND k 3", ":3"),
+        ("ENTRY k", "raw 10000"),
+        ("INCR k", ":124"),
+        ("ENTRY k", "int 10000"),
+        ("APPEND k \"\\xff\"", ":4"),
+        ("GET k", "$4 124\\xff"),
+    ]);
+}
+
+#[test]
+fn a_value_may_grow_from_nothing_to_large_byte_by_byte() {
+    let mut script = Script::new(Protocol::Resp2);
+    let mut expected = Vec::new();
+    let part = [b'a'; 7];
+    while expected.len() < 80_000 {
+        expected.extend_from_slice(&part);
+        let reply = script.local.run(&[b"APPEND", b"k", &part]);
+        assert_eq!(reply, format!(":{}\r\n", expected.len()).as_bytes());
+    }
+    let reply = script.local.run(&[b"GET", b"k"]);
+    assert_eq!(&reply[8..reply.len() - 2], expected);
+    assert_eq!(script.local.run(&[b"SETRANGE", b"k", b"79999", b"xyz"]), b":80003\r\n");
+    assert_eq!(script.run("GETRANGE k 79996 -1"), "$7 aaaxyza");
+    assert_eq!(script.run("STRLEN k"), ":80003");
+    script.local.keyspace.check_invariants();
+}
+
+#[test]
+fn a_reply_keeps_its_bytes_when_the_large_value_behind_it_changes() {
+    let mut script = Script::new(Protocol::Resp2);
+    let value = vec![b'v'; 50_000];
+    script.local.run(&[b"SET", b"k", &value]);
+    assert_eq!(script.local.run(&[b"SET", b"k", b"short", b"GET"]).len(), 50_010);
+    script.local.run(&[b"SET", b"k", &value]);
+    assert_eq!(script.run("INCR k"), NOT_INTEGER);
+    assert_eq!(script.run("INCRBYFLOAT k 1"), NOT_FLOAT);
+    assert_eq!(script.local.run(&[b"GETDEL", b"k"]).len(), 50_010);
+    script.local.keyspace.check_invariants();
+}
+
+#[test]
+fn setrange_pads_with_zeros() {
+    check(&[
+        ("SETRANGE k 2 ab", ":4"),
+        ("GET k", "$4 \\x00\\x00ab"),
+        ("SETRANGE k 0 xyz", ":4"),
+        ("GET k", "$4 xyzb"),
+        ("SETRANGE k 9 \"\"", ":4"),
+        ("SETRANGE missing 9 \"\"", ":0"),
+        ("ENTRY missing", ""),
+        ("SETEX n 10 1234", "+OK"),
+        ("SETRANGE n 1 xx", ":4"),
+        ("GET n", "$4 1xx4"),
+        ("ENTRY n", "raw 10000"),
+        ("SETRANGE k -1 a", "-ERR offset is out of range"),
+        ("SETRANGE k x a", NOT_INTEGER),
+        ("SETRANGE k 536870911 ab", TOO_LONG),
+        ("SETRANGE k 9223372036854775807 a", TOO_LONG),
+        ("SETRANGE big 40000 a", ":40001"),
+        ("GETRANGE big 39999 -1", "$2 \\x00a"),
+    ]);
+}
+
+#[test]
+fn strings_end_at_the_configured_length() {
+    let mut script = Script::new(Protocol::Resp2);
+    script.local.turn.string_bytes_max = 10;
+    assert_eq!(script.run("APPEND k 1234567890"), ":10");
+    assert_eq!(script.run("APPEND k x"), TOO_LONG);
+    assert_eq!(script.run("SETRANGE k 9 xy"), TOO_LONG);
+    assert_eq!(script.run("SETRANGE k 9 x"), ":10");
+    assert_eq!(script.run("GET k"), "$10 123456789x");
+}
+
+#[test]
+fn getrange_cuts_what_lies_outside() {
+    check(&[
+        ("SET k \"This is a string\"", "+OK"),
+        ("GETRANGE k 0 3", "$4 This"),
+        ("GETRANGE k -3 -1", "$3 ing"),
+        ("GETRANGE k 0 -1", "$16 This is a string"),
+        ("SUBSTR k 10 100", "$6 string"),
+        ("GETRANGE k 5 3", "$0"),
+        ("GETRANGE k -1 -3", "$0"),
+        ("GETRANGE k 100 200", "$0"),
+        ("GETRANGE k -200 -100", "$1 T"),
+        ("GETRANGE k -9223372036854775808 9223372036854775807", "$16 This is a string"),
+        ("GETRANGE k x 1", NOT_INTEGER),
+        ("GETRANGE missing 0 -1", "$0"),
+        ("SET n -12345", "+OK"),
+        ("GETRANGE n 0 1", "$2 -1"),
+    ]);
+}
+
+#[test]
+fn strlen_counts_bytes() {
+    check(&[
+        ("STRLEN k", ":0"),
+        ("SET k -123", "+OK"),
+        ("STRLEN k", ":4"),
+        ("SET k \"\\xc3\\xa9\"", "+OK"),
+        ("STRLEN k", ":2"),
+    ]);
+}
+
+#[test]
+fn integers_are_added_within_64_bits() {
+    check(&[
+        ("INCR k", ":1"),
+        ("DECR k", ":0"),
+        ("INCRBY k 41", ":41"),
+        ("DECRBY k -1", ":42"),
+        ("ENTRY k", "int"),
+        ("INCRBY k x", NOT_INTEGER),
+        ("INCRBY k 1.0", NOT_INTEGER),
+        ("SET k 9223372036854775807", "+OK"),
+        ("INCR k", OVERFLOW),
+        ("DECRBY k -1", OVERFLOW),
+        ("SET k -9223372036854775808", "+OK"),
+        ("DECR k", OVERFLOW),
+        ("DECRBY k -9223372036854775808", "-ERR decrement would overflow"),
+        ("INCRBY k 9223372036854775807", ":-1"),
+        ("SET k \" 1\"", "+OK"),
+        ("INCR k", NOT_INTEGER),
+        ("SET k 01", "+OK"),
+        ("INCR k", NOT_INTEGER),
+        ("SET k \"\"", "+OK"),
+        ("INCR k", NOT_INTEGER),
+        ("SETEX k 10 5", "+OK"),
+        ("INCR k", ":6"),
+        ("ENTRY k", "int 10000"),
+    ]);
+}
+
+#[test]
+fn floats_are_added_and_printed_as_redis_does() {
+    check(&[
+        ("INCRBYFLOAT k 10.50", "$4 10.5"),
+        ("INCRBYFLOAT k 0.1", "$4 10.6"),
+        ("INCRBYFLOAT k -5", "$3 5.6"),
+        ("SET k 5.0e3", "+OK"),
+        ("INCRBYFLOAT k 2.0e2", "$4 5200"),
+        ("SET k 3", "+OK"),
+        ("INCRBYFLOAT k 1.5", "$3 4.5"),
+        ("INCRBYFLOAT k x", NOT_FLOAT),
+        ("INCRBYFLOAT k nan", NOT_FLOAT),
+        ("INCRBYFLOAT k inf", "-ERR increment would produce NaN or Infinity"),
+        ("INCRBYFLOAT k \" 1\"", NOT_FLOAT),
+        ("GET k", "$3 4.5"),
+        ("SETEX k 10 1", "+OK"),
+        ("INCRBYFLOAT k 0.1", "$3 1.1"),
+        ("ENTRY k", "embstr 10000"),
+        ("SET k abc", "+OK"),
+        ("INCRBYFLOAT k 1", NOT_FLOAT),
+        ("INCRBYFLOAT big 1e45", "$46 1000000000000000000010386253980881820456058880"),
+    ]);
+}
+
+#[test]
+fn mget_answers_for_each_key() {
+    check(&[
+        ("MSET a 1 b two c \"\"", "+OK"),
+        ("MGET a b c d a", "*5 $1 1 $3 two $0  $-1 $1 1"),
+        ("MGET", "-ERR wrong number of arguments for 'mget' command"),
+    ]);
+}
+
+#[test]
+fn mset_sets_all_and_msetnx_all_or_nothing() {
+    check(&[
+        ("SETEX a 10 old", "+OK"),
+        ("MSET a 1 b 2 a 3", "+OK"),
+        ("MGET a b", "*2 $1 3 $1 2"),
+        ("ENTRY a", "int"),
+        ("MSETNX c 1 b 9", ":0"),
+        ("MGET b c", "*2 $1 2 $-1"),
+        ("MSETNX c 1 d 2 c 3", ":1"),
+        ("MGET c d", "*2 $1 3 $1 2"),
+        ("MSET a 1 b", "-ERR wrong number of arguments for 'mset' command"),
+        ("MSETNX a 1 b", "-ERR wrong number of arguments for 'msetnx' command"),
+    ]);
+}
+
+#[test]
+fn lcs_finds_the_longest_common_subsequence() {
+    check(&[
+        ("MSET key1 ohmytext key2 mynewtext n 1234", "+OK"),
+        ("LCS key1 key2", "$6 mytext"),
+        ("LCS key1 key2 LEN", ":6"),
+        ("LCS key1 missing", "$0"),
+        ("LCS missing other LEN", ":0"),
+        ("LCS n n", "$4 1234"),
+        ("LCS key1 key2 LEN IDX", "-ERR If you want both the length and indexes, please just use IDX."),
+        ("LCS key1 key2 MINMATCHLEN", SYNTAX),
+        ("LCS key1 key2 MINMATCHLEN x", NOT_INTEGER),
+        ("LCS key1 key2 what", SYNTAX),
+        ("LCS key1 key1 len", ":8"),
+    ]);
+}
+
+#[test]
+fn lcs_tells_the_matches_as_a_map() {
+    for (protocol, head) in [(Protocol::Resp2, "*4"), (Protocol::Resp3, "%2")] {
+        let mut script = Script::new(protocol);
+        script.run("MSET key1 ohmytext key2 mynewtext");
+        let text = "*2 :4 :7 *2 :5 :8";
+        let my = "*2 :2 :3 *2 :0 :1";
+        for (options, matches) in [
+            ("IDX", format!("*2 *2 {text} *2 {my}")),
+            ("idx minmatchlen 4", format!("*1 *2 {text}")),
+            ("IDX MINMATCHLEN 5", "*0".to_string()),
+            ("IDX MINMATCHLEN -5 WITHMATCHLEN", format!("*2 *3 {text} :4 *3 {my} :2")),
+        ] {
+            let expected = format!("{head} $7 matches {matches} $3 len :6");
+            assert_eq!(script.run(&format!("LCS key1 key2 {options}")), expected);
+        }
+        assert_eq!(script.run("LCS key1 missing IDX"), format!("{head} $7 matches *0 $3 len :0"));
+    }
+}
+
+#[test]
+fn lcs_refuses_more_work_than_the_length_limit_allows() {
+    let mut script = Script::new(Protocol::Resp2);
+    script.local.turn.string_bytes_max = 4 * 5 * 5;
+    script.run("MSET a 1234 b 12345");
+    assert_eq!(script.run("LCS a a"), "$4 1234");
+    let refused = "-ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";
+    assert_eq!(script.run("LCS a b LEN"), refused);
+}
+
+#[test]
+fn lookups_are_counted() {
+    let mut script = Script::new(Protocol::Resp2);
+    script.run("MSET a 1 b 2");
+    for line in ["GET a", "MGET a b missing", "STRLEN missing", "GETRANGE a 0 0", "LCS a b"] {
+        script.run(line);
+    }
+    let counters = script.local.turn.counters;
+    assert_eq!((counters.hits, counters.misses, counters.changes), (6, 2, 2));
+    for line in ["INCR a", "APPEND b x", "SETRANGE b 0 y", "GETDEL missing", "MSETNX a 1", "SET a 1 NX"] {
+        script.run(line);
+    }
+    assert_eq!(script.local.turn.counters.changes, 5, "what changes nothing does not count");
 }

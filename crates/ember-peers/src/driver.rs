@@ -18,6 +18,9 @@ const BATCH_COMMANDS_MAX: usize = 64;
 /// is read.
 const BATCH_BYTES_MAX: usize = 32 * 1024;
 
+/// Databases of both servers, by default.
+const DATABASE_COUNT: usize = 16;
+
 /// Commands remembered for the report of a difference.
 const HISTORY_COUNT: usize = 20_000;
 
@@ -242,7 +245,7 @@ impl<'a> Run<'a> {
     /// Compares names, values, encodings and expiries of all keys of all databases.
     fn compare_keyspaces(&mut self) {
         let mut clients = self.servers.map(Server::client);
-        for database in 0..16 {
+        for database in 0..DATABASE_COUNT {
             let [redis, ember] = clients.each_mut().map(|client| keyspace(client, database));
             if redis == ember {
                 continue;
@@ -271,19 +274,39 @@ impl<'a> Run<'a> {
             other.iter().skip(1).any(|word| keys.contains(word))
                 || [&b"FLUSHALL"[..], b"FLUSHDB", b"SWAPDB"].contains(&&name[..])
         };
-        let mut latest: Vec<String> = Vec::new();
-        for (connection, other) in self.history.iter().rev() {
-            let selects = other[0].eq_ignore_ascii_case(b"SELECT");
-            if latest.len() < REPORT_COMMANDS_MAX && (related(other) || selects) {
-                latest.push(format!("    {connection}> {}", command_line(other)));
+        let mut databases = [0; CONNECTION_COUNT];
+        let mut latest: VecDeque<String> = VecDeque::new();
+        for (connection, other) in &self.history {
+            follow_database(&mut databases[*connection], other);
+            if !keys.is_empty() && related(other) {
+                latest.push_back(format!(
+                    "    {connection}[{}]> {}\n",
+                    databases[*connection],
+                    command_line(other)
+                ));
             }
         }
-        latest.reverse();
-        let _ = write!(text, "  latest commands on the same words, by connection:\n{}\n", latest.join("\n"));
+        let hidden = latest.len().saturating_sub(REPORT_COMMANDS_MAX);
+        let latest: String = latest.into_iter().skip(hidden).collect();
+        let _ =
+            write!(text, "  latest commands on the same keys, as connection[database]> command:\n{latest}");
         eprintln!("difference after {} commands, seed {}:\n{text}", self.sent, self.plan.seed);
         self.differences.push(text);
         self.start_over();
         self.history.clear();
+    }
+}
+
+/// What a command does to the database its connection has selected.
+fn follow_database(database: &mut usize, words: &Words) {
+    let name = words[0].to_ascii_uppercase();
+    if (name == b"RESET" && words.len() == 1) || name == b"QUIT" {
+        *database = 0;
+    } else if let (b"SELECT", [_, number]) = (&name[..], &words[..])
+        && let Some(number) = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok())
+        && number < DATABASE_COUNT
+    {
+        *database = number;
     }
 }
 

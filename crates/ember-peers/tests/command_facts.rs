@@ -1,5 +1,7 @@
 //! What COMMAND INFO and COMMAND DOCS say of each command of ember is what redis-server says of it.
 
+use std::collections::BTreeSet;
+
 use ember_peers::{COMMAND_FACT_EXCEPTIONS, Mode, start_ember, start_redis};
 use ember_testkit::{RawClient, Value, render};
 
@@ -43,6 +45,39 @@ fn compare_info(name: &str, redis: &Value, ember: &Value, differences: &mut Vec<
         let same = redis_subcommands.iter().find(|other| elements(other)[0].text() == name);
         compare_info(&name, same.unwrap_or(&Value::Null), subcommand, differences);
     }
+}
+
+#[test]
+fn filters_of_command_list_choose_what_redis_chooses() {
+    let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
+    let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
+    let names = |list: &Value| -> BTreeSet<String> { elements(list).iter().map(Value::text).collect() };
+    let excepted = |name: &String| {
+        COMMAND_FACT_EXCEPTIONS
+            .iter()
+            .any(|exception| exception.command == name && matches!(exception.fact, "exists" | "acl"))
+    };
+    let mut known = names(&ember.run("COMMAND LIST"));
+    known.retain(|name| !excepted(name));
+    let categories = names(&redis.run("ACL CAT"));
+    assert!(categories.len() > 15, "{categories:?}");
+    let mut filters: Vec<String> = categories.iter().map(|category| format!("ACLCAT {category}")).collect();
+    filters.extend(
+        ["PATTERN *", "PATTERN *get*", "PATTERN [a-d]*", "PATTERN client|*", "PATTERN GET"].map(String::from),
+    );
+    let mut differences = Vec::new();
+    for filter in filters {
+        let line = format!("COMMAND LIST FILTERBY {filter}");
+        let chosen = |client: &mut RawClient| -> BTreeSet<String> {
+            names(&client.run(&line)).intersection(&known).cloned().collect()
+        };
+        let (redis, ember) = (chosen(&mut redis), chosen(&mut ember));
+        for name in redis.symmetric_difference(&ember) {
+            let who = if redis.contains(name) { "only redis" } else { "only ember" };
+            differences.push(format!("{line}: {who} lists {name}"));
+        }
+    }
+    report(&differences);
 }
 
 #[test]

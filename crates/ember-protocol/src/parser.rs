@@ -36,8 +36,9 @@ pub const BATCH_COMMANDS_MAX: usize = 128;
 const INPUT_LEN_MAX: usize = u32::MAX as usize;
 
 /// The first allocation for a large argument, at most; from there it grows as bytes really arrive, so that an
-/// announced length alone costs no more than this.
-const LARGE_CAPACITY_FIRST: usize = 1024 * 1024;
+/// announced length alone costs no more than this. (With 1 MiB and huge pages ten thousand peers could take 10 GB by
+/// announcing.)
+const LARGE_CAPACITY_FIRST: usize = 64 * 1024;
 
 /// Spans an idle parser keeps allocated (512 bytes), for the next command that is cut by the end of the input.
 const SPANS_KEPT_MAX: usize = 64;

@@ -14,14 +14,32 @@ use crate::client::Client;
 use crate::executor::Assembly;
 
 /// Bytes read at once: the share of a turn that one connection gets.
-pub(crate) const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
-/// Replies waiting for the socket above which no further commands are run: the client reads too slowly.
+/// The longest beginning of a command that is copied in front of the bytes read next; longer ones grow in place.
+const COPIED_MAX_BYTES: usize = READ_BYTES / 2;
+
+/// Replies made since the socket last took all of them, in bytes, above which no further commands are run: the client
+/// reads too slowly. Sent bytes count too, because the buffer lets go of them only when all are sent.
 pub(crate) const OUTPUT_HIGH_BYTES: usize = 1024 * 1024;
 
 /// Requests taken in while replies wait. A client may send a whole pipeline before it reads the first reply; it
 /// would wait for us while we wait for it if none of that were taken.
 const ABSORBED_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The bound on replies in place of [`OUTPUT_HIGH_BYTES`] when no more requests can be taken in. Most replies are
+/// shorter than their requests, so running on is what lets a client that sends for longer finish.
+const OUTPUT_FULL_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of requests thrown away before a connection is closed by us. Closing with unread bytes makes the kernel
+/// reset the connection, and the peer may lose the last replies.
+const DISCARDED_MAX_BYTES: usize = 1024 * 1024;
+
+/// Requests that are taken in while replies wait, in bytes, when the client's query buffer may have `limit`.
+pub(crate) fn absorbed_max(limit: u64) -> usize {
+    // A full read more must not break the limit.
+    usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(READ_BYTES).min(ABSORBED_MAX_BYTES)
+}
 
 /// Pieces passed to one write call.
 const WRITE_SLICES_MAX: usize = 64;
@@ -33,8 +51,10 @@ pub(crate) enum Fill {
     Bytes(usize),
     /// Nothing for now.
     Nothing,
-    /// The end: the peer has closed, or the connection broke.
+    /// The peer sends no more; it may still read.
     End,
+    /// The connection broke.
+    Broken,
 }
 
 /// A batch that stopped in the middle.
@@ -52,7 +72,8 @@ pub(crate) struct Connection {
     socket: OwnedFd,
     pub(crate) client: Client,
     pub(crate) parser: Parser,
-    /// Bytes read and not done with: the beginning of a command, or whole commands while the connection waits.
+    /// Bytes read and not done with, behind those the parser has consumed: the beginning of a command, or whole commands
+    /// while the connection waits. Empty nearly always.
     pub(crate) input: Vec<u8>,
     /// Replies not sent; empty nearly always.
     pub(crate) output: Reply,
@@ -65,9 +86,11 @@ pub(crate) struct Connection {
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
     pub(crate) read_closed: bool,
+    /// All that the peer will ever send was read.
+    pub(crate) has_ended: bool,
     /// The socket may take more.
     writable: bool,
-    /// `input` may hold whole commands that were not parsed yet.
+    /// `input` is not empty and may hold whole commands that were not parsed yet.
     pub(crate) has_unparsed: bool,
     /// Run no more commands, and close when the output is sent.
     pub(crate) closing: bool,
@@ -91,6 +114,7 @@ impl Connection {
             awaiting: None,
             readable: false,
             read_closed: false,
+            has_ended: false,
             writable: true,
             has_unparsed: false,
             closing: false,
@@ -105,8 +129,15 @@ impl Connection {
     }
 
     /// Whether so many replies wait for the socket that no more are to be made.
-    pub(crate) fn is_output_high(&self) -> bool {
-        self.unsent_bytes() > OUTPUT_HIGH_BYTES
+    pub(crate) fn is_output_high(&self, absorbed_max: usize) -> bool {
+        let high = if self.query_bytes() < absorbed_max { OUTPUT_HIGH_BYTES } else { OUTPUT_FULL_BYTES };
+        self.output.len_bytes() > high
+    }
+
+    /// Whether there is nothing left to do for this connection: its last reply is sent.
+    pub(crate) fn is_over(&self) -> bool {
+        let no_more_runs = self.closing || (self.has_ended && !self.has_unparsed && self.may_run());
+        no_more_runs && self.unsent_bytes() == 0
     }
 
     /// Replies not sent, in bytes.
@@ -119,25 +150,38 @@ impl Connection {
         self.writable = true;
     }
 
-    /// Reads once: into the argument that is being received, or behind what the connection holds, or, when it holds
-    /// nothing, into `scratch`, which is emptied first.
+    /// Reads once: into the large argument that is being received, or behind a long `input`, or, nearly always, into
+    /// `scratch`, which is emptied first; what little `input` held moves in front then.
     pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>) -> Fill {
+        let is_short = self.parked.is_none() && self.query_bytes_unparsed() <= COPIED_MAX_BYTES;
+        let mut moved = None;
         let (result, asked) = if let Some(mut target) = self.parser.large_mut() {
             read_spare(&self.socket, target.buffer())
-        } else if self.input.is_empty() {
+        } else if is_short {
+            let consumed = self.parser.consumed();
             scratch.clear();
             scratch.reserve_exact(READ_BYTES);
+            scratch.extend_from_slice(&self.input[consumed..]);
+            moved = Some(consumed);
             read_spare(&self.socket, scratch)
         } else {
             self.input.reserve(READ_BYTES);
             read_spare(&self.socket, &mut self.input)
         };
         match result {
-            Ok(0) => Fill::End,
+            Ok(0) => {
+                self.readable = false;
+                self.has_ended = true;
+                Fill::End
+            }
             Ok(count) => {
                 // A short read has emptied the socket: the next bytes are a new event. Except for the end, whose event
                 // may have come together with the bytes'.
                 self.readable = count == asked || self.read_closed;
+                if let Some(consumed) = moved {
+                    self.parser.discard(consumed);
+                    self.input.clear();
+                }
                 Fill::Bytes(count)
             }
             Err(Errno::AGAIN) => {
@@ -145,18 +189,69 @@ impl Connection {
                 Fill::Nothing
             }
             Err(Errno::INTR) => Fill::Nothing,
-            Err(_) => Fill::End,
+            Err(_) => Fill::Broken,
         }
     }
 
-    /// Takes bytes in without running anything, while replies wait for the socket; false when enough were taken in.
-    pub(crate) fn may_absorb(&mut self) -> bool {
-        self.input.len() < ABSORBED_MAX_BYTES && self.parser.large_mut().is_none()
+    /// Takes what [`Connection::fill`] left in `input` or else in `scratch`, to be parsed; true when it is the first.
+    pub(crate) fn take_input(&mut self, scratch: &mut Vec<u8>) -> (Vec<u8>, bool) {
+        let is_own = !self.input.is_empty();
+        (std::mem::take(if is_own { &mut self.input } else { scratch }), is_own)
+    }
+
+    /// Puts back what [`Connection::take_input`] gave, and keeps what of it is still needed. O(bytes kept), or, for bytes
+    /// of its own, amortised O(bytes consumed).
+    pub(crate) fn put_input_back(&mut self, mut input: Vec<u8>, is_own: bool, scratch: &mut Vec<u8>) {
+        // The commands of a parked batch are offsets in the input: nothing may move then.
+        let consumed = if self.parked.is_some() { 0 } else { self.parser.consumed() };
+        if !is_own {
+            self.parser.discard(consumed);
+            // The capacity of a short beginning of a command is used again for the next.
+            self.input.extend_from_slice(&input[consumed..]);
+            *scratch = input;
+        } else {
+            if consumed * 2 >= input.len() {
+                self.parser.discard(consumed);
+                input.drain(..consumed);
+            }
+            self.input = input;
+        }
+        if self.input.len() <= self.input.capacity() / 4 {
+            self.input.shrink_to_fit();
+        }
+        self.has_unparsed &= !self.input.is_empty();
+    }
+
+    /// Whether bytes may be taken in without running anything, while replies wait for the socket.
+    pub(crate) fn may_absorb(&self, absorbed_max: usize) -> bool {
+        !self.closing && self.query_bytes() < absorbed_max
+    }
+
+    /// Throws away what the peer has sent behind the last command it gets an answer to, before it is closed.
+    pub(crate) fn discard_unread(&mut self, scratch: &mut Vec<u8>) {
+        let mut discarded = 0;
+        while self.readable && discarded < DISCARDED_MAX_BYTES {
+            scratch.clear();
+            scratch.reserve_exact(READ_BYTES);
+            match read_spare(&self.socket, scratch) {
+                (Ok(count), asked) => {
+                    self.readable = count == asked;
+                    discarded += count;
+                }
+                (Err(_), _) => self.readable = false,
+            }
+        }
+        scratch.clear();
+    }
+
+    /// Bytes of `input` that the parser has not consumed.
+    fn query_bytes_unparsed(&self) -> usize {
+        self.input.len().saturating_sub(self.parser.consumed())
     }
 
     /// Bytes held for commands that have not run.
     pub(crate) fn query_bytes(&self) -> usize {
-        self.input.len() + self.parser.retained_bytes()
+        self.query_bytes_unparsed() + self.parser.retained_bytes()
     }
 
     /// Sends what the socket takes; returns the bytes sent and the write calls made.

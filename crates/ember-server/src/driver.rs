@@ -20,20 +20,20 @@ const BELL: Token = Token(usize::MAX);
 
 /// What changed for a registered descriptor.
 #[derive(Clone, Copy, Debug)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// The number it was registered with.
-    pub token: usize,
+    pub(crate) token: usize,
     /// There may be something to read, an end or an error included.
-    pub readable: bool,
-    /// There may be room to write.
-    pub writable: bool,
+    pub(crate) readable: bool,
+    /// There may be room to write, an error included.
+    pub(crate) writable: bool,
     /// The peer will send no more; a short read is not the last one then.
-    pub read_closed: bool,
+    pub(crate) read_closed: bool,
 }
 
 /// Wakes the worker it belongs to, from any thread.
 #[derive(Clone)]
-pub struct Bell {
+pub(crate) struct Bell {
     waker: Arc<Waker>,
     /// Set while the worker may be asleep; whoever clears it rings, so that a busy worker costs no system call.
     asleep: Arc<AtomicBool>,
@@ -41,7 +41,7 @@ pub struct Bell {
 
 impl Bell {
     /// Makes the worker look at its mailbox soon. Call it after putting something in.
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         // SeqCst pairs with the store in Driver::wait: either this sees `asleep`, or the worker, which looks at its
         // mailbox after that store, sees the letter.
         if self.asleep.swap(false, Ordering::SeqCst)
@@ -53,7 +53,7 @@ impl Bell {
 }
 
 /// The readiness queue of one worker.
-pub struct Driver {
+pub(crate) struct Driver {
     poll: Poll,
     events: Events,
     bell: Bell,
@@ -64,7 +64,7 @@ impl Driver {
     ///
     /// # Errors
     /// What the system says when it gives no queue.
-    pub fn new() -> io::Result<Driver> {
+    pub(crate) fn new() -> io::Result<Driver> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
         let bell = Bell { waker, asleep: Arc::new(AtomicBool::new(false)) };
@@ -72,7 +72,7 @@ impl Driver {
     }
 
     /// The bell that wakes [`Driver::wait`].
-    pub fn bell(&self) -> Bell {
+    pub(crate) fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
@@ -80,7 +80,7 @@ impl Driver {
     ///
     /// # Errors
     /// What the system says.
-    pub fn watch(&self, descriptor: BorrowedFd<'_>, token: usize) -> io::Result<()> {
+    pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>, token: usize) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
     }
@@ -90,7 +90,7 @@ impl Driver {
     ///
     /// # Errors
     /// What the system says, except for an interruption by a signal, which is a change of nothing.
-    pub fn wait(
+    pub(crate) fn wait(
         &mut self,
         timeout: Duration,
         has_letters: impl FnOnce() -> bool,
@@ -113,7 +113,7 @@ impl Driver {
             visit(Readiness {
                 token: event.token().0,
                 readable: event.is_readable() || event.is_error() || event.is_read_closed(),
-                writable: event.is_writable(),
+                writable: event.is_writable() || event.is_error() || event.is_write_closed(),
                 read_closed: event.is_read_closed() || event.is_error(),
             });
         }

@@ -36,6 +36,9 @@ const FETCH_AHEAD_MIN: usize = 3;
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
+/// Empty messages kept for their buffers: as many as are on their way at once, usually.
+const SPARE_MAX: usize = 64;
+
 /// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 
@@ -203,7 +206,7 @@ impl Executor {
         }
         if prepared.len() >= FETCH_AHEAD_MIN {
             let hashes = || prepared.iter().filter_map(|prepared| prepared.hash);
-            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
     }
@@ -258,6 +261,7 @@ impl Executor {
         let mut guards = Guards::None;
         let mut assembly =
             Assembly { owners: Vec::new(), local: self.spare(), answers: Vec::new(), outstanding: 0 };
+        assembly.local.owner = self.index;
         assembly.local.reply.set_protocol(reply.protocol());
         let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
         let mut next = batch.len();
@@ -352,7 +356,7 @@ impl Executor {
         if message.prepared.len() >= FETCH_AHEAD_MIN {
             let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
             hashes().for_each(|hash| keyspace.prefetch_shard(hash));
-            hashes().for_each(|hash| keyspace.prefetch_group(database, hash));
+            hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
         let mut guards = Guards::None;
@@ -382,7 +386,6 @@ impl Executor {
         for (at, part) in parts.iter().enumerate() {
             by_owner[part.owner] = at;
         }
-        by_owner[self.index] = parts.len() - 1;
         let mut taken = vec![0; parts.len()];
         for owner in assembly.owners {
             let at = by_owner[owner];
@@ -392,7 +395,9 @@ impl Executor {
         }
         for mut part in parts {
             part.clear();
-            self.spare.push(part);
+            if self.spare.len() < SPARE_MAX {
+                self.spare.push(part);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,16 @@ pub(crate) const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
 /// The keep-alive probes after which a silent peer counts as gone, as in Redis.
 const KEEPALIVE_PROBES: u32 = 3;
+
+/// What accepting gave.
+pub(crate) enum Accepted {
+    /// A connection.
+    Connection(OwnedFd, Peer),
+    /// Nobody waits.
+    Nothing,
+    /// An error that says nothing about who waits: there may be no descriptor left for them.
+    Failed,
+}
 
 /// A socket that accepts connections.
 pub(crate) struct Listener {
@@ -82,11 +92,17 @@ impl Listener {
 
     fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // A socket file left behind by a process that was killed would be in the way, as in Redis.
-        if let Err(error) = std::fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
+        // A socket left behind by a process that was killed would be in the way. Anything else there was not ours.
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "there is a file that is no socket",
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
         socket.bind(&SockAddr::unix(path)?)?;
         if permissions != 0 {
@@ -106,15 +122,15 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    /// A connection that waits to be accepted.
-    pub(crate) fn accept(&self) -> Option<(OwnedFd, Peer)> {
+    /// Accepts a connection.
+    pub(crate) fn accept(&self) -> Accepted {
         loop {
             match self.socket.accept() {
                 Ok((socket, address)) => match self.peer(&socket, &address) {
-                    Ok(peer) => return Some((socket.into(), peer)),
+                    Ok(peer) => return Accepted::Connection(socket.into(), peer),
                     Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
                 },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Accepted::Nothing,
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -122,7 +138,7 @@ impl Listener {
                     ) => {}
                 Err(error) => {
                     tracing::warn!("cannot accept a connection: {error}");
-                    return None;
+                    return Accepted::Failed;
                 }
             }
         }
@@ -158,6 +174,11 @@ fn is_unavailable(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
 }
 
+/// Whether protected mode keeps a client out: nobody but this machine is let in while there is no password.
+pub(crate) fn is_protected_from(peer: &Peer, protected_mode: bool, has_password: bool) -> bool {
+    protected_mode && !has_password && !peer.is_loopback()
+}
+
 /// Makes a fresh socket a connection's: non-blocking, without Nagle's delay, with keep-alive every `keepalive` seconds
 /// (0 is off).
 ///
@@ -184,5 +205,25 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
 pub(crate) fn turn_away(socket: &OwnedFd, reason: &str) {
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {
         tracing::debug!("a client was turned away without a reason: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_mode_keeps_out_other_machines_while_there_is_no_password() {
+        let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let peer = |remote: &str| Peer::Tcp { remote: remote.parse().unwrap(), local };
+        for here in ["127.0.0.1:1", "127.8.9.10:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(!is_protected_from(&peer(here), true, false), "{here}");
+        }
+        assert!(!is_protected_from(&Peer::Unix(Arc::from("/x")), true, false));
+        for there in ["10.0.0.1:1", "192.0.2.7:1", "[2001:db8::1]:1", "[::ffff:10.0.0.1]:1"] {
+            assert!(is_protected_from(&peer(there), true, false), "{there}");
+            assert!(!is_protected_from(&peer(there), true, true));
+            assert!(!is_protected_from(&peer(there), false, false));
+        }
     }
 }

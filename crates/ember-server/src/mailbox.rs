@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 use crate::client::Peer;
 use crate::driver::Bell;
 
+/// Bytes of commands, and of replies, whose memory an emptied message keeps for the next ones.
+const KEPT_MAX_BYTES: usize = 64 * 1024;
+
 /// Something for a worker to do.
 pub(crate) enum Letter {
     /// Serve this new connection.
@@ -60,8 +63,14 @@ impl Forwarded {
         }
     }
 
-    /// Empties it and keeps its buffers.
+    /// Empties it and keeps its buffers, unless they are unusually large.
     pub(crate) fn clear(&mut self) {
+        if self.commands.len_bytes() > KEPT_MAX_BYTES {
+            self.commands = OwnedBatch::new();
+        }
+        if self.reply.memory_bytes() > KEPT_MAX_BYTES {
+            self.reply = Reply::new(Protocol::Resp2);
+        }
         self.commands.clear();
         self.prepared.clear();
         self.reply.clear();
@@ -84,6 +93,11 @@ impl Mailbox {
     /// Puts a letter in and wakes the worker if it sleeps.
     pub(crate) fn send(&self, letter: Letter) {
         self.letters.lock().push(letter);
+        self.bell.ring();
+    }
+
+    /// Wakes the worker if it sleeps, for something that is not in a letter.
+    pub(crate) fn ring(&self) {
         self.bell.ring();
     }
 

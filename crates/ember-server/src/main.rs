@@ -1,5 +1,7 @@
 //! The ember server program.
 
+#[cfg(feature = "jemalloc")]
+mod allocator;
 mod client;
 mod commands;
 mod config;
@@ -26,10 +28,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use config::Launch;
-
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), std::io::stdin()) {

@@ -61,7 +61,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     for (index, driver) in drivers.into_iter().enumerate() {
         let seed = getrandom::u64().map_err(random)?;
         let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed);
-        let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| worker.run());
+        let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| {
+            let _guard = AbortOnPanic;
+            worker.run();
+        });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
     tracing::info!(
@@ -98,6 +101,17 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
         handle.set(&[(b"maxclients", possible.to_string().as_bytes())])?;
     }
     Ok(())
+}
+
+/// Ends the process when its thread panics: a bug in one worker must not leave a server that answers for some keys only.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 fn random_hex(digits: usize) -> Result<String, getrandom::Error> {

@@ -2,7 +2,11 @@
 //!
 //! One turn: wait for readiness, read the clock, open the letters, then give every connection that has something to do
 //! one read, its commands and one write. A connection that could go on is served again in the next turn, after the
-//! others: a deep pipeline costs everybody else one buffer's worth of time, not its whole length.
+//! others: a deep pipeline costs everybody else [`SLICE`] of time, not its whole length.
+//!
+//! A connection that waits (for answers of other workers, for `CLIENT PAUSE` to end, for the peer to read replies) runs
+//! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on
+//! until all of them are answered.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -12,10 +16,10 @@ use ember_protocol::{Batch, Limits, ParseStatus, Protocol, Reply};
 use parking_lot::Mutex;
 
 use crate::client::{Client, ClientView, Names, Peer};
-use crate::connection::{Connection, Fill, Parked};
+use crate::connection::{self, Connection, Fill, Parked};
 use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
-use crate::listener::{self, Listener};
+use crate::listener::{self, Accepted, Listener};
 use crate::mailbox::{Forwarded, Letter};
 use crate::memory;
 use crate::rates::Totals;
@@ -27,6 +31,12 @@ const EXPIRE_BUDGET: usize = 1000;
 
 /// Connections looked at for timeouts in one tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
+
+/// After this time a connection with more to run lets others go first. Looked at between batches.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Connections accepted in one turn; a flood of them must not hold up those already served.
+const ACCEPTS_MAX: usize = 256;
 
 /// Tokens of listeners are counted down from here, connections' up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
@@ -42,6 +52,12 @@ pub(crate) struct Worker {
     vacant: Vec<usize>,
     /// Connections with something to do.
     ready: Vec<usize>,
+    /// Those of the last turn; kept for its memory.
+    served: Vec<usize>,
+    /// Listeners may have more connections to accept.
+    is_accepting: bool,
+    /// Accepting failed, for lack of descriptors most likely: the next tick tries again.
+    accepts_at_tick: bool,
     /// Connections that wait for `CLIENT PAUSE` to end.
     paused: Vec<usize>,
     letters: Vec<Letter>,
@@ -52,12 +68,13 @@ pub(crate) struct Worker {
     batch: Batch,
     limits: Limits,
     unauthenticated: Limits,
+    /// Requests taken in while replies wait, in bytes.
+    absorbed_max: usize,
     next_tick: Instant,
     /// Where the search for idle connections goes on.
     timeout_cursor: usize,
     /// Active expiry did not finish in its budget.
     is_expiring: bool,
-    expire_cursor: usize,
     stop_at: Option<Instant>,
 }
 
@@ -78,6 +95,9 @@ impl Worker {
             connections: Vec::new(),
             vacant: Vec::new(),
             ready: Vec::new(),
+            served: Vec::new(),
+            is_accepting: false,
+            accepts_at_tick: false,
             paused: Vec::new(),
             letters: Vec::new(),
             scratch: Vec::new(),
@@ -85,10 +105,10 @@ impl Worker {
             batch: Batch::new(),
             limits: Limits::default(),
             unauthenticated: Limits::unauthenticated(),
+            absorbed_max: 0,
             next_tick: Instant::now(),
             timeout_cursor: 0,
             is_expiring: false,
-            expire_cursor: 0,
             stop_at: None,
         }
     }
@@ -111,27 +131,27 @@ impl Worker {
         self.executor.publish();
     }
 
+    /// Whether it is time to end: when all connections of all workers are drained, because commands of the others may
+    /// need this worker's shards until then, or when draining took too long.
     fn is_done(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        self.connections.iter().all(Option::is_none) || Instant::now() >= stop_at
+        is_drained(self.server) || Instant::now() >= stop_at
     }
 
     fn turn(&mut self) {
         let now = Instant::now();
-        let timeout = if self.ready.is_empty() && !self.is_expiring {
-            self.next_tick.saturating_duration_since(now)
-        } else {
-            Duration::ZERO
-        };
-        let mailbox = &self.server.workers[self.executor.index].mailbox;
-        let Worker { driver, connections, ready, listeners, .. } = self;
-        let mut accepts = false;
+        let is_busy = !self.ready.is_empty() || self.is_expiring || self.is_accepting;
+        let timeout = if is_busy { Duration::ZERO } else { self.next_tick.saturating_duration_since(now) };
+        let server = self.server;
+        let mailbox = &server.workers[self.executor.index].mailbox;
+        let is_stopping = self.stop_at.is_some();
+        let Worker { driver, connections, ready, listeners, is_accepting, .. } = self;
         let waited = driver.wait(
             timeout,
-            || mailbox.has_letters(),
+            || mailbox.has_letters() || (is_stopping && is_drained(server)),
             |readiness| {
                 if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
-                    accepts = true;
+                    *is_accepting = true;
                 } else {
                     note_readiness(connections, ready, readiness);
                 }
@@ -144,12 +164,14 @@ impl Worker {
             self.apply_config();
         }
         self.open_letters();
-        if accepts {
+        if self.is_accepting {
             self.accept();
         }
-        for token in std::mem::take(&mut self.ready) {
-            self.serve(token);
+        std::mem::swap(&mut self.ready, &mut self.served);
+        for at in 0..self.served.len() {
+            self.serve(self.served[at]);
         }
+        self.served.clear();
         if self.is_expiring {
             self.expire();
         }
@@ -161,6 +183,7 @@ impl Worker {
     fn apply_config(&mut self) {
         let config = &self.executor.config;
         self.limits.bulk_len_max = config.proto_max_bulk_len;
+        self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
     }
 
     // Letters.
@@ -186,11 +209,16 @@ impl Worker {
         };
         let token = message.token;
         let Some(mut assembly) = connection.awaiting.take() else { return };
-        if assembly.accept(message) {
-            self.executor.assemble(*assembly, &mut connection.output);
-            list(&mut self.ready, connection, token);
-        } else {
+        if !assembly.accept(message) {
             connection.awaiting = Some(assembly);
+            return;
+        }
+        lend_buffer(&mut self.reply, connection);
+        self.executor.assemble(*assembly, &mut connection.output);
+        if connection.parked.is_some() {
+            self.resume(token);
+        } else {
+            list(&mut self.ready, connection, token);
         }
     }
 
@@ -210,9 +238,13 @@ impl Worker {
         let seconds = u64::from(self.executor.config.shutdown_timeout);
         self.stop_at = Some(Instant::now() + Duration::from_secs(seconds));
         self.listeners.clear();
+        self.is_accepting = false;
+        self.accepts_at_tick = false;
         for token in 0..self.connections.len() {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.readable = true;
+                // A pause may last longer than the process will: its commands are not run, which their clients see.
+                connection.closing |= connection.parked.take_if(|parked| parked.is_paused).is_some();
                 list(&mut self.ready, connection, token);
             }
         }
@@ -221,26 +253,45 @@ impl Worker {
     // Connections come and go.
 
     fn accept(&mut self) {
+        self.is_accepting = false;
+        let mut accepted = 0;
         for number in 0..self.listeners.len() {
-            while let Some((socket, peer)) = self.listeners[number].accept() {
-                let workers = &self.server.workers;
-                let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
-                let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
-                // Counted at once, so that the next connection of the same burst goes elsewhere.
-                workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
-                if chosen == self.executor.index {
-                    self.adopt(socket, peer);
-                } else {
-                    workers[chosen].mailbox.send(Letter::Adopt(socket, peer));
+            loop {
+                if accepted == ACCEPTS_MAX {
+                    self.is_accepting = true;
+                    return;
                 }
+                match self.listeners[number].accept() {
+                    Accepted::Connection(socket, peer) => self.place(socket, peer),
+                    Accepted::Nothing => break,
+                    Accepted::Failed => {
+                        self.accepts_at_tick = true;
+                        break;
+                    }
+                }
+                accepted += 1;
             }
         }
     }
 
+    /// Gives a new connection to the worker with the fewest.
+    fn place(&mut self, socket: OwnedFd, peer: Peer) {
+        let workers = &self.server.workers;
+        let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
+        let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
+        // Counted at once, so that the next connection of the same burst goes elsewhere.
+        workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
+        if chosen == self.executor.index {
+            self.adopt(socket, peer);
+        } else {
+            workers[chosen].mailbox.send(Letter::Adopt(socket, peer));
+        }
+    }
+
     fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        if self.try_adopt(socket, peer).is_none() {
-            self.server.workers[self.executor.index].connections.fetch_sub(1, Ordering::Relaxed);
+        if self.stop_at.is_some() || self.try_adopt(socket, peer).is_none() {
             self.executor.stats.connections_rejected.add(1);
+            self.discount();
         }
     }
 
@@ -251,7 +302,7 @@ impl Worker {
             return None;
         }
         let has_password = !config.requirepass.reveal().is_empty();
-        if config.protected_mode && !has_password && !peer.is_loopback() {
+        if listener::is_protected_from(&peer, config.protected_mode, has_password) {
             listener::turn_away(&socket, listener::PROTECTED);
             return None;
         }
@@ -301,8 +352,18 @@ impl Worker {
     fn close(&mut self, token: usize) {
         if let Some(connection) = self.connections[token].take() {
             self.server.clients.leave(connection.client.view.id);
-            self.server.workers[self.executor.index].connections.fetch_sub(1, Ordering::Relaxed);
             self.vacant.push(token);
+            drop(connection);
+            self.discount();
+        }
+    }
+
+    /// One connection less; tells the other workers when they may wait for that.
+    fn discount(&self) {
+        let workers = &self.server.workers;
+        workers[self.executor.index].connections.fetch_sub(1, Ordering::SeqCst);
+        if self.stop_at.is_some() && is_drained(self.server) {
+            workers.iter().for_each(|worker| worker.mailbox.ring());
         }
     }
 
@@ -314,22 +375,24 @@ impl Worker {
         connection.is_listed = false;
         let goes_on = self.advance(token);
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        let is_over = connection.closing && connection.unsent_bytes() == 0;
-        if !goes_on || is_over || !self.is_within_limits(token) {
+        if connection.closing && connection.unsent_bytes() == 0 {
+            connection.discard_unread(&mut self.scratch);
+        }
+        if !goes_on || connection.is_over() || !self.is_within_limits(token) {
             self.close(token);
             return;
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        let may_go_on = connection.may_run() && !connection.is_output_high();
-        let could_absorb = !connection.may_run() && connection.may_absorb();
-        if (connection.has_unparsed && may_go_on) || (connection.readable && (may_go_on || could_absorb)) {
+        let runs = connection.may_run() && !connection.is_output_high(self.absorbed_max);
+        let reads = connection.readable && (runs || connection.may_absorb(self.absorbed_max));
+        if reads || (runs && connection.has_unparsed) {
             list(&mut self.ready, connection, token);
         } else if self.stop_at.is_some() && connection.may_run() && connection.unsent_bytes() == 0 {
             self.close(token);
         }
     }
 
-    /// One read, the commands it completed, one write; false when the connection is broken or ended.
+    /// One read, the commands it completed, one write; false when the connection is broken.
     fn advance(&mut self, token: usize) -> bool {
         if !self.flush(token) {
             return false;
@@ -338,131 +401,106 @@ impl Worker {
         if connection.closing {
             return true;
         }
-        if !connection.may_run() || connection.is_output_high() {
-            return !connection.readable || !connection.may_absorb() || self.absorb(token);
+        if !connection.may_run() || connection.is_output_high(self.absorbed_max) {
+            return !connection.readable || !connection.may_absorb(self.absorbed_max) || self.absorb(token);
         }
         if !connection.has_unparsed {
-            match connection.fill(&mut self.scratch) {
-                Fill::End => return false,
-                Fill::Nothing => return true,
-                Fill::Bytes(count) => {
-                    self.executor.stats.reads.add(1);
-                    self.executor.stats.input_bytes.add(count as u64);
-                }
+            match self.read(token) {
+                Fill::Bytes(_) => {}
+                Fill::Nothing | Fill::End => return true,
+                Fill::Broken => return false,
             }
         }
         self.run_input(token);
         self.flush(token)
     }
 
-    /// Takes bytes in for later; false when the connection is broken or ended.
+    /// Takes bytes in for later; false when the connection is broken, or over although it waits.
     fn absorb(&mut self, token: usize) -> bool {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
-        let had_input = !connection.input.is_empty();
-        match connection.fill(&mut self.scratch) {
-            Fill::End => false,
-            Fill::Nothing => true,
-            Fill::Bytes(count) => {
-                self.executor.stats.reads.add(1);
-                self.executor.stats.input_bytes.add(count as u64);
-                if !had_input {
+        match self.read(token) {
+            Fill::Bytes(_) => {
+                let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+                if connection.input.is_empty() {
                     connection.input.extend_from_slice(&self.scratch);
                 }
                 connection.has_unparsed = true;
                 true
             }
+            Fill::Nothing => true,
+            Fill::End => {
+                // A pause can be long: who has gone is not kept for its end, as in Redis.
+                let connection = self.connections[token].as_deref();
+                connection.is_some_and(|connection| {
+                    !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
+                })
+            }
+            Fill::Broken => false,
         }
     }
 
-    /// Parses and runs what the connection has read, until it is used up or the connection must wait.
+    fn read(&mut self, token: usize) -> Fill {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return Fill::Broken };
+        let fill = connection.fill(&mut self.scratch);
+        if let Fill::Bytes(count) = fill {
+            self.executor.stats.reads.add(1);
+            self.executor.stats.input_bytes.add(count as u64);
+        }
+        fill
+    }
+
+    /// Parses and runs what the connection has read, until it is used up, the connection must wait, or its time is.
     fn run_input(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        // Either the connection's own leftovers or, nearly always, the bytes just read into scratch.
-        let owns_input = !connection.input.is_empty();
-        let mut input = std::mem::take(if owns_input { &mut connection.input } else { &mut self.scratch });
-        if !owns_input && connection.parser.retained_bytes() > 0 && connection.has_unparsed {
-            input.clear();
-        }
+        let (mut input, is_own) = connection.take_input(&mut self.scratch);
         connection.has_unparsed = false;
-        if connection.output.is_empty() {
-            self.reply.set_protocol(connection.output.protocol());
-            std::mem::swap(&mut connection.output, &mut self.reply);
-        }
-        let is_parked = loop {
+        lend_buffer(&mut self.reply, connection);
+        let began = Instant::now();
+        loop {
             let limits =
                 if connection.client.is_authenticated { &self.limits } else { &self.unauthenticated };
             let status = connection.parser.parse(&input, &mut self.batch, limits);
+            if let ParseStatus::NeedLarge = status {
+                input.truncate(input.len() - connection.parser.release_tail());
+            }
             if !self.batch.is_empty() {
-                let progress = self.executor.run(
-                    token,
-                    &mut connection.client,
-                    &self.batch,
-                    &input,
-                    0,
-                    &mut connection.output,
-                );
-                let batch_len = self.batch.len();
-                let parked_at = note_progress(progress, connection, batch_len);
-                if let Some((next, is_paused)) = parked_at {
+                let (client, output) = (&mut connection.client, &mut connection.output);
+                let progress = self.executor.run(token, client, &self.batch, &input, 0, output);
+                if let Some((next, is_paused)) = note_progress(progress, connection, self.batch.len()) {
                     let batch = std::mem::take(&mut self.batch);
                     connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
                     if is_paused {
                         self.paused.push(token);
                     }
-                    break true;
+                    break;
                 }
                 self.batch.clear();
             }
             if connection.closing {
-                break false;
+                break;
             }
             match status {
-                ParseStatus::Full if connection.awaiting.is_some() || connection.is_output_high() => {
+                ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
+                // Later; the parser repeats an error.
+                _ if connection.awaiting.is_some() => {
                     connection.has_unparsed = true;
-                    break false;
+                    break;
                 }
-                ParseStatus::Full => {}
-                ParseStatus::NeedMore => break false,
-                ParseStatus::NeedLarge => {
-                    let moved = connection.parser.release_tail();
-                    input.truncate(input.len() - moved);
-                    break false;
-                }
-                ParseStatus::Err(error) if connection.awaiting.is_some() => {
-                    // The parser repeats the error once the answers are there.
-                    let _ = error;
-                    connection.has_unparsed = true;
-                    break false;
+                ParseStatus::Full => {
+                    if connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES
+                        || began.elapsed() >= SLICE
+                    {
+                        connection.has_unparsed = true;
+                        break;
+                    }
                 }
                 ParseStatus::Err(error) => {
                     connection.output.protocol_error(error);
                     connection.closing = true;
-                    break false;
+                    break;
                 }
             }
-        };
-        self.keep_rest(token, input, owns_input, is_parked);
-    }
-
-    /// Puts back the buffers that [`Worker::run_input`] took, and keeps what of the input is still needed.
-    fn keep_rest(&mut self, token: usize, mut input: Vec<u8>, owns_input: bool, is_parked: bool) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        if !is_parked {
-            let consumed = connection.parser.consumed();
-            connection.parser.discard(consumed);
-            if owns_input {
-                input.drain(..consumed);
-            } else if consumed < input.len() {
-                connection.input = input[consumed..].to_vec();
-            }
-        } else if !owns_input {
-            connection.input = input.clone();
         }
-        if !owns_input {
-            self.scratch = input;
-        } else if !input.is_empty() {
-            connection.input = input;
-        }
+        connection.put_input_back(input, is_own, &mut self.scratch);
     }
 
     /// Sends a connection's output; false when the connection is broken.
@@ -473,36 +511,28 @@ impl Worker {
             self.executor.stats.writes.add(calls as u64);
             self.executor.stats.output_bytes.add(bytes as u64);
         }
-        if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
-            // Give the buffer back: the next connection answers into it.
-            let protocol = connection.output.protocol();
-            std::mem::swap(&mut connection.output, &mut self.reply);
-            connection.output.set_protocol(protocol);
-        }
+        take_buffer_back(&mut self.reply, connection);
         true
     }
 
     /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
     fn resume(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        let Some(parked) = connection.parked.take() else { return };
+        let Some(parked) = connection.parked.take_if(|_| connection.awaiting.is_none()) else { return };
         connection.client.view.is_paused.store(false, Ordering::Relaxed);
         let Parked { batch, next, .. } = *parked;
-        let input = std::mem::take(&mut connection.input);
-        let progress =
-            self.executor.run(token, &mut connection.client, &batch, &input, next, &mut connection.output);
-        connection.input = input;
+        let (input, is_own) = connection.take_input(&mut self.scratch);
+        lend_buffer(&mut self.reply, connection);
+        let (client, output) = (&mut connection.client, &mut connection.output);
+        let progress = self.executor.run(token, client, &batch, &input, next, output);
         if let Some((next, is_paused)) = note_progress(progress, connection, batch.len()) {
             connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
             if is_paused {
                 self.paused.push(token);
             }
-        } else {
-            let consumed = connection.parser.consumed();
-            connection.parser.discard(consumed);
-            connection.input.drain(..consumed);
-            connection.has_unparsed = !connection.input.is_empty();
         }
+        connection.has_unparsed = true;
+        connection.put_input_back(input, is_own, &mut self.scratch);
         list(&mut self.ready, connection, token);
     }
 
@@ -553,6 +583,7 @@ impl Worker {
                 self.resume(token);
             }
         }
+        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
     }
 
     /// Does periodic work, which is an event of the latency monitor when it takes too long.
@@ -614,6 +645,32 @@ fn connection_of(
 ) -> Option<&mut Connection> {
     let connection = connections.get_mut(token)?.as_deref_mut()?;
     (connection.client.view.id == client_id).then_some(connection)
+}
+
+/// Whether no worker has a connection.
+fn is_drained(server: &Server) -> bool {
+    // SeqCst pairs with the subtraction in `Worker::discount`: of two workers that close their last connections at once
+    // at least one sees that there are none left.
+    server.workers.iter().all(|worker| worker.connections.load(Ordering::SeqCst) == 0)
+}
+
+/// Lets a connection without unsent replies answer into the worker's buffer.
+fn lend_buffer(buffer: &mut Reply, connection: &mut Connection) {
+    if connection.output.is_empty() && connection.output.memory_bytes() < buffer.memory_bytes() {
+        buffer.set_protocol(connection.output.protocol());
+        std::mem::swap(&mut connection.output, buffer);
+    }
+}
+
+/// Takes the buffer of a connection whose replies are all sent; of two the worker keeps the larger.
+fn take_buffer_back(buffer: &mut Reply, connection: &mut Connection) {
+    if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
+        let empty = Reply::new(connection.output.protocol());
+        let output = std::mem::replace(&mut connection.output, empty);
+        if output.memory_bytes() > buffer.memory_bytes() {
+            *buffer = output;
+        }
+    }
 }
 
 fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {

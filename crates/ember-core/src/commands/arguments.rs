@@ -68,3 +68,27 @@ pub fn positive_expiry(
     }
     unit.resolve(amount, now_ms).ok_or(CommandError::InvalidExpire(command))
 }
+
+/// The expiry unit that argument `arg` names, if it is `EX`, `PX`, `EXAT` or `PXAT` in any case.
+pub fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
+    const UNITS: [(&str, ExpiryUnit); 4] = [
+        ("EX", ExpiryUnit::Seconds),
+        ("PX", ExpiryUnit::Milliseconds),
+        ("EXAT", ExpiryUnit::UnixSeconds),
+        ("PXAT", ExpiryUnit::UnixMilliseconds),
+    ];
+    UNITS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, unit)| unit)
+}
+
+/// The indexes from `start` to `end`, both included, of something with `len` elements. Negative ones count from the end;
+/// what lies outside is cut off. An end before the beginning means the first element, unless both are negative and in
+/// the wrong order.
+pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
+    let len = len as i64;
+    if (start < 0 && end < 0 && start > end) || len == 0 {
+        return 0..0;
+    }
+    let absolute = |index: i64| (if index < 0 { len + index } else { index }).max(0);
+    let (start, end) = (absolute(start), absolute(end).min(len - 1));
+    if start > end { 0..0 } else { start as usize..end as usize + 1 }
+}

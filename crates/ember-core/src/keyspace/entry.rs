@@ -248,6 +248,7 @@ impl<'a> EntryRef<'a> {
         unsafe { self.base.add(offset).read() }
     }
 
+    #[inline]
     fn shape(self) -> Shape {
         // SAFETY: the header is initialised; the wide key length is present when its flag is set, behind the
         // optional expiry. Reads are unaligned-safe.
@@ -284,7 +285,14 @@ impl<'a> EntryRef<'a> {
         unsafe { std::slice::from_raw_parts(self.base.add(shape.key_offset()).as_ptr(), shape.key_len) }
     }
 
+    /// Whether this is the entry of `key`.
+    #[inline]
+    pub fn has_key(self, key: &[u8]) -> bool {
+        self.key() == key
+    }
+
     /// When the key expires, Unix time in milliseconds.
+    #[inline]
     pub fn expire_at_ms(self) -> Option<i64> {
         if self.header(1) & FLAG_EXPIRES == 0 {
             return None;
@@ -535,6 +543,66 @@ impl Slot {
         }
     }
 
+    /// The bytes of the value for an edit that may need more of them: at least `len_min`, what was missing at the end is
+    /// zero. An integer becomes its digits; the value is marked `raw` from now on.
+    ///
+    /// Amortised O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
+    /// has room, and both grow by a share of their size. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
+    pub fn bytes_mut_grown(&mut self, len_min: usize) -> &mut [u8] {
+        match self.entry().string() {
+            StringValue::Int(number) => {
+                let mut digits = itoa::Buffer::new();
+                self.move_padded(digits.format(number).as_bytes(), len_min);
+            }
+            StringValue::Inline(bytes) if bytes.len() < len_min => self.grow_inline(len_min),
+            StringValue::Inline(_) => {}
+            StringValue::Large(_) => {
+                let bytes = self.large_mut().expect("the encoding is Large");
+                if bytes.len() < len_min {
+                    bytes.resize(len_min, 0);
+                }
+            }
+        }
+        self.bytes_mut().expect("the value is no integer any more")
+    }
+
+    /// Appends zeros to an inline value until it has `len` bytes, more than it had.
+    fn grow_inline(&mut self, len: usize) {
+        let old = self.entry().shape();
+        let new = Shape { value_bytes: len, ..old };
+        match u16::try_from(len) {
+            Ok(inline_len)
+                if len < LARGE_VALUE_MIN_BYTES && new.allocation_bytes() == old.allocation_bytes() =>
+            {
+                let base = self.base();
+                // SAFETY: the allocation has room for `new`, of which only the value's length differs; the bytes added
+                // to the value are initialised here.
+                unsafe {
+                    base.add(old.value_offset() + old.value_bytes).write_bytes(0, len - old.value_bytes);
+                    base.add(6).cast::<u16>().write_unaligned(inline_len);
+                }
+            }
+            _ => {
+                let StringValue::Inline(bytes) = self.entry().string() else { return };
+                let bytes = bytes.to_vec();
+                self.move_padded(&bytes, len);
+            }
+        }
+    }
+
+    /// Makes `bytes`, with zeros behind them up to `len_min` bytes, the value in a new allocation.
+    fn move_padded(&mut self, bytes: &[u8], len_min: usize) {
+        let mut padded = vec![0; len_min.max(bytes.len())];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let entry = self.entry();
+        let value = if padded.len() >= LARGE_VALUE_MIN_BYTES {
+            NewValue::Large(Arc::new(padded))
+        } else {
+            NewValue::Edited(&padded)
+        };
+        *self = Slot::new(self.tag(), entry.key(), value, entry.expire_at_ms(), entry.clock());
+    }
+
     /// Lets `edit` change a `Large` value in any way (copied first when somebody still shares it).
     /// `None`, without calling, for the other encodings.
     pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
@@ -661,5 +729,39 @@ mod tests {
         assert_eq!((shared[0], bytes_of(&slot)[0]), (b'a', b'b'));
         drop(slot);
         assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn a_grown_value_keeps_its_bytes_key_clock_and_expiry_and_is_zero_behind_them() {
+        let lengths =
+            [0, 1, 8, 20, 44, 45, 100, 3000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES, 70_000];
+        for (index, from) in lengths.into_iter().enumerate() {
+            for expire in [None, Some(77)] {
+                let mut slot = Slot::new(5, b"key", NewValue::from_opaque(&vec![b'v'; from]), expire, 42);
+                for &to in &lengths[index..] {
+                    let mut expected = vec![b'v'; from];
+                    expected.resize(to, 0);
+                    assert_eq!(slot.bytes_mut_grown(to), expected);
+                    assert_eq!(slot.bytes_mut_grown(0), expected, "a value never shrinks");
+                    let entry = slot.entry();
+                    assert_eq!((entry.key(), entry.clock(), entry.expire_at_ms()), (&b"key"[..], 42, expire));
+                    assert_eq!(entry.encoding_name(), "raw");
+                    let is_large = matches!(entry.string(), StringValue::Large(_));
+                    assert_eq!(is_large, to >= LARGE_VALUE_MIN_BYTES);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_grown_integer_becomes_its_digits() {
+        for (len, expected) in [(0, &b"-12"[..]), (3, b"-12"), (5, b"-12\0\0")] {
+            let mut slot = Slot::new(5, b"key", NewValue::Int(-12), None, 42);
+            assert_eq!(slot.bytes_mut_grown(len), expected);
+            assert_eq!(slot.entry().encoding_name(), "raw");
+        }
+        let mut slot = Slot::new(5, b"key", NewValue::Int(7), None, 42);
+        assert_eq!(slot.bytes_mut_grown(40_000).len(), 40_000);
+        assert!(matches!(slot.entry().string(), StringValue::Large(_)));
     }
 }

@@ -12,14 +12,15 @@ pub mod hash;
 pub mod shard;
 pub mod table;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::sync::{Mutex, MutexGuard};
 use hash::{HashFunction, KeyHash, KeyHasher};
 use shard::{Database, ShardData};
+use table::SLOTS_PER_GROUP;
 
-/// The number of hash bits that choose a shard.
-pub const SHARD_BITS: u32 = 10;
+/// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
+pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
 /// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
 /// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.
@@ -29,12 +30,16 @@ pub const SHARDS: usize = 1 << SHARD_BITS;
 const NEVER_MS: i64 = i64::MAX;
 
 /// One lock and what is behind it, on a cache line of its own.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Shard {
+    data: Mutex<ShardData>,
     /// When active expiry has something to do here, Unix time in ms; written under the lock, read without it: a stale
     /// value delays a look by one turn, no more.
     next_due_ms: AtomicI64,
-    data: Mutex<ShardData>,
+    /// Where database 0's table has its slots and how many groups they are: for fetching ahead without the lock. Only
+    /// addresses are computed of them, so stale values cost a useless fetch.
+    first_slots: AtomicPtr<u8>,
+    first_groups: AtomicUsize,
 }
 
 /// All data of the server.
@@ -70,6 +75,8 @@ impl Keyspace {
         );
         let shard = |_| Shard {
             next_due_ms: AtomicI64::new(NEVER_MS),
+            first_slots: AtomicPtr::default(),
+            first_groups: AtomicUsize::new(0),
             data: Mutex::new(ShardData::new(options.now_ms)),
         };
         Ok(Keyspace {
@@ -100,12 +107,18 @@ impl Keyspace {
     /// Gives a shard's lock back and returns by how many bytes it has grown.
     #[inline]
     pub fn release(&self, shard: usize, mut data: MutexGuard<'_, ShardData>) -> i64 {
-        let hint = &self.shards[shard].next_due_ms;
+        if !data.is_changed() {
+            return 0;
+        }
+        let Shard { next_due_ms: hint, first_slots, first_groups, .. } = &self.shards[shard];
+        let table = data.database(0).table();
+        first_slots.store(table.slots_address().cast_mut(), Ordering::Relaxed);
+        first_groups.store(table.capacity() / SLOTS_PER_GROUP, Ordering::Relaxed);
         let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
         if hint.load(Ordering::Relaxed) != next_due_ms {
             hint.store(next_due_ms, Ordering::Relaxed);
         }
-        data.unpublished_bytes()
+        data.take_growth()
     }
 
     /// Asks the processor to fetch what a search for a key of this hash reads first, without taking the lock.
@@ -114,12 +127,13 @@ impl Keyspace {
         entry::prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
     }
 
-    /// Asks the processor to fetch the table line of the hash, if the shard is free just now.
+    /// Asks the processor to fetch the table line of the hash in database 0, without taking the lock.
     #[inline]
-    pub fn prefetch_group(&self, database: usize, hash: KeyHash) {
-        if let Some(data) = self.shards[hash.shard()].data.try_lock() {
-            data.database(database).table().prefetch_group(hash.tag());
-        }
+    pub fn prefetch_group(&self, hash: KeyHash) {
+        let shard = &self.shards[hash.shard()];
+        let groups = shard.first_groups.load(Ordering::Relaxed);
+        let slots = shard.first_slots.load(Ordering::Relaxed);
+        entry::prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
     /// Asks the processor to fetch the entry that a search for the hash would compare, if the shard is free just now.

@@ -35,15 +35,22 @@ impl Database {
 
 /// What a shard's lock protects.
 ///
-/// All changes of entries go through here, so that the byte account and the expiry index are exact after each.
+/// All changes of entries go through here, so that the byte account and the expiry index are exact after each. The
+/// databases' `expiry_name`s are a permutation of their numbers.
+///
+/// The layout puts what every command reads (the head of database 0) first, on the cache line of the lock.
 #[derive(Default)]
+#[repr(C)]
 pub struct ShardData {
-    /// Indexed by database number; shorter than the number of databases while the higher ones were never used. Their
-    /// `expiry_name`s are a permutation of the indexes.
-    databases: Vec<Database>,
-    expiry: ExpiryIndex,
+    /// Database 0.
+    first: Database,
+    /// The other databases by number, less one; shorter than their number while the higher ones were never used.
+    others: Vec<Database>,
+    /// Whether anything has changed since [`ShardData::take_growth`].
+    is_changed: bool,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
+    expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
 }
@@ -58,13 +65,20 @@ impl ShardData {
 
     /// Bytes of memory taken by entries, table slots and the expiry index.
     pub fn bytes(&self) -> usize {
-        let databases = self.databases.iter();
+        let databases = self.all_databases();
         databases.map(|database| database.entry_bytes + database.table.slots_bytes()).sum::<usize>()
             + self.expiry.bytes()
     }
 
+    /// Whether an entry, a table or the expiry index has changed since [`ShardData::take_growth`].
+    #[inline]
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
     /// What the bytes have grown by since this was last asked. O(databases in use).
-    pub(super) fn unpublished_bytes(&mut self) -> i64 {
+    pub(super) fn take_growth(&mut self) -> i64 {
+        self.is_changed = false;
         let bytes = self.bytes();
         let growth = bytes as i64 - self.published_bytes as i64;
         self.published_bytes = bytes;
@@ -74,13 +88,30 @@ impl ShardData {
     /// A database, empty if it was never used.
     #[inline]
     pub fn database(&self, index: usize) -> &Database {
-        self.databases.get(index).unwrap_or(&NO_DATABASE)
+        match index {
+            0 => &self.first,
+            _ => self.others.get(index - 1).unwrap_or(&NO_DATABASE),
+        }
     }
 
+    /// A database to be changed.
+    #[inline]
     fn database_mut(&mut self, index: usize) -> &mut Database {
-        let known = self.databases.len();
-        self.databases.extend((known..=index).map(Database::new));
-        &mut self.databases[index]
+        self.is_changed = true;
+        if index == 0 {
+            return &mut self.first;
+        }
+        let known = self.others.len() + 1;
+        self.others.extend((known..=index).map(Database::new));
+        &mut self.others[index - 1]
+    }
+
+    fn all_databases(&self) -> impl Iterator<Item = &Database> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn volatile(&self) -> usize {
+        self.all_databases().map(|database| database.volatile).sum()
     }
 
     /// Finds an entry, expired or not.
@@ -92,7 +123,7 @@ impl ShardData {
     /// The entry at a position found in this database since its last change.
     #[inline]
     pub fn entry(&self, database: usize, at: Position) -> EntryRef<'_> {
-        self.databases[database].table.slot(at).entry()
+        self.database(database).table.slot(at).entry()
     }
 
     /// Adds an entry for a key that is not there.
@@ -119,7 +150,7 @@ impl ShardData {
     /// Lets `edit` change an entry's value, expiry or clock.
     #[inline]
     pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
-        let target = &mut self.databases[database];
+        let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
         let expiry_before = slot.entry().expire_at_ms();
@@ -143,16 +174,17 @@ impl ShardData {
     /// Sets the eviction clock of an entry; nothing else of it changes.
     #[inline]
     pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
-        self.databases[database].table.slot_mut(at).set_clock(clock);
+        let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
+        target.table.slot_mut(at).set_clock(clock);
     }
 
     /// Removes an entry and returns it.
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
-        let target = &mut self.databases[database];
+        let target = self.database_mut(database);
         let slot = target.table.remove(at);
         target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
-        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+        if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
         slot
@@ -166,8 +198,8 @@ impl ShardData {
     fn refer(&mut self, database: usize, tag: u32, expire_at_ms: i64) {
         // One tick later: when the tick has come, the whole of the millisecond before it has passed.
         let due = self.tick_of(expire_at_ms).saturating_add(1);
-        self.expiry.add(due, Reference::new(self.databases[database].expiry_name, tag));
-        if self.expiry.is_bloated(self.databases.iter().map(|database| database.volatile).sum()) {
+        self.expiry.add(due, Reference::new(self.database(database).expiry_name, tag));
+        if self.expiry.is_bloated(self.volatile()) {
             self.rebuild_expiry();
         }
     }
@@ -176,8 +208,7 @@ impl ShardData {
     fn rebuild_expiry(&mut self) {
         self.expiry.clear();
         let volatile: Vec<(usize, u32, i64)> = self
-            .databases
-            .iter()
+            .all_databases()
             .filter(|database| database.volatile > 0)
             .flat_map(|database| {
                 database.table.slots().filter_map(move |slot| {
@@ -197,11 +228,12 @@ impl ShardData {
     pub fn expire_due(&mut self, now_ms: i64, budget: usize) -> (Vec<Slot>, usize) {
         let now = self.tick_of(now_ms);
         let (mut removed, mut looked) = (Vec::new(), 0);
+        self.is_changed = true;
         while looked < budget {
             let Some(reference) = self.expiry.pop_due(now) else { break };
             looked += 1;
             let named = |database: &Database| database.expiry_name == reference.database();
-            let database = self.databases.iter().position(named);
+            let database = self.all_databases().position(named);
             let database = database.expect("a reference is to a database that was used, and those stay");
             let tag = reference.tag();
             let is_expired =
@@ -231,10 +263,13 @@ impl ShardData {
     /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
     /// without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
-        let Some(database) = self.databases.get_mut(index) else { return Database::default() };
+        if self.database(index).table.is_empty() {
+            return Database::default();
+        }
+        let database = self.database_mut(index);
         let emptied = Database::new(database.expiry_name);
         let taken = std::mem::replace(database, emptied);
-        if self.databases.iter().all(|database| database.volatile == 0) {
+        if self.volatile() == 0 {
             self.expiry.clear();
         }
         taken
@@ -242,8 +277,12 @@ impl ShardData {
 
     /// Exchanges two databases. O(1): the expiry index keeps the names it knows them by.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
-        self.database_mut(one.max(other));
-        self.databases.swap(one, other);
+        if one == other {
+            return;
+        }
+        let taken = std::mem::take(self.database_mut(one));
+        let taken = std::mem::replace(self.database_mut(other), taken);
+        *self.database_mut(one) = taken;
     }
 
     /// Checks the account, the counters and the tables. O(entries); for tests.
@@ -251,15 +290,15 @@ impl ShardData {
     /// # Panics
     /// If something does not hold.
     pub fn check_invariants(&self) {
-        for database in &self.databases {
+        for database in self.all_databases() {
             database.table.check_invariants();
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
         }
-        let mut names: Vec<usize> = self.databases.iter().map(|database| database.expiry_name).collect();
+        let mut names: Vec<usize> = self.all_databases().map(|database| database.expiry_name).collect();
         names.sort_unstable();
-        assert!(names.iter().copied().eq(0..self.databases.len()), "the names are a permutation");
+        assert!(names.iter().copied().eq(0..names.len()), "the names are a permutation");
     }
 }

@@ -24,10 +24,11 @@
 //! growth is by a quarter or less and the slots are 72–90 % full: about ten bytes for each key, where doubling
 //! would average thirteen.
 
-use super::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+use super::entry::{EntryRef, Slot, TAG_BITS};
 use crate::turn::Random;
 
-const SLOTS_PER_GROUP: usize = 8;
+/// Slots that share a cache line and are searched together.
+pub const SLOTS_PER_GROUP: usize = 8;
 
 /// The share of slots that may be in use, in percent, before the table grows. Above it probe sequences lengthen
 /// quickly (at 90 % a successful search looks at 1.2 groups).
@@ -44,8 +45,19 @@ struct Group([Slot; SLOTS_PER_GROUP]);
 const _: () = assert!(size_of::<Group>() == 64);
 
 impl Group {
+    #[inline]
     fn is_full(&self) -> bool {
         !self.0[SLOTS_PER_GROUP - 1].is_empty()
+    }
+
+    /// A bit for each slot in use that has this tag. Without branches: which slot it is cannot be predicted.
+    #[inline]
+    fn matches(&self, tag: u32) -> u32 {
+        let mut mask = 0;
+        for (index, slot) in self.0.iter().enumerate() {
+            mask |= u32::from(slot.tag() == tag && !slot.is_empty()) << index;
+        }
+        mask
     }
 
     fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
@@ -83,6 +95,17 @@ fn group_count_class(wanted: usize) -> usize {
     wanted.next_multiple_of(step)
 }
 
+/// Where in a table of `groups` groups the search for `tag` begins, in bytes.
+#[inline]
+pub fn group_offset_bytes(tag: u32, groups: usize) -> usize {
+    home_of(tag, groups) * size_of::<Group>()
+}
+
+#[inline]
+fn home_of(tag: u32, groups: usize) -> usize {
+    (tag as usize * groups) >> TAG_BITS
+}
+
 fn groups_for(entries: usize) -> usize {
     group_count_class((entries * 100).div_ceil(SLOTS_PER_GROUP * LOAD_MAX_PERCENT))
 }
@@ -113,7 +136,7 @@ impl Table {
 
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        (tag as usize * self.groups.len()) >> TAG_BITS
+        home_of(tag, self.groups.len())
     }
 
     /// The smallest tag whose home is `group`.
@@ -132,12 +155,9 @@ impl Table {
         if group >= home { group - home } else { group + self.groups.len() - home }
     }
 
-    /// Asks the processor to fetch the line where a search for `tag` begins.
-    #[inline]
-    pub fn prefetch_group(&self, tag: u32) {
-        if !self.groups.is_empty() {
-            prefetch(std::ptr::from_ref(&self.groups[self.home(tag)]).cast());
-        }
+    /// Where the slots are; for computing addresses to fetch.
+    pub fn slots_address(&self) -> *const u8 {
+        self.groups.as_ptr().cast()
     }
 
     /// Asks the processor to fetch the entries that a search for `tag` would compare first.
@@ -148,11 +168,10 @@ impl Table {
         }
         let home = self.home(tag);
         for group in [home, self.next_group(home)] {
-            for slot in &self.groups[group].0 {
-                if slot.tag() == tag && !slot.is_empty() {
-                    slot.prefetch();
-                    return;
-                }
+            let matches = self.groups[group].matches(tag);
+            if matches != 0 {
+                self.groups[group].0[matches.trailing_zeros() as usize].prefetch();
+                return;
             }
             if !self.groups[group].is_full() {
                 return;
@@ -168,11 +187,13 @@ impl Table {
         }
         let mut group = self.home(tag);
         loop {
-            let slots = &self.groups[group].0;
-            for (index, slot) in slots.iter().enumerate() {
-                if slot.tag() == tag && !slot.is_empty() && slot.entry().key() == key {
-                    return Some(Position { group: group as u32, slot: index as u32 });
+            let mut matches = self.groups[group].matches(tag);
+            while matches != 0 {
+                let slot = matches.trailing_zeros();
+                if self.groups[group].0[slot as usize].entry().has_key(key) {
+                    return Some(Position { group: group as u32, slot });
                 }
+                matches &= matches - 1;
             }
             if !self.groups[group].is_full() {
                 return None;

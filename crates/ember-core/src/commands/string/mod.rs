@@ -1,9 +1,31 @@
 //! String commands.
 
+mod append;
 mod get;
+mod getrange;
+mod incr;
+mod incrbyfloat;
+mod lcs;
+mod mget;
+mod mset;
 mod set;
+mod setrange;
+mod strlen;
+pub(super) mod value;
 
 use crate::call::DataCommand;
 
 /// The family's commands, file by file.
-pub(super) const COMMANDS: &[&[DataCommand]] = &[get::COMMANDS, set::COMMANDS];
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    append::COMMANDS,
+    get::COMMANDS,
+    getrange::COMMANDS,
+    incr::COMMANDS,
+    incrbyfloat::COMMANDS,
+    lcs::COMMANDS,
+    mget::COMMANDS,
+    mset::COMMANDS,
+    set::COMMANDS,
+    setrange::COMMANDS,
+    strlen::COMMANDS,
+];

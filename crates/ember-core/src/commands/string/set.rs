@@ -1,42 +1,97 @@
 //! SET with all its options, and SETEX, PSETEX, SETNX, GETSET: the same with the option in the name.
 
-use ember_protocol::Args;
-
-use super::get::reply_value;
+use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::{ExpiryUnit, is_word, positive_expiry};
+use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
 use crate::error::CommandError;
-use crate::keyspace::entry::NewValue;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
-pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
-    Spec {
-        name: "set",
-        summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
-        since: "1.0.0",
-        group: Group::String,
-        complexity: "O(1)",
-        arity: -3,
-        flags: Flags::WRITE.union(Flags::DENYOOM),
-        keys: &[KeySpec::one(
-            1,
-            KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
-        )
-        .with_notes("RW and ACCESS due to the optional `GET` argument")],
-        syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-        example: Example { given: &[], call: "SET hello world", reply: "OK" },
-        ..Spec::DEFAULT
-    },
-    Run::Keys(set),
-)];
+const SETEX: Spec = Spec {
+    name: "setex",
+    summary: "Sets the value of a key and its expiry in seconds from now.",
+    since: "2.0.0",
+    group: Group::String,
+    arity: 4,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
+    syntax: "key seconds value",
+    deprecated: Some(("2.6.12", "`SET` with the `EX` argument")),
+    example: Example { given: &[], call: "SETEX session 60 data", reply: "OK" },
+    ..Spec::DEFAULT
+};
 
-/// The value in argument `arg` in the form to store.
-pub(crate) fn value_of(args: Args<'_>, arg: usize) -> NewValue<'_> {
-    match args.shared(arg) {
-        Some(large) => NewValue::Large(large.clone()),
-        None => NewValue::from_bytes(args.at(arg)),
-    }
-}
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "set",
+            summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
+            since: "1.0.0",
+            group: Group::String,
+            arity: -3,
+            flags: Flags::WRITE.union(Flags::DENYOOM),
+            keys: &[KeySpec::one(
+                1,
+                KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
+            )
+            .with_notes("RW and ACCESS due to the optional `GET` argument")],
+            syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+            history: &[
+                ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
+                ("6.0.0", "`KEEPTTL` came."),
+                ("6.2.0", "`GET`, `EXAT` and `PXAT` came."),
+                ("7.0.0", "`NX` and `GET` may stand together."),
+            ],
+            example: Example { given: &[], call: "SET hello world", reply: "OK" },
+            ..Spec::DEFAULT
+        },
+        Run::Keys(set),
+    ),
+    Command::new(SETEX, Run::Keys(|call| set_expiring(call, ExpiryUnit::Seconds, "setex"))),
+    Command::new(
+        Spec {
+            name: "psetex",
+            summary: "Sets the value of a key and its expiry in milliseconds from now.",
+            since: "2.6.0",
+            syntax: "key milliseconds value",
+            deprecated: Some(("2.6.12", "`SET` with the `PX` argument")),
+            example: Example { given: &[], call: "PSETEX session 60000 data", reply: "OK" },
+            ..SETEX
+        },
+        Run::Keys(|call| set_expiring(call, ExpiryUnit::Milliseconds, "psetex")),
+    ),
+    Command::new(
+        Spec {
+            name: "setnx",
+            summary: "Sets the value of a key if the key is not there.",
+            since: "1.0.0",
+            group: Group::String,
+            arity: 3,
+            flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+            keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::INSERT))],
+            syntax: "key value",
+            deprecated: Some(("2.6.12", "`SET` with the `NX` argument")),
+            example: Example { given: &["SET hello world"], call: "SETNX hello you", reply: "(integer) 0" },
+            ..Spec::DEFAULT
+        },
+        Run::Keys(setnx),
+    ),
+    Command::new(
+        Spec {
+            name: "getset",
+            summary: "Sets the value of a key and returns the string it held before.",
+            since: "1.0.0",
+            group: Group::String,
+            arity: 3,
+            flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+            keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+            syntax: "key value",
+            deprecated: Some(("6.2.0", "`SET` with the `GET` argument")),
+            example: Example { given: &["SET hello world"], call: "GETSET hello you", reply: "\"world\"" },
+            ..Spec::DEFAULT
+        },
+        Run::Keys(getset),
+    ),
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
@@ -45,15 +100,23 @@ enum Condition {
     IfPresent,
 }
 
+#[derive(Clone, Copy)]
 enum Expiry {
     None,
     Keep,
-    At(i64),
+    /// The amount stands in this argument.
+    Argument(usize, ExpiryUnit),
+}
+
+struct Options {
+    condition: Condition,
+    expiry: Expiry,
+    get: bool,
 }
 
 fn set(call: &mut Call<'_, '_>) -> CommandResult {
     if call.args.len() == 3 {
-        call.keys.key(1).set(value_of(call.args, 2), None);
+        call.keys.key(1).set(value::of_argument(call.args, 2), None);
         call.reply.ok();
         return Ok(());
     }
@@ -61,69 +124,85 @@ fn set(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
+    let Options { condition, expiry, get } = read_options(call)?;
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let expire_at_ms = match expiry {
+        Expiry::None | Expiry::Keep => None,
+        Expiry::Argument(arg, unit) => Some(positive_expiry(args, arg, unit, now_ms, "set")?),
+    };
+    if get {
+        value::reply(call.reply, value::string(call.keys.read(1))?);
+    }
+    let mut key = call.keys.key(1);
+    let refused = match condition {
+        Condition::Always => false,
+        Condition::IfAbsent => key.exists(),
+        Condition::IfPresent => !key.exists(),
+    };
+    if !refused {
+        let expire_at_ms = if matches!(expiry, Expiry::Keep) { key.expire_at_ms() } else { expire_at_ms };
+        key.set(value::of_argument(args, 2), expire_at_ms);
+    }
+    match (get, refused) {
+        (true, _) => {}
+        (false, true) => call.reply.null(),
+        (false, false) => call.reply.ok(),
+    }
+    Ok(())
+}
+
+/// The options behind the value. One may be repeated, of the expiries the last counts; two that exclude each other are an
+/// error.
+fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
     let args = call.args;
-    let now_ms = call.keys.turn.now_ms;
-    let (mut condition, mut expiry, mut get) = (Condition::Always, Expiry::None, false);
+    let mut options = Options { condition: Condition::Always, expiry: Expiry::None, get: false };
     let mut arg = 3;
-    let mut pending: Option<(usize, ExpiryUnit)> = None;
     while arg < args.len() {
-        let unit = expiry_unit(args, arg);
-        let free = matches!(expiry, Expiry::None) && pending.is_none();
-        if is_word(args, arg, "NX") && condition != Condition::IfPresent {
-            condition = Condition::IfAbsent;
-        } else if is_word(args, arg, "XX") && condition != Condition::IfAbsent {
-            condition = Condition::IfPresent;
+        if is_word(args, arg, "NX") && options.condition != Condition::IfPresent {
+            options.condition = Condition::IfAbsent;
+        } else if is_word(args, arg, "XX") && options.condition != Condition::IfAbsent {
+            options.condition = Condition::IfPresent;
         } else if is_word(args, arg, "GET") {
-            get = true;
-        } else if is_word(args, arg, "KEEPTTL") && pending.is_none() {
-            expiry = Expiry::Keep;
-        } else if let Some(unit) = unit
-            && free
+            options.get = true;
+        } else if is_word(args, arg, "KEEPTTL") && !matches!(options.expiry, Expiry::Argument(..)) {
+            options.expiry = Expiry::Keep;
+        } else if let Some(unit) = expiry_unit(args, arg)
             && arg + 1 < args.len()
         {
+            match options.expiry {
+                Expiry::Argument(_, other) if other != unit => return Err(CommandError::Syntax),
+                Expiry::Keep => return Err(CommandError::Syntax),
+                Expiry::Argument(..) | Expiry::None => {}
+            }
             arg += 1;
-            pending = Some((arg, unit));
+            options.expiry = Expiry::Argument(arg, unit);
         } else {
             return Err(CommandError::Syntax);
         }
         arg += 1;
     }
-    if let Some((arg, unit)) = pending {
-        expiry = Expiry::At(positive_expiry(args, arg, unit, now_ms, "set")?);
-    }
-    let mut key = call.keys.key(1);
-    if get {
-        reply_value(call.reply, key.entry());
-    }
-    let skip = match condition {
-        Condition::Always => false,
-        Condition::IfAbsent => key.exists(),
-        Condition::IfPresent => !key.exists(),
-    };
-    if skip {
-        if !get {
-            call.reply.null();
-        }
-        return Ok(());
-    }
-    let expire_at_ms = match expiry {
-        Expiry::None => None,
-        Expiry::Keep => key.expire_at_ms(),
-        Expiry::At(at) => Some(at),
-    };
-    key.set(value_of(args, 2), expire_at_ms);
-    if !get {
-        call.reply.ok();
-    }
+    Ok(options)
+}
+
+fn set_expiring(call: &mut Call<'_, '_>, unit: ExpiryUnit, name: &'static str) -> CommandResult {
+    let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.now_ms, name)?;
+    call.keys.key(1).set(value::of_argument(call.args, 3), Some(expire_at_ms));
+    call.reply.ok();
     Ok(())
 }
 
-fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
-    const UNITS: [(&str, ExpiryUnit); 4] = [
-        ("EX", ExpiryUnit::Seconds),
-        ("PX", ExpiryUnit::Milliseconds),
-        ("EXAT", ExpiryUnit::UnixSeconds),
-        ("PXAT", ExpiryUnit::UnixMilliseconds),
-    ];
-    UNITS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, unit)| unit)
+fn setnx(call: &mut Call<'_, '_>) -> CommandResult {
+    let mut key = call.keys.key(1);
+    let absent = !key.exists();
+    if absent {
+        key.set(value::of_argument(call.args, 2), None);
+    }
+    call.reply.integer(i64::from(absent));
+    Ok(())
+}
+
+fn getset(call: &mut Call<'_, '_>) -> CommandResult {
+    value::reply(call.reply, value::string(call.keys.read(1))?);
+    call.keys.key(1).set(value::of_argument(call.args, 2), None);
+    Ok(())
 }

@@ -1,0 +1,62 @@
+//! BITCOUNT.
+
+use super::{is_bit_unit, value};
+use crate::bits;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{index_range, integer};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "bitcount",
+        summary: "Counts the set bits of a string value or of a part of it.",
+        since: "2.6.0",
+        group: Group::Bitmap,
+        complexity: "O(N), N being the length of the counted part",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        syntax: "key [start end [BYTE | BIT]]",
+        history: &[("7.0.0", "`BYTE` and `BIT` came.")],
+        example: Example { given: &["SET word foobar"], call: "BITCOUNT word 0 0", reply: "(integer) 4" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(bitcount),
+)];
+
+/// The part to count in.
+enum Part {
+    All,
+    Bytes(i64, i64),
+    Bits(i64, i64),
+}
+
+fn bitcount(call: &mut Call<'_, '_>) -> CommandResult {
+    let part = read_part(call)?;
+    let mut digits = itoa::Buffer::new();
+    let bytes = value::bytes_or_empty(value::string(call.keys.read(1))?, &mut digits);
+    let count = match part {
+        Part::All => bits::count(bytes),
+        Part::Bytes(start, end) => bits::count(&bytes[index_range(start, end, bytes.len())]),
+        Part::Bits(start, end) => {
+            let range = index_range(start, end, bytes.len() * 8);
+            bits::count_in(bytes, range.start as u64..range.end as u64)
+        }
+    };
+    call.reply.integer(count as i64);
+    Ok(())
+}
+
+fn read_part(call: &Call<'_, '_>) -> Result<Part, CommandError> {
+    let args = call.args;
+    match args.len() {
+        2 => Ok(Part::All),
+        4 => Ok(Part::Bytes(integer(args, 2)?, integer(args, 3)?)),
+        5 => {
+            let (start, end) = (integer(args, 2)?, integer(args, 3)?);
+            Ok(if is_bit_unit(args, 4)? { Part::Bits(start, end) } else { Part::Bytes(start, end) })
+        }
+        _ => Err(CommandError::Syntax),
+    }
+}

@@ -1,0 +1,78 @@
+//! BITPOS.
+
+use super::{is_bit_unit, value};
+use crate::bits;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::integer;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "bitpos",
+        summary: "Finds the first set or the first clear bit of a string value or of a part of it.",
+        since: "2.8.7",
+        group: Group::Bitmap,
+        complexity: "O(N), N being the length of the searched part",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        syntax: "key bit [start [end [BYTE | BIT]]]",
+        history: &[("7.0.0", "`BYTE` and `BIT` came.")],
+        example: Example {
+            given: &["SET flags \"\\x00\\xff\\xf0\""],
+            call: "BITPOS flags 1",
+            reply: "(integer) 8",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(bitpos),
+)];
+
+/// The part to search in.
+struct Part {
+    start: i64,
+    end: Option<i64>,
+    in_bits: bool,
+}
+
+fn bitpos(call: &mut Call<'_, '_>) -> CommandResult {
+    let bit = match integer(call.args, 2)? {
+        0 => false,
+        1 => true,
+        _ => return Err("ERR The bit argument must be 1 or 0.".into()),
+    };
+    let part = read_part(call)?;
+    let position = match value::string(call.keys.read(1))? {
+        // A missing key is zeros without end, whatever the part.
+        None => (!bit).then_some(0),
+        Some(value) => find(value::bytes(value, &mut itoa::Buffer::new()), bit, &part),
+    };
+    call.reply.integer(position.map_or(-1, |position| position as i64));
+    Ok(())
+}
+
+fn read_part(call: &Call<'_, '_>) -> Result<Part, CommandError> {
+    let args = call.args;
+    if args.len() > 6 {
+        return Err(CommandError::Syntax);
+    }
+    let start = if args.len() > 3 { integer(args, 3)? } else { 0 };
+    let in_bits = args.len() > 5 && is_bit_unit(args, 5)?;
+    let end = if args.len() > 4 { Some(integer(args, 4)?) } else { None };
+    Ok(Part { start, end, in_bits })
+}
+
+fn find(bytes: &[u8], bit: bool, part: &Part) -> Option<u64> {
+    let unit_bits = if part.in_bits { 1 } else { 8 };
+    let len = bytes.len() as i64 * (8 / unit_bits);
+    let absolute = |index: i64| (if index < 0 { len + index } else { index }).max(0);
+    let (start, end) = (absolute(part.start), absolute(part.end.unwrap_or(len - 1)).min(len - 1));
+    if start > end {
+        return None;
+    }
+    let range = (start * unit_bits) as u64..((end + 1) * unit_bits) as u64;
+    let range_end = range.end;
+    // Without an end the string is as good as followed by zeros; with one there is nothing beyond it.
+    bits::find(bytes, range, bit).or((!bit && part.end.is_none()).then_some(range_end))
+}

@@ -1,0 +1,51 @@
+//! Bitmap commands: strings as arrays of bits.
+
+mod bitcount;
+mod bitfield;
+mod bitop;
+mod bitpos;
+mod getbit;
+mod setbit;
+
+use ember_protocol::Args;
+use ember_protocol::number::parse_i64;
+
+use super::arguments::is_word;
+use super::string::value;
+use crate::call::DataCommand;
+use crate::error::CommandError;
+use crate::turn::Turn;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    bitcount::COMMANDS,
+    bitfield::COMMANDS,
+    bitop::COMMANDS,
+    bitpos::COMMANDS,
+    getbit::COMMANDS,
+    setbit::COMMANDS,
+];
+
+/// The bit offset that `text` spells, which is inside the largest string allowed.
+fn bit_offset(turn: &Turn, text: &[u8]) -> Result<u64, CommandError> {
+    scaled_bit_offset(turn, text, 1)
+}
+
+/// The bit offset that `text` spells in units of `unit` bits.
+fn scaled_bit_offset(turn: &Turn, text: &[u8], unit: u32) -> Result<u64, CommandError> {
+    let offset = parse_i64(text).and_then(|offset| u64::try_from(offset).ok());
+    let offset = offset.and_then(|offset| offset.checked_mul(u64::from(unit)));
+    let offset = offset.filter(|&offset| offset / 8 < turn.string_bytes_max as u64);
+    offset.ok_or(CommandError::BitOffset)
+}
+
+/// Whether the unit in argument `arg` is `BIT` rather than `BYTE`.
+fn is_bit_unit(args: Args<'_>, arg: usize) -> Result<bool, CommandError> {
+    if is_word(args, arg, "BIT") {
+        Ok(true)
+    } else if is_word(args, arg, "BYTE") {
+        Ok(false)
+    } else {
+        Err(CommandError::Syntax)
+    }
+}

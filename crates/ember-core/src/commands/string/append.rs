@@ -1,0 +1,40 @@
+//! APPEND.
+
+use super::value;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "append",
+        summary: "Adds bytes to the end of a string value, creating the key if it is missing.",
+        since: "2.0.0",
+        group: Group::String,
+        complexity: "O(M) amortised, M being the length of the appended value",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
+        syntax: "key value",
+        example: Example {
+            given: &["SET greeting Hello"],
+            call: "APPEND greeting \" World\"",
+            reply: "(integer) 11",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(append),
+)];
+
+fn append(call: &mut Call<'_, '_>) -> CommandResult {
+    let added = call.args.at(2);
+    let old_len = value::len(value::string(call.keys.key(1).entry())?);
+    let len = value::len_with(call.keys.turn, old_len, added.len())?;
+    let mut key = call.keys.key(1);
+    if key.exists() {
+        value::edit_bytes(&mut key, len, |bytes| bytes[old_len..].copy_from_slice(added));
+    } else {
+        key.set(value::of_argument(call.args, 2), None);
+    }
+    call.reply.integer(len as i64);
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A string value as the bytes a client sees: typed look-up, bytes to read, bytes to edit.
+
+use std::sync::Arc;
+
+use ember_protocol::{Args, Reply};
+
+use crate::error::CommandError;
+use crate::keys::Key;
+use crate::keyspace::entry::{EntryRef, LARGE_VALUE_MIN_BYTES, NewValue, StringValue, ValueType};
+use crate::turn::Turn;
+
+/// The string value of an entry, if there is one.
+///
+/// # Errors
+/// `WrongType` if the entry holds another type.
+#[inline]
+pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'_>>, CommandError> {
+    let Some(entry) = entry else { return Ok(None) };
+    match entry.value_type() {
+        ValueType::String => Ok(Some(entry.string())),
+    }
+}
+
+/// The bytes of a value; an integer's digits are written to `digits`.
+#[inline]
+pub(crate) fn bytes<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
+    match value {
+        StringValue::Int(number) => digits.format(number).as_bytes(),
+        StringValue::Inline(bytes) => bytes,
+        StringValue::Large(large) => large.bytes(),
+    }
+}
+
+/// The bytes of a value that may be missing, which is as good as empty.
+#[inline]
+pub(crate) fn bytes_or_empty<'a>(value: Option<StringValue<'a>>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
+    value.map_or(b"", |value| bytes(value, digits))
+}
+
+/// The number of bytes of a value that may be missing.
+#[inline]
+pub(crate) fn len(value: Option<StringValue<'_>>) -> usize {
+    bytes_or_empty(value, &mut itoa::Buffer::new()).len()
+}
+
+/// Writes a value as a bulk string, or null. A large value is shared with the reply, not copied.
+#[inline]
+pub(crate) fn reply(reply: &mut Reply, value: Option<StringValue<'_>>) {
+    match value {
+        None => reply.null(),
+        Some(StringValue::Inline(bytes)) => reply.bulk(bytes),
+        Some(StringValue::Int(number)) => reply.bulk_integer(number),
+        Some(StringValue::Large(large)) => reply.bulk_shared(&large.share()),
+    }
+}
+
+/// The value in argument `arg` in the form to store.
+#[inline]
+pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
+    match args.shared(arg) {
+        Some(large) => NewValue::Large(Arc::clone(large)),
+        None => NewValue::from_bytes(args.at(arg)),
+    }
+}
+
+/// Stores `bytes`, the product of an edit, and keeps the key's expiry as [`Key::set_value`] does.
+pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i64>) {
+    if bytes.len() >= LARGE_VALUE_MIN_BYTES {
+        key.set(NewValue::Large(Arc::new(bytes)), expire_at_ms);
+    } else {
+        key.set(NewValue::Edited(&bytes), expire_at_ms);
+    }
+}
+
+/// Lets `edit` change the bytes of the value, at least `len_min` of them (zeros are appended). A missing key is created,
+/// an expiry kept. Amortised O(bytes added) beyond what `edit` does.
+pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce(&mut [u8]) -> R) -> R {
+    if key.exists() {
+        let result = key.edit(|slot| edit(slot.bytes_mut_grown(len_min)));
+        result.expect("the key is there")
+    } else {
+        let mut bytes = vec![0; len_min];
+        let result = edit(&mut bytes);
+        set_raw(key, bytes, None);
+        result
+    }
+}
+
+/// The length of a string that begins with `len` bytes and goes on with `added`.
+///
+/// # Errors
+/// `StringTooLong` if it is more than `proto-max-bulk-len` allows.
+#[inline]
+pub(crate) fn len_with(turn: &Turn, len: usize, added: usize) -> Result<usize, CommandError> {
+    let total = len.checked_add(added).filter(|&total| total <= turn.string_bytes_max);
+    total.ok_or(CommandError::StringTooLong)
+}

@@ -1,0 +1,233 @@
+//! The command table: every specification is complete, agrees with itself, and its example is true.
+
+use std::collections::HashSet;
+
+use ember_protocol::Protocol;
+use emberkv_core::call::DataCommand;
+use emberkv_core::commands::FAMILIES;
+use emberkv_core::local::Local;
+use emberkv_core::spec::{Category, Flags, KeyFlags, Spec};
+
+use support::words::words_of;
+
+mod support {
+    pub(crate) mod words;
+}
+
+/// All commands that have no subcommands, with their full names: `get`, `object encoding`.
+fn all_commands() -> Vec<(String, &'static DataCommand)> {
+    let mut all = Vec::new();
+    for command in FAMILIES.iter().copied().flatten().copied().flatten() {
+        if command.subcommands.is_empty() {
+            all.push((command.spec.name.to_string(), command));
+        }
+        for subcommand in command.subcommands {
+            all.push((format!("{} {}", command.spec.name, subcommand.spec.name), subcommand));
+        }
+    }
+    all
+}
+
+fn argc_min(spec: &Spec) -> usize {
+    spec.arity.unsigned_abs() as usize
+}
+
+#[test]
+fn names_are_unique_and_in_lower_case() {
+    let mut seen = HashSet::new();
+    for (name, _) in all_commands() {
+        assert_eq!(name, name.to_ascii_lowercase());
+        assert!(seen.insert(name.clone()), "{name} is there twice");
+    }
+}
+
+#[test]
+fn keys_stand_inside_the_smallest_call() {
+    for (name, command) in all_commands() {
+        for keys in command.spec.keys {
+            let argc = argc_min(&command.spec);
+            let positions: Vec<usize> = keys.positions(argc).collect();
+            assert!(!positions.is_empty(), "{name}: no key in a call of {argc} arguments");
+            assert!(positions.iter().all(|&at| (1..argc).contains(&at)), "{name}: {positions:?}");
+            assert!(keys.step > 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_a_command_does_to_keys_agrees_with_its_flags() {
+    let changing = KeyFlags::RW | KeyFlags::OW | KeyFlags::RM;
+    for (name, command) in all_commands() {
+        let spec = &command.spec;
+        let changes = spec.keys.iter().any(|keys| keys.flags.intersects(changing));
+        if !spec.keys.is_empty() {
+            assert_eq!(changes, spec.flags.contains(Flags::WRITE), "{name}");
+        }
+        assert!(!spec.flags.contains(Flags::WRITE | Flags::READONLY), "{name}");
+        let kinds = KeyFlags::RO | changing;
+        assert!(spec.keys.iter().all(|keys| (keys.flags & kinds).bits().count_ones() == 1), "{name}");
+    }
+}
+
+#[test]
+fn every_command_is_documented() {
+    for (name, command) in all_commands() {
+        let spec = &command.spec;
+        assert!(spec.summary.ends_with('.') && spec.summary.len() > 10, "{name}: summary");
+        assert!(!spec.since.is_empty() && !spec.complexity.is_empty(), "{name}: since, complexity");
+        let words = name.split(' ').count();
+        assert_eq!(
+            spec.syntax.is_empty(),
+            spec.arity.unsigned_abs() as usize == words && spec.arity > 0,
+            "{name}: syntax"
+        );
+        assert!(
+            spec.history.iter().all(|(version, text)| !version.is_empty() && text.ends_with('.')),
+            "{name}"
+        );
+        assert!(spec.example.call.to_ascii_lowercase().starts_with(&name), "{name}: example");
+    }
+}
+
+#[test]
+fn every_example_is_true() {
+    for (name, command) in all_commands() {
+        let mut local = Local::new(Protocol::Resp2);
+        let example = &command.spec.example;
+        for given in example.given {
+            let reply = run(&mut local, given);
+            assert!(!reply.starts_with("(error)"), "{name}: {given}: {reply}");
+        }
+        assert_eq!(run(&mut local, example.call), example.reply, "{name}: {}", example.call);
+        local.keyspace.check_invariants();
+    }
+}
+
+/// What `COMMAND INFO` of Redis 7.0.15 says: name, arity, flags, the legacy key range, ACL categories, the flags of each key
+/// specification, tips. Redis lists categories in another order, so they are compared as sets.
+type Golden = (&'static str, i32, &'static str, (i64, i64, i64), &'static str, &'static str, &'static str);
+
+#[test]
+fn facts_are_those_of_redis() {
+    let all = all_commands();
+    for (name, arity, flags, key_range, categories, key_flags, tips) in GOLDEN {
+        let (_, command) = all.iter().find(|(found, _)| found == name).expect(name);
+        let spec = &command.spec;
+        assert_eq!(spec.arity, *arity, "{name}");
+        assert_eq!(spec.flags.names().collect::<Vec<_>>().join(" "), *flags, "{name}");
+        assert_eq!(spec.legacy_key_range(), *key_range, "{name}");
+        let found = Category::NAMES.iter().filter(|(category, _)| spec.all_categories().contains(*category));
+        let found: HashSet<&str> = found.map(|&(_, name)| name).collect();
+        assert_eq!(found, categories.split(' ').collect(), "{name}");
+        let found: Vec<String> =
+            spec.keys.iter().map(|keys| keys.flags.names().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(found.join(" / "), *key_flags, "{name}");
+        assert_eq!(spec.tips.join(" "), *tips, "{name}");
+    }
+}
+
+const GOLDEN: &[Golden] = &[
+    ("append", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW insert", ""),
+    ("decr", 2, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("decrby", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("get", 2, "readonly fast", (1, 1, 1), "read string fast", "RO access", ""),
+    ("getdel", 2, "write fast", (1, 1, 1), "write string fast", "RW access delete", ""),
+    ("getex", -2, "write fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("getrange", 4, "readonly", (1, 1, 1), "read string slow", "RO access", ""),
+    ("getset", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("incr", 2, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("incrby", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("incrbyfloat", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
+    ("lcs", -3, "readonly", (1, 2, 1), "read string slow", "RO access", ""),
+    ("mget", -2, "readonly fast", (1, -1, 1), "read string fast", "RO access", "request_policy:multi_shard"),
+    (
+        "mset",
+        -3,
+        "write denyoom",
+        (1, -1, 2),
+        "write string slow",
+        "OW update",
+        "request_policy:multi_shard response_policy:all_succeeded",
+    ),
+    (
+        "msetnx",
+        -3,
+        "write denyoom",
+        (1, -1, 2),
+        "write string slow",
+        "OW insert",
+        "request_policy:multi_shard response_policy:agg_min",
+    ),
+    ("psetex", 4, "write denyoom", (1, 1, 1), "write string slow", "OW update", ""),
+    ("set", -3, "write denyoom", (1, 1, 1), "write string slow", "RW access update variable_flags", ""),
+    ("setex", 4, "write denyoom", (1, 1, 1), "write string slow", "OW update", ""),
+    ("setnx", 3, "write denyoom fast", (1, 1, 1), "write string fast", "OW insert", ""),
+    ("setrange", 4, "write denyoom", (1, 1, 1), "write string slow", "RW update", ""),
+    ("strlen", 2, "readonly fast", (1, 1, 1), "read string fast", "RO", ""),
+    ("substr", 4, "readonly", (1, 1, 1), "read string slow", "RO access", ""),
+    ("bitcount", -2, "readonly", (1, 1, 1), "read bitmap slow", "RO access", ""),
+    ("bitfield", -2, "write denyoom", (1, 1, 1), "write bitmap slow", "RW access update variable_flags", ""),
+    ("bitfield_ro", -2, "readonly fast", (1, 1, 1), "read bitmap fast", "RO access", ""),
+    ("bitop", -4, "write denyoom", (2, -1, 1), "write bitmap slow", "OW update / RO access", ""),
+    ("bitpos", -3, "readonly", (1, 1, 1), "read bitmap slow", "RO access", ""),
+    ("getbit", 3, "readonly fast", (1, 1, 1), "read bitmap fast", "RO access", ""),
+    ("setbit", 4, "write denyoom", (1, 1, 1), "write bitmap slow", "RW access update", ""),
+];
+
+fn run(local: &mut Local, line: &str) -> String {
+    let words = words_of(line);
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let reply = local.run(&words);
+    let mut rest = &reply[..];
+    let text = render(&mut rest, 0);
+    assert!(rest.is_empty(), "{line}: more than one reply");
+    text
+}
+
+/// Takes one reply off `rest` and shows it as redis-cli does; further lines are indented by `indent`.
+fn render(rest: &mut &[u8], indent: usize) -> String {
+    let line = take_line(rest);
+    let number = || line[1..].parse::<i64>().expect("a length or an integer");
+    match line.as_bytes()[0] {
+        b'+' => line[1..].to_string(),
+        b'-' => format!("(error) {}", &line[1..]),
+        b':' => format!("(integer) {}", number()),
+        b'$' | b'*' if number() < 0 => "(nil)".to_string(),
+        b'$' => {
+            let (value, after) = rest.split_at(number() as usize);
+            *rest = after.strip_prefix(b"\r\n").expect("a bulk string ends with its line");
+            quote(value)
+        }
+        b'*' if number() == 0 => "(empty array)".to_string(),
+        b'*' => {
+            let count = number();
+            let width = count.to_string().len();
+            let lines = (1..=count).map(|index| {
+                let pad = if index == 1 { 0 } else { indent };
+                format!("{:pad$}{index:width$}) {}", "", render(rest, indent + width + 2))
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        other => panic!("{} is no reply of RESP2", char::from(other)),
+    }
+}
+
+fn take_line(rest: &mut &[u8]) -> String {
+    let end = rest.windows(2).position(|pair| pair == b"\r\n").expect("a reply ends with its line");
+    let line = String::from_utf8(rest[..end].to_vec()).expect("a reply's first line is text");
+    *rest = &rest[end + 2..];
+    line
+}
+
+fn quote(bytes: &[u8]) -> String {
+    let escape = |&byte: &u8| match byte {
+        b'"' => "\\\"".to_string(),
+        b'\\' => "\\\\".to_string(),
+        b'\n' => "\\n".to_string(),
+        b'\r' => "\\r".to_string(),
+        b'\t' => "\\t".to_string(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    format!("\"{}\"", bytes.iter().map(escape).collect::<String>())
+}

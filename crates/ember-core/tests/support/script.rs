@@ -1,0 +1,62 @@
+//! Scripts: command lines and the replies they must get, run in both protocols.
+
+use ember_protocol::Protocol;
+use emberkv_core::local::Local;
+
+use crate::support::words::words_of;
+
+/// A keyspace that takes command lines.
+pub(crate) struct Script {
+    pub(crate) local: Local,
+    protocol: Protocol,
+}
+
+impl Script {
+    pub(crate) fn new(protocol: Protocol) -> Script {
+        Script { local: Local::new(protocol), protocol }
+    }
+
+    /// Runs a line; the reply's bytes with spaces for line ends and escapes for what is not ASCII. In the RESP3 form null
+    /// stands as in RESP2.
+    pub(crate) fn run(&mut self, line: &str) -> String {
+        let words = words_of(line);
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let reply = self.local.run(&words).escape_ascii().to_string().replace("\\r\\n", " ");
+        let reply = if self.protocol == Protocol::Resp3 { reply.replace("_ ", "$-1 ") } else { reply };
+        reply.trim_end().replace("\\'", "'")
+    }
+
+    /// The encoding and the expiry in ms from now of a key, as `raw` or `int 1000`; empty if the key is not there.
+    pub(crate) fn entry(&self, key: &str) -> String {
+        let hash = self.local.keyspace.hash(key.as_bytes());
+        let shard = self.local.keyspace.lock(hash.shard());
+        let Some(at) = shard.find(0, hash, key.as_bytes()) else { return String::new() };
+        let entry = shard.entry(0, at);
+        match entry.expire_at_ms() {
+            None => entry.encoding_name().to_string(),
+            Some(expire_at_ms) => {
+                format!("{} {}", entry.encoding_name(), expire_at_ms - self.local.turn.now_ms)
+            }
+        }
+    }
+}
+
+/// Runs a script in RESP2 and RESP3 on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for
+/// [`Script::entry`], and `PASS ms` lets time pass.
+pub(crate) fn check(steps: &[(&str, &str)]) {
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        let mut script = Script::new(protocol);
+        for (line, expected) in steps {
+            let actual = match line.split_once(' ') {
+                Some(("ENTRY", key)) => script.entry(key),
+                Some(("PASS", ms)) => {
+                    script.local.turn.now_ms += ms.parse::<i64>().expect("PASS takes a number of ms");
+                    String::new()
+                }
+                _ => script.run(line),
+            };
+            assert_eq!(actual, *expected, "{line} in {protocol:?}");
+        }
+        script.local.keyspace.check_invariants();
+    }
+}

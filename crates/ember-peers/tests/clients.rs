@@ -1,0 +1,71 @@
+//! Real clients do their everyday work with ember: values of any bytes, pipelines, expiry, SCAN, errors, large values.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ember_peers::{Mode, clients_directory, require_program, start_ember, tools_directory};
+use ember_testkit::Server;
+
+/// Runs a client program against ember in both modes.
+fn in_both_modes(run: impl Fn(&Server) -> Command) {
+    for mode in [Mode::Concurrent, Mode::Sharded] {
+        let server = start_ember(mode);
+        let mut command = run(&server);
+        let program = command.get_program().to_owned();
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("{}: {error}: run scripts/setup-peers.sh", program.display()));
+        assert!(
+            output.status.success(),
+            "{mode:?}: {} failed with {}\n{}{}\nserver log:\n{}",
+            program.display(),
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+            server.log()
+        );
+    }
+}
+
+/// A program with the port and the unix socket of the server as arguments.
+fn with_places(program: impl AsRef<Path>, first: &[&Path], server: &Server) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command
+        .args(first)
+        .arg(server.port().to_string())
+        .arg(server.unix_socket().expect("peers have a socket"));
+    command
+}
+
+#[test]
+fn redis_py_works() {
+    let script = clients_directory().join("python/smoke.py");
+    in_both_modes(|server| with_places(tools_directory().join("python/bin/python"), &[&script], server));
+}
+
+#[test]
+fn node_redis_works() {
+    let script = clients_directory().join("node/smoke.js");
+    in_both_modes(|server| {
+        let mut command = with_places(require_program("node"), &[&script], server);
+        command.env("PEER_MODULES", tools_directory().join("node"));
+        command
+    });
+}
+
+#[test]
+fn go_redis_works() {
+    in_both_modes(|server| with_places(tools_directory().join("go-smoke"), &[], server));
+}
+
+#[test]
+fn jedis_works() {
+    let java = tools_directory().join("java");
+    let class_path = format!("{}:{}/lib/*", java.join("classes").display(), java.display());
+    in_both_modes(|server| {
+        let mut command = Command::new(require_program("java"));
+        command.args(["-cp", &class_path, "Smoke", &server.port().to_string()]);
+        command
+    });
+}

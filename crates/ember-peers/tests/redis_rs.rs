@@ -1,0 +1,72 @@
+//! The Rust client `redis` does its everyday work with ember, over RESP2, RESP3 and a unix socket.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::collections::HashSet;
+
+use ember_peers::{Mode, start_ember};
+use redis::{Client, Commands, Connection, ErrorKind, RedisResult, Value};
+
+fn smoke(mut connection: Connection) {
+    assert_eq!(redis::cmd("PING").query::<String>(&mut connection).unwrap(), "PONG");
+    redis::cmd("FLUSHDB").exec(&mut connection).unwrap();
+
+    let binary = vec![0u8, 13, 10, 255];
+    let _: () = connection.set(&binary, &binary).unwrap();
+    assert_eq!(connection.get::<_, Vec<u8>>(&binary).unwrap(), binary);
+    assert_eq!(connection.get::<_, Option<String>>("missing").unwrap(), None);
+
+    let mut pipeline = redis::pipe();
+    for number in 0..1000 {
+        pipeline.set(format!("key:{number}"), number);
+    }
+    let replies: Vec<Value> = pipeline.query(&mut connection).unwrap();
+    assert_eq!(replies, vec![Value::Okay; 1000]);
+    let values: (i64, i64, Option<i64>) = connection.mget(&["key:1", "key:999", "none"]).unwrap();
+    assert_eq!(values, (1, 999, None));
+
+    assert_eq!(connection.incr::<_, _, i64>("counter", 42).unwrap(), 42);
+    assert!(connection.expire::<_, bool>("counter", 100).unwrap());
+    assert!((98..=100).contains(&connection.ttl::<_, i64>("counter").unwrap()));
+    assert!(connection.persist::<_, bool>("counter").unwrap());
+
+    let found: HashSet<String> =
+        connection.scan_match::<_, String>("key:*").unwrap().collect::<RedisResult<_>>().unwrap();
+    assert_eq!(found.len(), 1000);
+
+    assert!(!connection.setbit::<_, bool>("bits", 7, true).unwrap());
+    assert!(connection.getbit::<_, bool>("bits", 7).unwrap());
+    assert_eq!(connection.bitcount::<_, i64>("bits").unwrap(), 1);
+
+    redis::cmd("CLIENT").arg("SETNAME").arg("smoke").exec(&mut connection).unwrap();
+    let name: String = redis::cmd("CLIENT").arg("GETNAME").query(&mut connection).unwrap();
+    assert_eq!(name, "smoke");
+    redis::cmd("SELECT").arg(7).exec(&mut connection).unwrap();
+    assert_eq!(connection.get::<_, Option<i64>>("key:1").unwrap(), None);
+    redis::cmd("SELECT").arg(0).exec(&mut connection).unwrap();
+
+    let error = redis::cmd("NOSUCHCOMMAND").arg("x").exec(&mut connection).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Server(_)), "{error:?}");
+    assert!(error.to_string().contains("unknown command 'NOSUCHCOMMAND'"), "{error}");
+
+    let large: Vec<u8> = (0..=255).cycle().take(5 * 1024 * 1024).collect();
+    let _: () = connection.set("large", &large).unwrap();
+    assert!(connection.get::<_, Vec<u8>>("large").unwrap() == large);
+}
+
+#[test]
+fn redis_rs_works() {
+    for mode in [Mode::Concurrent, Mode::Sharded] {
+        let server = start_ember(mode);
+        let socket = server.unix_socket().unwrap().display().to_string();
+        for protocol in ["resp2", "resp3"] {
+            let places = [
+                format!("redis://127.0.0.1:{}/?protocol={protocol}", server.port()),
+                format!("redis+unix://{socket}?protocol={protocol}"),
+            ];
+            for place in places {
+                smoke(Client::open(place).unwrap().get_connection().unwrap());
+            }
+        }
+    }
+}

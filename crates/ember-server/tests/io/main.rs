@@ -1,0 +1,142 @@
+//! What the server promises about its sockets, shown from outside: bytes in, bytes out, a server process for each test.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod addresses;
+mod fairness;
+mod half_close;
+mod hostile_peers;
+mod idle_connections;
+mod model;
+mod pipelines;
+mod protocol_errors;
+mod signals;
+mod slow_readers;
+mod system_calls;
+mod waiting;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, ServerBuilder};
+
+/// Both execution modes, each with two workers.
+const MODES: [&[&str]; 2] =
+    [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tests that measure time or memory take turns, and nothing else runs meanwhile.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Held by a test that measures.
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Held by a test that does not.
+fn together() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+fn start(arguments: &[&str]) -> Server {
+    builder(arguments).start()
+}
+
+fn builder(arguments: &[&str]) -> ServerBuilder {
+    Server::builder(program()).arguments(arguments)
+}
+
+/// Asks again and again until the answer is yes.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "this never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn rss(server: &Server) -> u64 {
+    server.usage().unwrap().rss_bytes
+}
+
+/// A command as an array of bulk strings.
+fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments.iter().map(AsRef::as_ref) {
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+fn bulk(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}
+
+/// Sends all of it in pieces of `chunk` bytes while another thread reads, then no more; returns all that came back until
+/// the server closed the connection.
+fn exchange(address: SocketAddr, request: &[u8], chunk: usize) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let mut reader = stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        let replies = scope.spawn(move || {
+            let mut replies = Vec::new();
+            reader.read_to_end(&mut replies).unwrap();
+            replies
+        });
+        for piece in request.chunks(chunk) {
+            stream.write_all(piece).unwrap();
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+        replies.join().unwrap()
+    })
+}
+
+/// Asserts that two replies are equal and shows where they are not, instead of megabytes.
+#[track_caller]
+fn assert_same(got: &[u8], expected: &[u8], what: &str) {
+    if got == expected {
+        return;
+    }
+    let at = got.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(got.len().min(expected.len()));
+    let show = |bytes: &[u8]| {
+        String::from_utf8_lossy(&bytes[at.saturating_sub(40)..bytes.len().min(at + 40)])
+            .escape_debug()
+            .to_string()
+    };
+    panic!(
+        "{what}: differs at byte {at} (of {} and {}): got …{}…, expected …{}…",
+        got.len(),
+        expected.len(),
+        show(got),
+        show(expected)
+    );
+}
+
+/// One line `name:number` of INFO.
+fn info(client: &mut RawClient, name: &str) -> u64 {
+    let text = client.command(&["INFO", "everything"]).text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}:\n{text}"))
+}
+
+/// One number of /proc/PID/io.
+fn system_calls(server: &Server, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.unwrap().parse().unwrap()
+}

@@ -1,0 +1,68 @@
+//! Protocol errors close the connection they come from, after the replies before them; inline commands are commands.
+
+use crate::{MODES, encode, exchange, start, together};
+
+#[test]
+fn a_protocol_error_is_answered_behind_the_replies_before_it_and_closes_that_connection_only() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        let mut other = server.client();
+        let good =
+            [encode(&["SET", "a", "1"]), encode(&["SET", "b", "2"]), encode(&["MGET", "a", "b"])].concat();
+        for (bad, error) in [
+            (&b"*1\r\n!3\r\n"[..], "expected '$', got '!'"),
+            (b"*2\r\n$3\r\nGET\r\n$-5\r\n", "invalid bulk length"),
+            (b"*2\r\n$3\r\nGET\r\n$99999999999\r\n", "invalid bulk length"),
+            (b"*99999999999\r\n", "invalid multibulk length"),
+            (b"GET \"a\r\n", "unbalanced quotes in request"),
+        ] {
+            let request = [&good[..], bad, &encode(&["SET", "a", "never"])].concat();
+            let got = String::from_utf8(exchange(server.address(), &request, usize::MAX)).unwrap();
+            let expected =
+                format!("+OK\r\n+OK\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n-ERR Protocol error: {error}\r\n");
+            assert_eq!(got, expected, "{mode:?}");
+        }
+        assert_eq!(other.run("GET a").text(), "1", "the connections beside it live on");
+    }
+}
+
+#[test]
+fn an_error_reply_reaches_a_peer_that_goes_on_sending() {
+    let _machine = together();
+    let server = start(&["--shards", "1"]);
+    for _ in 0..50 {
+        let mut client = server.client();
+        let flood = [&b"*1\r\n?\r\n"[..], &vec![b'x'; 500_000]].concat();
+        // The server may close while this is on its way.
+        let _ = client.send(&flood);
+        let got = client.read_raw().unwrap();
+        assert_eq!(got, b"-ERR Protocol error: expected '$', got '?'\r\n");
+    }
+}
+
+#[test]
+fn inline_commands_and_others_may_be_mixed() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        let request =
+            b"SET a 1\r\nset \"b c\" 'x y'\n\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nGET \"b c\"\r\nPING\r\n";
+        for chunk in [1, 5, usize::MAX] {
+            let got = exchange(server.address(), request, chunk);
+            let got = String::from_utf8(got).unwrap();
+            assert_eq!(got, "+OK\r\n+OK\r\n$1\r\n1\r\n$3\r\nx y\r\n+PONG\r\n", "{mode:?} {chunk}");
+        }
+    }
+}
+
+#[test]
+fn quit_is_answered_and_nothing_behind_it() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        let request = [encode(&["SET", "a", "1"]), encode(&["QUIT"]), encode(&["SET", "a", "2"])].concat();
+        assert_eq!(exchange(server.address(), &request, usize::MAX), b"+OK\r\n+OK\r\n", "{mode:?}");
+        assert_eq!(server.client().run("GET a").text(), "1");
+    }
+}

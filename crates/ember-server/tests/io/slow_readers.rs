@@ -1,0 +1,164 @@
+//! Peers that do not read their replies: bounded memory, no harm to others, and every reply once they read.
+
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server};
+
+use crate::{PATIENCE, alone, assert_same, bulk, encode, info, rss, start, together, wait_until};
+
+const MIB: u64 = 1024 * 1024;
+
+/// Waits until the server has read and made all it will while nobody reads, then returns its memory.
+fn settled_rss(server: &Server) -> u64 {
+    let mut last = (Instant::now(), server.usage().unwrap());
+    wait_until("the server comes to rest", || {
+        let now = server.usage().unwrap();
+        if now.system_time + now.user_time > last.1.system_time + last.1.user_time + Duration::from_millis(20)
+        {
+            last = (Instant::now(), now);
+        }
+        last.0.elapsed() > Duration::from_millis(150)
+    });
+    rss(server)
+}
+
+fn slowest_ping(client: &mut RawClient, count: usize) -> Duration {
+    let one = |_| {
+        let began = Instant::now();
+        client.run("PING");
+        began.elapsed()
+    };
+    (0..count).map(one).max().unwrap()
+}
+
+#[test]
+fn a_peer_that_does_not_read_costs_bounded_memory_and_nobody_else_time() {
+    let _machine = alone();
+    for length in [16 * 1024, 200_000] {
+        let server = start(&["--shards", "1"]);
+        let mut other = server.client();
+        let value: Vec<u8> = (0..=255).cycle().take(length).collect();
+        other.command(&[&b"SET"[..], b"k", &value]);
+        let before = rss(&server);
+
+        let mut slow = server.client();
+        let count = 1_200_000_000 / length / 10;
+        slow.send(&encode(&["GET", "k"]).repeat(count)).unwrap();
+        assert!(slowest_ping(&mut other, 200) < Duration::from_millis(500));
+        let grown = settled_rss(&server).saturating_sub(before);
+        assert!(grown < 24 * MIB, "{count} replies of {length} bytes wait in {grown} bytes");
+        assert!(slowest_ping(&mut other, 200) < Duration::from_millis(500));
+
+        let expected = bulk(&value);
+        for number in 0..count {
+            assert_same(&slow.read_bytes(expected.len()).unwrap(), &expected, &format!("reply {number}"));
+        }
+        slow.run("PING");
+        wait_until("the memory is given back", || rss(&server) < before + 8 * MIB);
+    }
+}
+
+#[test]
+fn a_peer_that_always_lags_a_little_costs_bounded_memory() {
+    let _machine = alone();
+    let server = start(&["--shards", "1"]);
+    let mut client = server.client();
+    let value = vec![b'v'; 20_000];
+    client.command(&[&b"SET"[..], b"k", &value]);
+    let expected = bulk(&value);
+    // So many replies are always on their way that the socket never takes all of them.
+    let (window, rounds) = (800, 15);
+    let gets = encode(&["GET", "k"]);
+    client.send(&gets.repeat(window)).unwrap();
+    let before = rss(&server);
+    for _ in 0..rounds {
+        client.send(&gets.repeat(window)).unwrap();
+        for _ in 0..window {
+            assert_same(&client.read_bytes(expected.len()).unwrap(), &expected, "reply");
+        }
+        let grown = rss(&server).saturating_sub(before);
+        assert!(grown < 24 * MIB, "{grown} bytes");
+    }
+}
+
+#[test]
+fn the_hard_output_limit_closes_a_slow_reader() {
+    let _machine = together();
+    let server = start(&["--shards", "1", "--client-output-buffer-limit", "normal 1mb 0 0"]);
+    let mut other = server.client();
+    other.command(&[&b"SET"[..], b"k", &vec![b'v'; 100_000]]);
+    let mut slow = server.client();
+    slow.send(&encode(&["GET", "k"]).repeat(1000)).unwrap();
+    wait_until("one client is left", || info(&mut other, "connected_clients") == 1);
+    assert!(info(&mut other, "client_output_buffer_limit_disconnections") >= 1);
+    assert!(slow.read_to_close().unwrap().len() < 100_000_000);
+}
+
+#[test]
+fn the_soft_output_limit_closes_a_slow_reader_after_its_time() {
+    let _machine = together();
+    let server = start(&["--shards", "1", "--client-output-buffer-limit", "normal 0 200kb 1"]);
+    let mut other = server.client();
+    other.command(&[&b"SET"[..], b"k", &vec![b'v'; 100_000]]);
+    let mut slow = server.client();
+    let began = Instant::now();
+    slow.send(&encode(&["GET", "k"]).repeat(1000)).unwrap();
+    // One that reads in time stays.
+    let mut quick = server.client();
+    quick.send(&encode(&["GET", "k"]).repeat(50)).unwrap();
+    for _ in 0..50 {
+        quick.read_raw().unwrap();
+    }
+    wait_until("the slow one is gone", || info(&mut other, "connected_clients") == 2);
+    assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
+    assert_eq!(quick.run("PING").text(), "PONG");
+}
+
+#[test]
+fn the_query_limit_closes_a_peer_whose_command_does_not_end_but_not_one_with_a_long_pipeline() {
+    let _machine = together();
+    for arguments in [&[&b"MSET"[..]; 0][..], &[b"SET", b"key"]] {
+        let server = start(&["--shards", "1", "--client-query-buffer-limit", "1mb"]);
+        let mut client = server.client();
+        client.set_timeout(PATIENCE).unwrap();
+        if arguments.is_empty() {
+            // Many small arguments.
+            let _ = client.send(&[&b"*1000000\r\n"[..], &b"$10\r\n0123456789\r\n".repeat(200_000)].concat());
+        } else {
+            // One large argument.
+            let head = b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$100000000\r\n";
+            let _ = client.send(&[&head[..], &vec![b'x'; 3_000_000]].concat());
+        }
+        assert_eq!(client.read_to_close().unwrap(), b"");
+
+        let mut client = server.client();
+        let value = vec![b'v'; 10_000];
+        let count = 2000;
+        let expected = bulk(&value).repeat(count);
+        client.set_timeout(PATIENCE).unwrap();
+        let got =
+            crate::exchange(server.address(), &encode(&[&b"ECHO"[..], &value]).repeat(count), usize::MAX);
+        assert_same(&got, &expected, "20 MB of requests under a query limit of 1 MB");
+        assert_eq!(client.run("PING").text(), "PONG");
+    }
+}
+
+#[test]
+fn a_peer_that_is_being_closed_and_does_not_read_costs_no_time() {
+    let _machine = alone();
+    let server = start(&["--shards", "1"]);
+    let mut other = server.client();
+    other.command(&[&b"SET"[..], b"k", &vec![b'v'; 1_000_000]]);
+    let mut slow = server.client();
+    // Forty megabytes to send before the end, and bytes behind the end that nobody will read.
+    slow.send(&[encode(&["GET", "k"]).repeat(40), encode(&["QUIT"]), vec![b'x'; 100_000]].concat()).unwrap();
+    settled_rss(&server);
+    let before = server.usage().unwrap();
+    let began = Instant::now();
+    wait_until("half a second has passed", || began.elapsed() > Duration::from_millis(500));
+    let after = server.usage().unwrap();
+    let spent = (after.user_time + after.system_time) - (before.user_time + before.system_time);
+    assert!(spent < Duration::from_millis(200), "{spent:?} of CPU while there was nothing to do");
+    let got = slow.read_to_close().unwrap();
+    assert!(got.ends_with(b"+OK\r\n") && got.len() > 40_000_000, "{} bytes", got.len());
+}
