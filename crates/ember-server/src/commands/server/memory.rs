@@ -161,6 +161,8 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         ("clients.normal", Count(report.clients)),
         ("cluster.links", Count(0)),
         ("aof.buffer", Count(0)),
+        ("lua.caches", Count(0)),
+        ("functions.caches", Count(0)),
     ] {
         reply_field(reply, name, &field);
         fields += 1;

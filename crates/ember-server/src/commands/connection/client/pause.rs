@@ -51,7 +51,8 @@ fn pause(session: &mut Session<'_>) -> SessionResult {
         return Err("ERR timeout is negative".into());
     }
     let now_ms = session.turn.now_ms;
-    session.server.pause.begin(now_ms, now_ms.saturating_add(timeout_ms), all);
+    let until_ms = now_ms.checked_add(timeout_ms).ok_or("ERR timeout is out of range")?;
+    session.server.pause.begin(now_ms, until_ms, all);
     session.reply.ok();
     Ok(Outcome::Done)
 }
