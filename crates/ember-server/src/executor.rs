@@ -72,6 +72,7 @@ pub(crate) struct Assembly {
     owners: Vec<usize>,
     /// What this worker ran itself.
     local: Box<Forwarded>,
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     answers: Vec<Box<Forwarded>>,
     outstanding: usize,
 }
@@ -106,6 +107,7 @@ pub(crate) struct Executor {
     clock: Instant,
     times_each: bool,
     /// Empty messages whose buffers wait to be used again.
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
 }
 

@@ -304,6 +304,7 @@ fn digest_value(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
+#[expect(clippy::approx_constant, reason = "what Redis answers")]
 fn protocol(session: &mut Session<'_>) -> SessionResult {
     let reply = &mut *session.reply;
     match session.args.at(2).to_ascii_lowercase().as_slice() {
