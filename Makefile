@@ -7,7 +7,7 @@ ARGS ?=
 FUZZ_SECONDS ?= 30
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint test test-peers test-long fuzz-short \
+.PHONY: help run build release check fmt lint test test-peers test-model test-asan test-long fuzz-short \
 	bench bench-quick bench-compare bench-memory bench-memtier docker-build clean
 
 help: ## List the targets.
@@ -37,6 +37,13 @@ test-peers: ## Tests beside redis-server and under real clients; installs those 
 	scripts/setup-peers.sh
 	$(CARGO) build -p ember-server
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
+
+test-model: ## Model check of the shard locks: every schedule that shuttle finds, in a target directory of its own.
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_locks --target-dir target/model
+
+test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
+	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \
+		--lib --tests --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/asan
 
 test-long: ## The tests with many more random cases (half an hour).
 	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude ember-peers

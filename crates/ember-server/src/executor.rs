@@ -10,6 +10,7 @@
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
@@ -178,16 +179,17 @@ impl Executor {
         if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
             && let Handler::Data(_) = command.handler
         {
-            client.view.command.store(u32::from(command.index) + 1, std::sync::atomic::Ordering::Relaxed);
+            client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
         }
-        client.view.active_ms.store(self.turn.now_ms, std::sync::atomic::Ordering::Relaxed);
+        client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
     }
 
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
     fn prepare(&mut self, batch: &Batch, input: &[u8], start: usize, database: usize) {
-        let Executor { server, prepared, .. } = self;
+        let Executor { server, index, prepared, .. } = self;
         let keyspace = &server.keyspace;
+        let is_concurrent = server.runs_anywhere();
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
         for number in start..batch.len() {
@@ -207,34 +209,35 @@ impl Executor {
             prepared.push(Prepared { command: last.1, hash });
         }
         if prepared.len() >= FETCH_AHEAD_MIN {
-            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash);
+            let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
+            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash).filter(is_here);
             hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
     }
 
     fn has_foreign_keys(&self) -> bool {
-        !self.server.is_concurrent
-            && self.server.workers.len() > 1
+        !self.server.runs_anywhere()
             && self.prepared.iter().any(|prepared| {
                 prepared.hash.is_some_and(|hash| self.server.owner_of(hash.shard()) != self.index)
             })
     }
 
+    /// Runs the commands from number `from` to the end here.
     fn run_here(
         &mut self,
         client: &mut Client,
         batch: &Batch,
         input: &[u8],
-        start: usize,
+        from: usize,
         reply: &mut Reply,
     ) -> Progress {
+        let first = batch.len() - self.prepared.len();
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
-        for number in start..batch.len() {
-            let prepared = self.prepared[number - start];
-            let args = batch.command(number, input);
-            match self.execute_for(client, &mut guards, args, prepared, reply) {
+        for number in from..batch.len() {
+            let prepared = self.prepared[number - first];
+            match self.execute_for(client, &mut guards, batch.command(number, input), prepared, reply) {
                 Flow::Next => {}
                 Flow::Close => {
                     progress = Progress::Close;
@@ -250,7 +253,8 @@ impl Executor {
         progress
     }
 
-    /// Runs what belongs here and sends the rest to its owners, up to a command that must wait for the answers.
+    /// Runs commands here as long as none belongs elsewhere. Then takes those that may run anywhere, up to one that must
+    /// wait for the answers; sends each to its owner; and runs its own meanwhile.
     fn run_forwarding(
         &mut self,
         token: usize,
@@ -260,67 +264,63 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
+        let owner_of = |executor: &Executor, client: &Client, number: usize| {
+            executor.forward_to(client, executor.prepared[number - start], batch.command(number, input))
+        };
         let mut guards = Guards::None;
-        let mut assembly =
-            Assembly { owners: Vec::new(), local: self.spare(), answers: Vec::new(), outstanding: 0 };
-        assembly.local.owner = self.index;
-        assembly.local.reply.set_protocol(reply.protocol());
-        let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
-        let mut next = batch.len();
-        let mut stopped = None;
-        for number in start..batch.len() {
-            let prepared = self.prepared[number - start];
-            let args = batch.command(number, input);
-            let owner = self.forward_to(client, prepared, args);
-            if owner.is_none() && !outgoing.is_empty() {
-                next = number;
-                break;
+        let mut from = start;
+        while from < batch.len() && owner_of(self, client, from).is_none_or(|owner| owner == self.index) {
+            let prepared = self.prepared[from - start];
+            let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
+            if let Flow::Close | Flow::Pause = flow {
+                guards.release(&self.server.keyspace, &mut self.turn);
+                return if matches!(flow, Flow::Close) { Progress::Close } else { Progress::Paused(from) };
             }
-            let owner = owner.unwrap_or(self.index);
-            if owner == self.index {
-                assembly.local.marks.push(assembly.local.reply.mark());
-                let flow = self.execute_for(client, &mut guards, args, prepared, &mut assembly.local.reply);
-                // HELLO and RESET change it for all that follows.
-                reply.set_protocol(assembly.local.reply.protocol());
-                if let Flow::Close | Flow::Pause = flow {
-                    assembly.owners.push(owner);
-                    next = number;
-                    stopped = Some(flow);
-                    break;
-                }
-            } else {
-                let found = outgoing.iter().position(|message| message.owner == owner);
-                let at = found.unwrap_or_else(|| {
-                    let message = self.address(owner, token, client, reply.protocol());
-                    outgoing.push(message);
-                    outgoing.len() - 1
-                });
-                outgoing[at].commands.append(args);
-                if let (Some(command), Some(hash)) = (prepared.command, prepared.hash) {
-                    outgoing[at].prepared.push((command.index, hash));
-                }
-            }
-            assembly.owners.push(owner);
+            from += 1;
         }
         guards.release(&self.server.keyspace, &mut self.turn);
-        assembly.local.marks.push(assembly.local.reply.mark());
-        if outgoing.is_empty() {
-            if let Some(Flow::Pause) = stopped {
-                assembly.owners.pop();
-            }
-            self.assemble(assembly, reply);
-            return match stopped {
-                Some(Flow::Close) => Progress::Close,
-                Some(Flow::Pause) => Progress::Paused(next),
-                _ => Progress::Done,
-            };
+        let owners: Vec<usize> = (from..batch.len()).map_while(|number| owner_of(self, client, number)).collect();
+        if owners.is_empty() {
+            return Progress::Done;
         }
-        assembly.outstanding = outgoing.len();
+        let mut local = self.spare();
+        local.owner = self.index;
+        local.reply.set_protocol(reply.protocol());
+        let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
+        for (number, &owner) in (from..).zip(&owners) {
+            let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
+                unreachable!("only a known command on one key may run anywhere");
+            };
+            if owner == self.index {
+                continue;
+            }
+            let found = outgoing.iter().position(|message| message.owner == owner);
+            let at = found.unwrap_or_else(|| {
+                outgoing.push(self.address(owner, token, client, reply.protocol()));
+                outgoing.len() - 1
+            });
+            outgoing[at].commands.append(batch.command(number, input));
+            outgoing[at].prepared.push((command.index, hash));
+        }
+        let outstanding = outgoing.len();
         for message in outgoing {
             self.stats.forwarded.add(message.prepared.len() as u64);
             self.server.workers[message.owner].mailbox.send(Letter::Run(message));
         }
-        Progress::Awaiting(next, assembly)
+        // Not through execute_for: a pause that has begun meanwhile comes too late for commands already under way.
+        self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
+        for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
+            let Prepared { command: Some(command), hash } = self.prepared[number - start] else { continue };
+            let args = batch.command(number, input);
+            local.marks.push(local.reply.mark());
+            let mut caller = Caller { database: client.database, client: None };
+            let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
+            self.finish(command, result, args, Some(client), &mut local.reply);
+        }
+        guards.release(&self.server.keyspace, &mut self.turn);
+        local.marks.push(local.reply.mark());
+        let next = from + owners.len();
+        Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
     }
 
     /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
@@ -345,7 +345,7 @@ impl Executor {
         message.token = token;
         message.client_id = client.view.id;
         message.database = client.database;
-        message.no_touch = client.view.no_touch.load(std::sync::atomic::Ordering::Relaxed);
+        message.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         message.reply.set_protocol(protocol);
         message
     }
@@ -429,7 +429,7 @@ impl Executor {
             return Flow::Pause;
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
-        self.turn.no_touch = client.view.no_touch.load(std::sync::atomic::Ordering::Relaxed);
+        self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
             if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
         let mut caller = Caller { database: client.database, client: Some(client) };
@@ -503,7 +503,7 @@ impl Executor {
             (Handler::Server(run), Some(client)) => {
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
-                client.view.command.store(u32::from(command.index) + 1, std::sync::atomic::Ordering::Relaxed);
+                client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
                 run(&mut Session { args, command, server: self.server, client, turn: &mut self.turn, reply })
             }
             _ => unreachable!("containers are resolved before, and server commands are not forwarded"),

@@ -191,6 +191,12 @@ impl Server {
         }
     }
 
+    /// Whether any worker may run a command on any shard.
+    #[inline]
+    pub(crate) fn runs_anywhere(&self) -> bool {
+        self.is_concurrent || self.workers.len() == 1
+    }
+
     /// The shards that a worker expires and, in the sharded mode, runs commands on.
     pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
         let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
