@@ -21,7 +21,7 @@ pub(super) const KILL: ServerCommand = Command::new(
         complexity: "O(N) for N connections.",
         arity: -3,
         syntax: "<ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] | \
-                 [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] | [MAXAGE maxage]> ...>",
+                 [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] | [MAXAGE maxage] ...>>",
         history: &[
             ("2.8.12", "Filters: `ID`, `TYPE`, `ADDR`, `SKIPME`."),
             ("3.2.0", "Type `master`."),
