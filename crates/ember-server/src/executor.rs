@@ -279,7 +279,8 @@ impl Executor {
             from += 1;
         }
         guards.release(&self.server.keyspace, &mut self.turn);
-        let owners: Vec<usize> = (from..batch.len()).map_while(|number| owner_of(self, client, number)).collect();
+        let owners: Vec<usize> =
+            (from..batch.len()).map_while(|number| owner_of(self, client, number)).collect();
         if owners.is_empty() {
             return Progress::Done;
         }
