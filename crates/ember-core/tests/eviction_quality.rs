@@ -280,7 +280,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     let (exact, best) = (exact(held, &trace), zipf.best(held));
     println!(
         "{} zipf {s} shift {shift:?}: {ours:.4} with {held} keys; exact LRU {exact:.4}, best {best:.4}",
-        policy.to_string()
+        policy
     );
     (ours, exact)
 }
