@@ -25,7 +25,7 @@ use emberkv_core::turn::Turn;
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
-use crate::registry::{Command, Handler};
+use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, SlowCall, unix_ms};
 use crate::session::{Outcome, Session};
 use crate::stats::WorkerStats;
@@ -418,6 +418,10 @@ impl Executor {
             Some(command) if command.subcommands.is_empty() && command.spec.accepts(args.len()) => command,
             _ => match self.server.registry.resolve(args) {
                 Ok(command) => command,
+                Err(_) if is_http(args) => {
+                    tracing::debug!("a connection that speaks HTTP is closed");
+                    return Flow::Close;
+                }
                 Err(error) => return self.refuse(client, prepared.command, &error, reply),
             },
         };
@@ -474,7 +478,7 @@ impl Executor {
         let text = error.text();
         self.server.count_error(&text);
         self.stats.errors.add(1);
-        reply.error(&text);
+        reply.error_bytes(&text);
     }
 
     /// Runs a command's handler with the locks it needs.

@@ -24,6 +24,7 @@ const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-comman
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "debug",
+        is_system: true,
         summary: "Holds commands for tests and developers.",
         since: "1.0.0",
         group: Group::Server,

@@ -48,7 +48,7 @@ pub(super) const LIST: ServerCommand = Command::new(
         complexity: "O(N) for N connections.",
         arity: -2,
         tips: &["nondeterministic_output"],
-        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]@5.0.0 [ID id:<client-id [client-id ...]>]@6.2.0",
         history: &[
             ("2.8.12", "Field `id`."),
             ("5.0.0", "Filter `TYPE`."),
