@@ -172,7 +172,6 @@ choices! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use emberkv_core::eviction::EvictionPolicy;
 
     #[test]
     fn memory_sizes_are_read_as_redis_reads_them() {
