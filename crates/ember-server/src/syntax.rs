@@ -1,7 +1,7 @@
 //! The arguments of a command as a tree, read from the line of documentation that its specification has.
 //!
-//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is written
-//! as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
+//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
+//! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
 //! it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
 //!
 //! Three marks of our own go beyond what people are shown: `name:` in front of a group names it, `@7.0.0` behind an
@@ -402,7 +402,7 @@ mod tests {
     use super::*;
     use emberkv_core::spec::{KeyFlags, KeySpec};
 
-    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with its token.
+    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with token.
     fn show(arguments: &[Argument]) -> String {
         let shown = arguments.iter().map(|argument| {
             let mut text = argument.token.as_ref().map_or(String::new(), |token| format!("{token}="));

@@ -1,4 +1,4 @@
-//! CONFIG.
+//! CONFIG: the configuration, told and changed at run time.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
