@@ -71,6 +71,10 @@ pub struct Turn {
     pub no_touch: bool,
     /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
+    /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
+    pub frees_deleted_lazily: bool,
+    /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free in the background (`lazyfree-lazy-user-flush`).
+    pub frees_flushed_lazily: bool,
     /// Random numbers for sampling.
     pub random: Random,
     /// Counted since they were last published.
@@ -89,6 +93,8 @@ impl Turn {
             lfu_decay_minutes: 1,
             no_touch: false,
             string_bytes_max: 512 * 1024 * 1024,
+            frees_deleted_lazily: false,
+            frees_flushed_lazily: false,
             random: Random::seeded(seed),
             counters: KeyspaceCounters::default(),
             growth_bytes: 0,

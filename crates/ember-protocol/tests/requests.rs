@@ -397,7 +397,8 @@ fn a_large_argument_goes_straight_into_its_own_buffer() {
         growths += 1;
     }
     assert_eq!(received, len);
-    assert!(growths < 8);
+    // It doubles from 64 KiB.
+    assert!(growths <= 8, "{growths}");
     assert!(parser.retained_bytes() >= len);
     assert_eq!(parser.parse(&input, &mut batch, &limits), ParseStatus::NeedMore);
     input.extend_from_slice(b"\r");

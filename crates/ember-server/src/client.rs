@@ -150,11 +150,6 @@ impl Clients {
         self.by_id.lock().remove(&id);
     }
 
-    /// The number of clients.
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.lock().len()
-    }
-
     /// The clients, by ascending id.
     pub(crate) fn all(&self) -> Vec<Arc<ClientView>> {
         self.by_id.lock().values().cloned().collect()

@@ -150,23 +150,22 @@ impl Connection {
         self.writable = true;
     }
 
-    /// Reads once: into the large argument that is being received, or behind a long `input`, or, nearly always, into
-    /// `scratch`, which is emptied first; what little `input` held moves in front then.
+    /// Reads once: into the large argument that is being received or into `scratch`, which is emptied first. From there
+    /// the bytes go behind a long `input`; what little a short one held moves in front of them instead.
     pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>) -> Fill {
-        let is_short = self.parked.is_none() && self.query_bytes_unparsed() <= COPIED_MAX_BYTES;
-        let mut moved = None;
+        let consumed = self.parser.consumed();
+        let is_short = self.parked.is_none() && self.input.len() - consumed <= COPIED_MAX_BYTES;
+        let mut is_large = false;
         let (result, asked) = if let Some(mut target) = self.parser.large_mut() {
+            is_large = true;
             read_spare(&self.socket, target.buffer())
-        } else if is_short {
-            let consumed = self.parser.consumed();
+        } else {
             scratch.clear();
             scratch.reserve_exact(READ_BYTES);
-            scratch.extend_from_slice(&self.input[consumed..]);
-            moved = Some(consumed);
+            if is_short {
+                scratch.extend_from_slice(&self.input[consumed..]);
+            }
             read_spare(&self.socket, scratch)
-        } else {
-            self.input.reserve(READ_BYTES);
-            read_spare(&self.socket, &mut self.input)
         };
         match result {
             Ok(0) => {
@@ -178,9 +177,11 @@ impl Connection {
                 // A short read has emptied the socket: the next bytes are a new event. Except for the end, whose event
                 // may have come together with the bytes'.
                 self.readable = count == asked || self.read_closed;
-                if let Some(consumed) = moved {
+                if is_short && !is_large {
                     self.parser.discard(consumed);
                     self.input.clear();
+                } else if !is_large {
+                    self.input.extend_from_slice(scratch);
                 }
                 Fill::Bytes(count)
             }
@@ -244,14 +245,9 @@ impl Connection {
         scratch.clear();
     }
 
-    /// Bytes of `input` that the parser has not consumed.
-    fn query_bytes_unparsed(&self) -> usize {
-        self.input.len().saturating_sub(self.parser.consumed())
-    }
-
     /// Bytes held for commands that have not run.
     pub(crate) fn query_bytes(&self) -> usize {
-        self.query_bytes_unparsed() + self.parser.retained_bytes()
+        self.input.len() - self.parser.consumed() + self.parser.retained_bytes()
     }
 
     /// Sends what the socket takes; returns the bytes sent and the write calls made.

@@ -73,6 +73,7 @@ pub(crate) struct Assembly {
     owners: Vec<usize>,
     /// What this worker ran itself.
     local: Box<Forwarded>,
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     answers: Vec<Box<Forwarded>>,
     outstanding: usize,
 }
@@ -107,6 +108,7 @@ pub(crate) struct Executor {
     clock: Instant,
     times_each: bool,
     /// Empty messages whose buffers wait to be used again.
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
 }
 
@@ -151,6 +153,8 @@ impl Executor {
         self.turn.lfu_log_factor = config.lfu_log_factor;
         self.turn.lfu_decay_minutes = config.lfu_decay_time;
         self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
+        self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
     }
 

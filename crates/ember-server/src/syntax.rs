@@ -1,7 +1,7 @@
 //! The arguments of a command as a tree, read from the line of documentation that its specification has.
 //!
-//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is written
-//! as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
+//! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
+//! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
 //! it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
 //!
 //! Three marks of our own go beyond what people are shown: `name:` in front of a group names it, `@7.0.0` behind an
@@ -73,6 +73,16 @@ pub(crate) struct Argument {
     pub(crate) children: Vec<Argument>,
 }
 
+impl Argument {
+    /// Takes back a repetition that turned out to be that of the group this argument ends.
+    fn end_repetition(&mut self) {
+        match self.children.last_mut() {
+            Some(last) if self.argument_type == ArgumentType::Block => last.is_multiple = false,
+            _ => self.is_multiple = false,
+        }
+    }
+}
+
 /// The arguments that a specification's syntax describes.
 pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
     let mut spaced = spec.syntax.to_owned();
@@ -98,6 +108,14 @@ const GROUP_NAMES: &[(&[&str], &str)] = &[
     (&["on", "off", "skip"], "on_off_skip"),
     (&["on", "off"], "enabled"),
     (&["module-name", "category"], "filterby"),
+    (&["start", "end"], "index"),
+    (&["start", "end_index"], "index"),
+    (&["end", "index_unit"], "end_index"),
+    (&["and", "or"], "operation"),
+    (&["encoding_offset", "write"], "operation"),
+    (&["encoding_offset_value", "encoding_offset_increment"], "write_operation"),
+    (&["wrap_sat_fail", "write_operation"], "write"),
+    (&["client-id", "normal_master_slave_replica_pubsub"], "new-format"),
     (&["ip:port"], "filter"),
     (&["protover"], "arguments"),
 ];
@@ -240,21 +258,26 @@ impl<'s> Parser<'s> {
                 self.at += 1;
             }
         }
-        if alternatives.len() == 1
-            && let Some(mut only) = alternatives.pop()
-        {
+        if alternatives.len() > 1 {
+            let is_multiple = self.words.get(self.at.wrapping_sub(2)) == Some(&"...");
+            if is_multiple && let Some(last) = alternatives.last_mut() {
+                last.end_repetition();
+            }
+            return Argument {
+                name: group_name(&alternatives),
+                is_multiple,
+                children: alternatives,
+                ..value("", ArgumentType::OneOf)
+            };
+        }
+        if let Some(mut only) = alternatives.pop() {
             if ends_repeating {
                 only.is_multiple = true;
                 only.children.iter_mut().for_each(|child| child.is_multiple = false);
             }
             return only;
         }
-        Argument {
-            name: group_name(&alternatives),
-            argument_type: ArgumentType::OneOf,
-            children: alternatives,
-            ..value("", ArgumentType::OneOf)
-        }
+        value("", ArgumentType::Block)
     }
 
     /// What follows a word that is written as it stands.
@@ -271,7 +294,13 @@ impl<'s> Parser<'s> {
             self.add(word, &mut values);
         }
         let mut argument = if values.is_empty() {
-            value(&token.to_ascii_lowercase(), ArgumentType::PureToken)
+            let name = match token {
+                "=" => "equal".to_owned(),
+                "~" => "approximately".to_owned(),
+                "*" => "auto_id".to_owned(),
+                word => word.to_ascii_lowercase(),
+            };
+            value(&name, ArgumentType::PureToken)
         } else {
             one_of_block(values)
         };
@@ -308,6 +337,7 @@ impl<'s> Parser<'s> {
             "len",
             "limit",
             "maxage",
+            "min-match-len",
             "milliseconds",
             "num-matches",
             "numkeys",
@@ -323,7 +353,7 @@ impl<'s> Parser<'s> {
         ];
         match name {
             "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,
-            "value" if self.spec.name.contains("bit") => ArgumentType::Integer,
+            "value" if matches!(self.spec.name, "setbit" | "bitfield") => ArgumentType::Integer,
             "score" => ArgumentType::Double,
             "pattern" => ArgumentType::Pattern,
             "unix-time-seconds" | "unix-time-milliseconds" => ArgumentType::UnixTime,
@@ -372,7 +402,7 @@ mod tests {
     use super::*;
     use emberkv_core::spec::{KeyFlags, KeySpec};
 
-    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with its token.
+    /// A tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated with token.
     fn show(arguments: &[Argument]) -> String {
         let shown = arguments.iter().map(|argument| {
             let mut text = argument.token.as_ref().map_or(String::new(), |token| format!("{token}="));
@@ -458,8 +488,18 @@ mod tests {
         );
         assert_eq!(
             tree("bitpos", "key bit [start [end [BYTE | BIT]]]"),
-            "key:key0 bit:integer start_end_index_unit:block?(start:integer end_index_unit:block?(end:integer \
+            "key:key0 bit:integer index:block?(start:integer end_index:block?(end:integer \
              index_unit:oneof?(BYTE=byte:pure-token BIT=bit:pure-token)))"
+        );
+        assert_eq!(
+            tree("xtrim", "key <MAXLEN | MINID> [= | ~] threshold"),
+            "key:key0 maxlen_minid:oneof(MAXLEN=maxlen:pure-token MINID=minid:pure-token) \
+             equal_approximately:oneof?(==equal:pure-token ~=approximately:pure-token) threshold:string"
+        );
+        assert_eq!(
+            tree("bitfield", "key [GET encoding | <SET value | INCRBY increment> ...]"),
+            "key:key0 encoding_value_increment:oneof?+(GET=encoding:string value_increment:oneof(SET=value:integer \
+             INCRBY=increment:integer))"
         );
         assert_eq!(
             tree("lmpop", "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"),

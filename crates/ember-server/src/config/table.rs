@@ -248,7 +248,10 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "lazyfree-lazy-server-del",
         aliases: &[],
-        kind: Kind::YesNo(field!(lazyfree_lazy_server_del)),
+        kind: Kind::Fixed {
+            accepts: &["no"],
+            reason: "values which a command overwrites are freed at once in this version",
+        },
         default: "no",
         mutable: true,
         about: "Whether values which a command overwrites are freed in the background.",

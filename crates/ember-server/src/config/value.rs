@@ -274,7 +274,7 @@ mod tests {
             Err("argument(s) must be one of the following: debug, verbose, notice, warning, nothing"
                 .to_owned())
         );
-        assert_eq!(EvictionPolicy::VolatileTtl.to_string(), "volatile-ttl");
+        assert_eq!(emberkv_core::eviction::EvictionPolicy::VolatileTtl.to_string(), "volatile-ttl");
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn a_second_signal_ends_the_process_at_once() {
     // Held by a command.
     let mut server = start(&["--shards", "2", "--enable-debug-command", "yes"]);
     let mut sleeper = server.client();
+    sleeper.run("PING");
     sleeper.send(&encode(&["DEBUG", "SLEEP", "30"])).unwrap();
     server.signal("INT");
     wait_until("the first signal is taken", || server.log().contains("stopping"));

@@ -28,7 +28,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(|call| remove_all(call, drop)),
+        Run::Keys(|call| {
+            let free = if call.keys.turn.frees_deleted_lazily { free_in_background } else { drop };
+            remove_all(call, free)
+        }),
     ),
     Command::new(
         Spec {

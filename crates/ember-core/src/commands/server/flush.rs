@@ -44,9 +44,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 /// Whether the memory is to be freed in the background.
-fn in_background(args: Args<'_>) -> Result<bool, CommandError> {
+fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError> {
     match args.len() {
-        1 => Ok(false),
+        1 => Ok(by_default),
         2 if is_word(args, 1, "SYNC") => Ok(false),
         2 if is_word(args, 1, "ASYNC") => Ok(true),
         _ => Err(CommandError::Syntax),
@@ -54,7 +54,7 @@ fn in_background(args: Args<'_>) -> Result<bool, CommandError> {
 }
 
 fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult {
-    let in_background = in_background(call.args)?;
+    let in_background = in_background(call.args, call.turn.frees_flushed_lazily)?;
     let taken = call.keyspace.flush(database);
     call.turn.counters.changes += taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
     if in_background {

@@ -1,4 +1,4 @@
-//! QUIT.
+//! QUIT: the client says goodbye.
 
 use emberkv_core::spec::{Command, Example, Group, Spec};
 

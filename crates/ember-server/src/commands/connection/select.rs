@@ -1,4 +1,4 @@
-//! SELECT.
+//! SELECT: the database of the connection.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! CONFIG.
+//! CONFIG: the configuration, told and changed at run time.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -124,7 +124,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
 
 fn set(session: &mut Session<'_>) -> SessionResult {
     let args = session.args;
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> =

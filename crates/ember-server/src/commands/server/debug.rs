@@ -17,8 +17,8 @@ use crate::commands::{reply_help, wrong_subcommand};
 use crate::config::DebugCommand;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
-const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run \
-                       it from a local connection, otherwise you need to set this option in the configuration file, \
+const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
+                       run it from a local connection, otherwise you need to set this option in the configuration file, \
                        and then restart the server.";
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -300,6 +300,7 @@ fn digest_value(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
+#[expect(clippy::approx_constant, reason = "what Redis answers")]
 fn protocol(session: &mut Session<'_>) -> SessionResult {
     let reply = &mut *session.reply;
     match session.args.at(2).to_ascii_lowercase().as_slice() {

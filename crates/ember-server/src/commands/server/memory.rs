@@ -1,4 +1,4 @@
-//! MEMORY.
+//! MEMORY: what keys and the process take.
 
 use ember_protocol::Reply;
 use emberkv_core::commands::arguments::{integer, is_word};

@@ -1,4 +1,4 @@
-//! TIME.
+//! TIME: the server's clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -18,7 +18,7 @@ pub(super) const ID: ServerCommand = Command::new(
         summary: "Tells the connection's ID, which no other connection ever has.",
         since: "5.0.0",
         arity: 2,
-        example: Example { given: &[], call: "CLIENT ID", reply: "(integer) ~2" },
+        example: Example { given: &[], call: "CLIENT ID", reply: "..." },
         ..OWN
     },
     Some(|session| {

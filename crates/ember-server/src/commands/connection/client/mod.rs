@@ -1,4 +1,4 @@
-//! CLIENT.
+//! CLIENT: what connections are called, how they are treated, who closes them.
 
 mod kill;
 mod list;

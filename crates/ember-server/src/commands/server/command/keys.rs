@@ -14,7 +14,7 @@ pub(super) const GETKEYS: ServerCommand = Command::new(
         since: "2.8.13",
         complexity: "O(N) for N arguments.",
         arity: -4,
-        syntax: "command [arg ...]",
+        syntax: "command arg [arg ...]",
         example: Example { given: &[], call: "COMMAND GETKEYS SET hello world", reply: "1) \"hello\"" },
         ..TEMPLATE
     },
@@ -28,7 +28,7 @@ pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
         since: "7.0.0",
         complexity: "O(N) for N arguments.",
         arity: -4,
-        syntax: "command [arg ...]",
+        syntax: "command arg [arg ...]",
         example: Example {
             given: &[],
             call: "COMMAND GETKEYSANDFLAGS TYPE hello",

@@ -83,7 +83,8 @@ pub(super) fn commandstats(report: &mut Report<'_>) {
         report.line(
             &format!("cmdstat_{}", command.full_name),
             format_args!(
-                "calls={calls},usec={microseconds},usec_per_call={each:.2},rejected_calls={rejected},failed_calls={failed}"
+                "calls={calls},usec={microseconds},usec_per_call={each:.2},rejected_calls={rejected},\
+                 failed_calls={failed}"
             ),
         );
     }

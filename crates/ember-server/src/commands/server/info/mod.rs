@@ -1,4 +1,4 @@
-//! INFO.
+//! INFO: the state of the server as text, in sections.
 
 mod counters;
 mod system;

@@ -1,0 +1,207 @@
+//! CLIENT: what connections are called, how they are treated, and who closes them.
+
+use ember_testkit::{RawClient, Server, Value};
+
+use crate::{assert_error, assert_ok, everywhere, field, wait_until};
+
+fn id(client: &mut RawClient) -> i64 {
+    client.run("CLIENT ID").integer().unwrap()
+}
+
+fn line_of(client: &mut RawClient, id: i64) -> String {
+    client.run(&format!("CLIENT LIST ID {id}")).text()
+}
+
+#[test]
+fn names_are_visible_characters_or_refused() {
+    everywhere(&[], |_, client| {
+        assert_eq!(client.run("CLIENT GETNAME"), Value::Null);
+        assert_ok(client, "CLIENT SETNAME worker:1");
+        assert_eq!(client.run("CLIENT GETNAME"), Value::from("worker:1"));
+        let refused = "ERR Client names cannot contain spaces, newlines or special characters.";
+        for name in ["a b", "a\nb", "a\x7f", "é"] {
+            assert_eq!(client.command(&["CLIENT", "SETNAME", name]), Value::Error(refused.into()));
+            assert_eq!(client.command(&["HELLO", "2", "SETNAME", name]), Value::Error(refused.into()));
+        }
+        assert_eq!(client.run("CLIENT GETNAME"), Value::from("worker:1"));
+        assert_eq!(client.command(&["CLIENT", "SETNAME", ""]), Value::ok());
+        assert_eq!(client.run("CLIENT GETNAME"), Value::Null);
+
+        assert_ok(client, "CLIENT SETINFO LIB-NAME some-library");
+        assert_ok(client, "CLIENT SETINFO lib-ver 1.2.3");
+        assert_error(client, "CLIENT SETINFO lib-x 1", "ERR Unrecognized option 'lib-x'");
+        let refused = "ERR lib-ver cannot contain spaces, newlines or special characters.";
+        assert_eq!(client.command(&["CLIENT", "SETINFO", "lib-ver", "1 2"]), Value::Error(refused.into()));
+        let line = client.run("CLIENT INFO").text();
+        assert_eq!(
+            (field(&line, "lib-name"), field(&line, "lib-ver")),
+            ("some-library".into(), "1.2.3".into())
+        );
+    });
+}
+
+#[test]
+fn list_and_info_describe_connections() {
+    everywhere(&[], |server, client| {
+        client.run("SELECT 3");
+        let own = id(client);
+        let line = client.run("CLIENT INFO").text();
+        assert!(line.ends_with('\n'));
+        assert_eq!(field(&line, "id"), own.to_string());
+        assert_eq!(field(&line, "db"), "3");
+        assert_eq!(field(&line, "cmd"), "client|info");
+        assert_eq!(field(&line, "laddr"), server.address().to_string());
+        assert_eq!(field(&line, "user"), "default");
+        let mut other = server.client();
+        assert_ok(&mut other, "SET a 1");
+        let other_id = id(&mut other);
+        assert!(other_id > own);
+        other.run("GET a");
+        assert_eq!(field(&line_of(client, other_id), "cmd"), "get");
+        let list = client.run(&format!("CLIENT LIST ID {own} 9999999 {other_id}")).text();
+        assert_eq!(
+            list.lines().map(|line| field(line, "id")).collect::<Vec<_>>(),
+            [own.to_string(), other_id.to_string()]
+        );
+        let all = client.run("CLIENT LIST").text();
+        assert_eq!(client.run("CLIENT LIST TYPE NORMAL").text().lines().count(), all.lines().count());
+        for kind in ["master", "replica", "slave", "pubsub"] {
+            assert_eq!(client.run(&format!("CLIENT LIST TYPE {kind}")).text(), "");
+        }
+        assert_error(client, "CLIENT LIST TYPE x", "ERR Unknown client type 'x'");
+        assert_error(client, "CLIENT LIST ID x", "ERR Invalid client ID");
+        assert_error(client, "CLIENT LIST ID 0", "ERR Invalid client ID");
+        for line in ["CLIENT LIST ID", "CLIENT LIST x", "CLIENT LIST TYPE normal x"] {
+            assert_error(client, line, "ERR syntax error");
+        }
+    });
+}
+
+#[test]
+fn a_killed_connection_is_closed_by_its_worker() {
+    everywhere(&[], |server, client| {
+        // Enough of them that both workers have some.
+        let mut others: Vec<RawClient> = (0..6).map(|_| server.client()).collect();
+        let ids: Vec<i64> = others.iter_mut().map(id).collect();
+        let address = field(&line_of(client, ids[0]), "addr");
+        assert_ok(client, &format!("CLIENT KILL {address}"));
+        assert_error(client, &format!("CLIENT KILL {address}0"), "ERR No such client");
+        assert_eq!(client.run(&format!("CLIENT KILL ID {}", ids[1])), Value::Integer(1));
+        let address = field(&line_of(client, ids[2]), "addr");
+        assert_eq!(client.run(&format!("CLIENT KILL ADDR {address} TYPE normal")), Value::Integer(1));
+        for killed in &mut others[..3] {
+            assert!(killed.is_closed().unwrap());
+        }
+        assert_eq!(client.run(&format!("CLIENT KILL ID {} TYPE pubsub", ids[3])), Value::Integer(0));
+        assert_eq!(client.run("CLIENT KILL LADDR 1.2.3.4:5"), Value::Integer(0));
+        assert_eq!(client.run("CLIENT KILL MAXAGE 1000000"), Value::Integer(0));
+        assert_eq!(others[3].run("PING").text(), "PONG");
+        assert_eq!(client.run("CLIENT KILL USER default"), Value::Integer(3));
+        assert!(others[5].is_closed().unwrap());
+        wait_until("the others are gone", || client.run("CLIENT LIST").text().lines().count() == 1);
+        for (line, text) in [
+            ("CLIENT KILL ID 0", "ERR client-id should be greater than 0"),
+            ("CLIENT KILL ID x", "ERR client-id should be greater than 0"),
+            ("CLIENT KILL TYPE x", "ERR Unknown client type 'x'"),
+            ("CLIENT KILL USER nobody", "ERR No such user 'nobody'"),
+            ("CLIENT KILL ID 1 ADDR", "ERR syntax error"),
+            ("CLIENT KILL SKIPME maybe", "ERR syntax error"),
+            ("CLIENT KILL x y", "ERR syntax error"),
+            ("CLIENT KILL", "ERR wrong number of arguments for 'client|kill' command"),
+        ] {
+            assert_error(client, line, text);
+        }
+        // The own connection gets its reply first, and runs nothing behind it.
+        client.send(b"CLIENT KILL SKIPME no\r\nPING\r\n").unwrap();
+        assert_eq!(client.read_to_close().unwrap(), b":1\r\n");
+    });
+}
+
+#[test]
+fn replies_are_switched_off_and_skipped() {
+    everywhere(&[], |_, client| {
+        client.send(b"CLIENT REPLY OFF\r\nSET a 1\r\nPING\r\nNONSENSE\r\n").unwrap();
+        client.send(b"CLIENT REPLY SKIP\r\nCLIENT REPLY ON\r\nPING\r\n").unwrap();
+        assert_eq!(client.read_bytes(12).unwrap(), b"+OK\r\n+PONG\r\n");
+        client.send(b"CLIENT REPLY SKIP\r\nGET a\r\nECHO 2\r\n").unwrap();
+        assert_eq!(client.read_bytes(7).unwrap(), b"$1\r\n2\r\n");
+        assert_error(client, "CLIENT REPLY x", "ERR syntax error");
+    });
+}
+
+#[test]
+fn a_pause_of_writes_lets_reads_go_on() {
+    everywhere(&[], |server, client| {
+        assert_ok(client, "SET paused 0");
+        assert_ok(client, "CLIENT PAUSE 100000 WRITE");
+        let mut writer = server.client();
+        let writer_id = id(&mut writer);
+        writer.send_command(&["SET", "paused", "1"]).unwrap();
+        wait_until("the write waits", || field(&line_of(client, writer_id), "flags").contains('b'));
+        assert_eq!(client.run("GET paused"), Value::from("0"));
+        assert_ok(client, "CLIENT UNPAUSE");
+        assert_eq!(writer.read_value().unwrap(), Value::ok());
+        assert_eq!(client.run("GET paused"), Value::from("1"));
+    });
+}
+
+#[test]
+fn a_pause_of_all_ends_by_itself() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CLIENT PAUSE 1");
+        assert_eq!(client.run("PING").text(), "PONG");
+        for (line, text) in [
+            ("CLIENT PAUSE x", "ERR timeout is not an integer or out of range"),
+            ("CLIENT PAUSE -1", "ERR timeout is negative"),
+            ("CLIENT PAUSE 9223372036854775807", "ERR timeout is out of range"),
+            ("CLIENT PAUSE 1 MORE", "ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        ] {
+            assert_error(client, line, text);
+        }
+    });
+}
+
+#[test]
+fn modes_show_in_the_flags_and_end_with_reset() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CLIENT NO-EVICT ON");
+        assert_ok(client, "CLIENT NO-TOUCH on");
+        assert_error(client, "CLIENT NO-TOUCH x", "ERR syntax error");
+        assert_error(client, "CLIENT NO-EVICT x", "ERR syntax error");
+        assert_ok(client, "CLIENT SETNAME me");
+        client.run("SELECT 2");
+        assert_eq!(field(&client.run("CLIENT INFO").text(), "flags"), "eT");
+        assert_eq!(client.run("RESET"), Value::Simple(b"RESET".to_vec()));
+        let line = client.run("CLIENT INFO").text();
+        let fields = ["flags", "db", "name", "resp"].map(|name| field(&line, name));
+        assert_eq!(fields, ["N", "0", "", "2"]);
+    });
+}
+
+#[test]
+fn what_cannot_be_blocked_or_tracked_says_so() {
+    everywhere(&[], |_, client| {
+        assert_eq!(client.run("CLIENT UNBLOCK 1"), Value::Integer(0));
+        assert_eq!(client.run("CLIENT UNBLOCK 1 ERROR"), Value::Integer(0));
+        assert_error(client, "CLIENT UNBLOCK 1 x", "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        assert_error(client, "CLIENT UNBLOCK x", "ERR value is not an integer or out of range");
+        assert_eq!(client.run("CLIENT GETREDIR"), Value::Integer(-1));
+        assert_error(client, "CLIENT", "ERR wrong number of arguments for 'client' command");
+        assert_error(client, "CLIENT x", "ERR unknown subcommand 'x'. Try CLIENT HELP.");
+    });
+}
+
+#[test]
+fn more_clients_than_maxclients_are_turned_away() {
+    let test = |server: &Server, client: &mut RawClient| {
+        wait_until("earlier connections are gone", || client.run("CLIENT LIST").text().lines().count() == 1);
+        let mut second = server.client();
+        assert_eq!(second.run("PING").text(), "PONG");
+        let mut third = server.client();
+        assert_eq!(third.read_to_close().unwrap(), b"-ERR max number of clients reached\r\n");
+        assert_ok(client, "CONFIG SET maxclients 3");
+        assert_eq!(server.client().run("PING").text(), "PONG");
+        assert_ok(client, "CONFIG SET maxclients 2");
+    };
+    everywhere(&["--maxclients", "2"], test);
+}

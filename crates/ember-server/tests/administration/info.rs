@@ -1,0 +1,99 @@
+//! INFO: sections and fields.
+
+use ember_testkit::Value;
+
+use crate::{assert_ok, everywhere, info};
+
+const DEFAULT: [&str; 11] = [
+    "Server",
+    "Clients",
+    "Memory",
+    "Persistence",
+    "Stats",
+    "Replication",
+    "CPU",
+    "Modules",
+    "Errorstats",
+    "Cluster",
+    "Keyspace",
+];
+
+fn titles(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_prefix("# ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn sections_are_chosen_by_name() {
+    everywhere(&[], |_, client| {
+        let about_protocol = client.run("HELLO").get("proto");
+        let reply = client.run("INFO");
+        assert_eq!(matches!(reply, Value::Verbatim(..)), about_protocol == Some(Value::Integer(3)));
+        assert_eq!(titles(&reply.text()), DEFAULT);
+        assert_eq!(titles(&client.run("INFO default").text()), DEFAULT);
+        assert_eq!(titles(&client.run("INFO everything").text()).len(), 13);
+        assert_eq!(titles(&client.run("INFO ALL").text()).len(), 13);
+        assert_eq!(titles(&client.run("INFO keyspace server SERVER nothing").text()), ["Server", "Keyspace"]);
+        assert_eq!(client.run("INFO nothing").text(), "");
+        assert_eq!(client.run("INFO cluster").text(), "# Cluster\r\ncluster_enabled:0\r\n");
+    });
+}
+
+#[test]
+fn fields_tell_the_state_of_the_server() {
+    everywhere(&[], |server, client| {
+        assert_eq!(info(client, "redis_version"), "7.2.4");
+        assert_eq!(info(client, "redis_mode"), "standalone");
+        assert_eq!(info(client, "process_id"), server.pid().to_string());
+        assert_eq!(info(client, "tcp_port"), server.port().to_string());
+        assert_eq!(info(client, "role"), "master");
+        assert_eq!(info(client, "loading"), "0");
+        assert_eq!(info(client, "run_id").len(), 40);
+        assert!(info(client, "used_memory_rss").parse::<u64>().unwrap() > 1 << 20);
+        assert!(info(client, "used_cpu_user").parse::<f64>().unwrap() >= 0.0);
+    });
+}
+
+#[test]
+fn counters_are_summed_over_workers() {
+    everywhere(&[], |server, client| {
+        assert_ok(client, "FLUSHALL");
+        assert_ok(client, "CONFIG RESETSTAT");
+        let mut other = server.client();
+        for number in 0..50 {
+            let asker = if number % 2 == 0 { &mut *client } else { &mut other };
+            assert_ok(asker, &format!("SET key:{number} value"));
+            assert_eq!(asker.run(&format!("GET key:{number}")).text(), "value");
+            asker.run(&format!("GET none:{number}"));
+        }
+        assert_eq!(info(client, "keyspace_hits"), "50");
+        assert_eq!(info(client, "keyspace_misses"), "50");
+        assert!(info(client, "cmdstat_get").starts_with("calls=100,usec="));
+        assert!(info(client, "cmdstat_set").ends_with("rejected_calls=0,failed_calls=0"));
+        assert!(info(client, "latency_percentiles_usec_get").starts_with("p50="));
+        assert_eq!(info(client, "db0"), "keys=50,expires=0,avg_ttl=0");
+        client.run("EXPIRE key:0 1000");
+        let line = info(client, "db0");
+        let (_, ttl) = line.split_once("keys=50,expires=1,avg_ttl=").unwrap();
+        assert!((900_000..=1_000_000).contains(&ttl.parse().unwrap()), "{line}");
+    });
+}
+
+#[test]
+fn histograms_are_kept_only_while_they_are_asked_for() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CONFIG SET latency-tracking no");
+        assert_ok(client, "CONFIG RESETSTAT");
+        client.run("GET a");
+        assert_eq!(client.run("INFO latencystats").text(), "# Latencystats\r\n");
+        assert_eq!(client.run("LATENCY HISTOGRAM get").pairs().unwrap(), []);
+        assert_ok(client, "CONFIG SET latency-tracking yes latency-tracking-info-percentiles 50");
+        crate::wait_until("all workers have read it", || {
+            client.run("GET a");
+            client.run("INFO latencystats").text().contains("latency_percentiles_usec_get:p50=")
+        });
+        assert_eq!(
+            client.command(&["CONFIG", "SET", "latency-tracking-info-percentiles", "50 99 99.9"]),
+            Value::ok()
+        );
+    });
+}

@@ -1,0 +1,81 @@
+//! The connection and server commands, asked as clients ask them: in both execution modes and both protocols.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod authentication;
+mod client;
+mod command_docs;
+mod config;
+mod debug;
+mod info;
+mod latency;
+mod memory;
+mod shutdown;
+mod slowlog;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, ServerBuilder, Value};
+
+/// Both execution modes, each with two workers.
+const MODES: [&[&str]; 2] =
+    [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+fn builder(arguments: &[&str]) -> ServerBuilder {
+    Server::builder(program()).arguments(arguments)
+}
+
+/// Runs a test on a server of each mode, each time with a client of each protocol.
+fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
+    for mode in MODES {
+        let server = builder(mode).arguments(arguments).start();
+        for protocol in [2, 3] {
+            let mut client = server.client();
+            client.run(&format!("HELLO {protocol}"));
+            test(&server, &mut client);
+        }
+    }
+}
+
+/// Asks again and again until the answer is yes.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "this never came true: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs a line and asserts that it answers this error.
+#[track_caller]
+fn assert_error(client: &mut RawClient, line: &str, text: &str) {
+    assert_eq!(client.run(line), Value::Error(text.as_bytes().to_vec()), "{line}");
+}
+
+/// Runs a line and asserts that it answers OK.
+#[track_caller]
+fn assert_ok(client: &mut RawClient, line: &str) {
+    assert_eq!(client.run(line), Value::ok(), "{line}");
+}
+
+/// The value of a line `name:value` of INFO.
+fn info(client: &mut RawClient, name: &str) -> String {
+    let text = client.run("INFO everything").text();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("INFO has no {name}:\n{text}")).to_owned()
+}
+
+/// The value of a field `name=value` in a line of CLIENT LIST.
+fn field(line: &str, name: &str) -> String {
+    let fields = line.split(' ').filter_map(|field| field.split_once('='));
+    let mut found = fields.filter(|(field, _)| *field == name);
+    found.next().unwrap_or_else(|| panic!("no {name} in {line}")).1.trim_end().to_owned()
+}

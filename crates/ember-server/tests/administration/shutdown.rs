@@ -1,0 +1,70 @@
+//! SHUTDOWN ends the process, and systemd is told when it serves and when it stops.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+
+use ember_testkit::Value;
+
+use crate::{MODES, PATIENCE, assert_error, builder, everywhere, program};
+
+#[test]
+fn shutdown_answers_nothing_and_ends_the_process() {
+    for mode in MODES {
+        for line in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN NOW FORCE nosave"] {
+            let mut server = builder(mode).start();
+            let mut other = server.client();
+            assert_eq!(other.run("PING").text(), "PONG");
+            let mut client = server.client();
+            client.send(format!("SET a 1\r\n{line}\r\nGET a\r\n").as_bytes()).unwrap();
+            assert_eq!(client.read_to_close().unwrap(), b"+OK\r\n");
+            assert!(server.wait().success(), "{}", server.log());
+            assert!(other.is_closed().unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_shutdown_says_so() {
+    everywhere(&[], |_, client| {
+        for (line, text) in [
+            ("SHUTDOWN x", "ERR syntax error"),
+            ("SHUTDOWN SAVE NOSAVE", "ERR syntax error"),
+            ("SHUTDOWN ABORT NOW", "ERR syntax error"),
+            ("SHUTDOWN ABORT", "ERR No shutdown in progress."),
+        ] {
+            assert_error(client, line, text);
+        }
+        assert!(client.run("SHUTDOWN SAVE").text().contains("persistence is not available"));
+        assert_eq!(client.run("PING").text(), "PONG");
+    });
+}
+
+#[test]
+fn systemd_is_told_of_readiness_and_of_the_end() {
+    let directory = std::env::temp_dir().join(format!("ember-notify-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    let path = directory.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let unix_socket = directory.join("server.sock");
+    let mut child = Command::new(program())
+        .args(["--port", "0", "--supervised", "systemd", "--logfile", "log", "--unixsocket", "server.sock"])
+        .current_dir(&directory)
+        .env("NOTIFY_SOCKET", &path)
+        .spawn()
+        .unwrap();
+    let mut message = [0; 64];
+    let received = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..received], b"READY=1");
+    let mut client = ember_testkit::RawClient::connect_unix(&unix_socket).unwrap();
+    assert_eq!(
+        client.run("INFO server").text().lines().find(|line| line.contains("supervised")),
+        Some("process_supervised:systemd")
+    );
+    assert_eq!(client.run("ECHO still-here"), Value::from("still-here"));
+    client.send(b"SHUTDOWN\r\n").unwrap();
+    let received = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..received], b"STOPPING=1");
+    assert!(child.wait().unwrap().success());
+    std::fs::remove_dir_all(directory).unwrap();
+}

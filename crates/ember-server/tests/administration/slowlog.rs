@@ -1,0 +1,45 @@
+//! SLOWLOG: slow calls are kept, newest first, and cut.
+
+use ember_testkit::Value;
+
+use crate::{assert_error, assert_ok, everywhere};
+
+#[test]
+fn every_call_enters_at_a_threshold_of_zero() {
+    everywhere(&["--slowlog-log-slower-than", "0"], |_, client| {
+        assert_ok(client, "CLIENT SETNAME slow");
+        assert_ok(client, "SLOWLOG RESET");
+        let mut words: Vec<String> = vec!["DEL".to_owned()];
+        words.extend((0..40).map(|number| number.to_string()));
+        client.command(&words);
+        client.command(&["ECHO".to_owned(), "x".repeat(200)]);
+        let calls = client.run("SLOWLOG GET 2");
+        let calls = calls.elements().unwrap();
+        assert_eq!(calls.len(), 2);
+        let newest = calls[0].elements().unwrap();
+        assert_eq!(newest.len(), 6);
+        let arguments = newest[3].elements().unwrap();
+        assert_eq!(arguments[0], Value::from("ECHO"));
+        assert_eq!(arguments[1].text(), format!("{}... (72 more bytes)", "x".repeat(128)));
+        assert!(newest[4].text().starts_with("127.0.0.1:"));
+        assert_eq!(newest[5], Value::from("slow"));
+        let arguments = calls[1].elements().unwrap()[3].elements().unwrap();
+        assert_eq!(arguments.len(), 32);
+        assert_eq!(arguments[31].text(), "... (10 more arguments)");
+        assert!(newest[0].integer() > calls[1].elements().unwrap()[0].integer());
+        assert!(client.run("SLOWLOG LEN").integer().unwrap() >= 3);
+        assert_eq!(client.run("SLOWLOG GET 0"), Value::Array(vec![]));
+        assert!(client.run("SLOWLOG GET -1").elements().unwrap().len() > 4);
+    });
+}
+
+#[test]
+fn the_length_is_limited_and_secrets_stay_out() {
+    everywhere(&["--slowlog-log-slower-than", "0", "--slowlog-max-len", "3"], |_, client| {
+        (0..10).for_each(|_| drop(client.run("PING")));
+        assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(3));
+        assert_error(client, "SLOWLOG GET x", "ERR count should be greater than or equal to -1");
+        assert_error(client, "SLOWLOG GET -2", "ERR count should be greater than or equal to -1");
+        assert_error(client, "SLOWLOG x", "ERR unknown subcommand 'x'. Try SLOWLOG HELP.");
+    });
+}
