@@ -48,6 +48,9 @@ fn bitop(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
+/// The least number that a signed field narrower than 64 bits saturates rightly to in Redis.
+const SATURATED_MIN: i64 = -(1 << 62);
+
 fn bitfield(draw: &mut Draw) -> Vec<Step> {
     let mut words = draw.line("BITFIELD {key}");
     for _ in 0..draw.random.below(4) {
@@ -61,7 +64,11 @@ fn bitfield(draw: &mut Draw) -> Vec<Step> {
         words.push(field_type(draw).into_bytes());
         words.push(field_offset(draw).into_bytes());
         if kind != "GET" {
-            words.extend(draw.line("{integer}"));
+            let number = draw.integer();
+            // Below this Redis's check of the range overflows itself, and SAT of SET saturates to the wrong end.
+            let wrong_in_redis = number.parse::<i64>().is_ok_and(|number| number < SATURATED_MIN);
+            let number = if wrong_in_redis { SATURATED_MIN.to_string() } else { number };
+            words.push(number.into_bytes());
         }
     }
     if draw.random.chance(3) {

@@ -33,6 +33,8 @@ fn quit(draw: &mut Draw) -> Vec<Step> {
     vec![Step { words, outcome: Outcome::Close }]
 }
 
+/// SETNAME is not put in front of an AUTH that fails: 7.0.15 sets the name nevertheless; 7.2, and ember, do all or
+/// nothing.
 fn hello(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
         "HELLO",
@@ -48,7 +50,6 @@ fn hello(draw: &mut Draw) -> Vec<Step> {
         "HELLO 3 AUTH default",
         "HELLO 3 SETNAME",
         "HELLO 2 {word}",
-        "HELLO 3 SETNAME you AUTH default {word}",
         "HELLO 3 AUTH default {word} SETNAME them",
         "HELLO 99999999999999999999",
         "HELLO 3 SETNAME {value}",
