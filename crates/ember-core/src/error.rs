@@ -42,6 +42,13 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// An error that repeats `word`, an argument of the request, as C's `%s` prints it in Redis: up to the first NUL. Longer
+    /// words than Redis's own names and options are cut ([`QUOTED_WORD_BYTES_MAX`]).
+    pub fn quoting(before: &str, word: &[u8], after: &str) -> CommandError {
+        let word = quoted_up_to(word, QUOTED_WORD_BYTES_MAX);
+        CommandError::Bytes([before.as_bytes(), word, after.as_bytes()].concat())
+    }
+
     /// The text after the `-` of the reply. Not always UTF-8: it may quote the request.
     pub fn text(&self) -> Cow<'_, [u8]> {
         let text = match self {
@@ -83,8 +90,12 @@ pub fn quoted_up_to(word: &[u8], bytes_max: usize) -> &[u8] {
     &word[..word.iter().position(|&byte| byte == 0).unwrap_or(word.len())]
 }
 
-/// Bytes of one argument that an error repeats.
-pub const QUOTED_BYTES_MAX: usize = 128;
+/// Bytes of an argument that an error repeats where Redis has this limit too.
+const QUOTED_BYTES_MAX: usize = 128;
+
+/// Bytes of an argument that an error repeats where Redis has none: no reply to a mistake is as large as the request may
+/// be.
+const QUOTED_WORD_BYTES_MAX: usize = 16 * 1024;
 
 impl From<&'static str> for CommandError {
     fn from(text: &'static str) -> CommandError {
@@ -120,5 +131,6 @@ mod tests {
     fn a_text_of_bytes_is_kept_as_it_is() {
         let error = CommandError::from(b"ERR \xff".to_vec());
         assert_eq!(&*error.text(), b"ERR \xff");
+        assert_eq!(&*CommandError::quoting("ERR '", b"\xfe\0x", "'").text(), b"ERR '\xfe'");
     }
 }

@@ -52,8 +52,8 @@ impl ConfigHandle {
     }
 
     /// CONFIG GET: every name which matches one of the glob `patterns`, with its value. Each name of a parameter counts
-    /// for itself. A pattern that is a plain name is answered as it is spelt, as Redis does. Each spelling comes once,
-    /// those of one pattern in the order of the table.
+    /// for itself, once. A pattern that is a plain name is answered as it is spelt, as Redis does; the names of a glob come
+    /// in the order of the table.
     pub(crate) fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
         let mut seen = HashSet::new();
@@ -72,7 +72,7 @@ impl ConfigHandle {
                 parameter.map(|parameter| (pattern, parameter)).into_iter().collect()
             };
             for (name, parameter) in names {
-                if seen.insert(name) {
+                if seen.insert(name.to_ascii_lowercase()) {
                     found.push((name, parameter.get(&config)));
                 }
             }
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn get_shows_every_spelling_of_a_matching_name_once() {
+    fn get_shows_every_matching_name_once_as_it_was_spelt_first() {
         let handle = handle();
         let names = |patterns: &[&'static str]| -> Vec<&str> {
             get(&handle, patterns).into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(
             names(&["MAXMEMORY", "Max*Memory", "maxmemory", "port", "port"]),
-            ["MAXMEMORY", "maxmemory", "max-memory", "port"]
+            ["MAXMEMORY", "max-memory", "port"]
         );
         assert_eq!(get(&handle, &["PORT"]), [("PORT", "6379".to_owned())]);
         assert!(handle.get(&[b"\xff", b"\xff*"]).is_empty());

@@ -111,7 +111,7 @@ impl Conditions {
 }
 
 fn unsupported(option: &[u8]) -> CommandError {
-    format!("ERR Unsupported option {}", String::from_utf8_lossy(option)).into()
+    CommandError::quoting("ERR Unsupported option ", option, "")
 }
 
 fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {

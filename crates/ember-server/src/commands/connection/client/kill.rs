@@ -66,7 +66,7 @@ impl Filters<'_> {
             } else if is_word(args, arg, "USER") {
                 // All clients are the user `default`.
                 if value != b"default" {
-                    return Err(format!("ERR No such user '{}'", String::from_utf8_lossy(value)).into());
+                    return Err(CommandError::quoting("ERR No such user '", value, "'"));
                 }
             } else if is_word(args, arg, "MAXAGE") {
                 let seconds = number.filter(|&seconds| seconds > 0);

@@ -84,7 +84,7 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     } else if is_one_of(&["slave", "replica", "pubsub", "master"]) {
         Ok(ClientType::Other)
     } else {
-        Err(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)).into())
+        Err(CommandError::quoting("ERR Unknown client type '", name, "'"))
     }
 }
 
