@@ -296,7 +296,8 @@ impl Worker {
     }
 
     fn try_adopt(&mut self, socket: OwnedFd, peer: Peer) -> Option<()> {
-        let config = &self.executor.config;
+        // Not what the turn began with: who connects after CONFIG SET requirepass was answered needs the password.
+        let config = &self.server.config.snapshot();
         if let Err(error) = listener::prepare(&socket, &peer, config.tcp_keepalive) {
             tracing::warn!("cannot set up a connection: {error}");
             return None;
