@@ -38,8 +38,9 @@ test-peers: ## Tests beside redis-server and under real clients; installs those 
 	$(CARGO) build -p ember-server
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
 
-test-model: ## Model check of the shard locks: every schedule that shuttle finds, in a target directory of its own.
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_locks --target-dir target/model
+test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_locks --test model_mailbox \
+		--target-dir target/model
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \

@@ -37,12 +37,21 @@ pub enum CommandError {
     OutOfMemory,
     /// Any other error: the whole text, with its code.
     Text(Cow<'static, str>),
+    /// The same with bytes of the request in it, which need not be UTF-8.
+    Bytes(Vec<u8>),
 }
 
 impl CommandError {
-    /// The text after the `-` of the reply.
-    pub fn text(&self) -> Cow<'_, str> {
-        Cow::Borrowed(match self {
+    /// An error that repeats `word`, an argument of the request, as C's `%s` prints it in Redis: up to the first NUL. Longer
+    /// words than Redis's own names and options are cut ([`QUOTED_WORD_BYTES_MAX`]).
+    pub fn quoting(before: &str, word: &[u8], after: &str) -> CommandError {
+        let word = quoted_up_to(word, QUOTED_WORD_BYTES_MAX);
+        CommandError::Bytes([before.as_bytes(), word, after.as_bytes()].concat())
+    }
+
+    /// The text after the `-` of the reply. Not always UTF-8: it may quote the request.
+    pub fn text(&self) -> Cow<'_, [u8]> {
+        let text = match self {
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
             CommandError::Syntax => "ERR syntax error",
             CommandError::NotInteger => "ERR value is not an integer or out of range",
@@ -57,15 +66,36 @@ impl CommandError {
             CommandError::BitOffset => "ERR bit offset is not an integer or out of range",
             CommandError::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
             CommandError::InvalidExpire(command) => {
-                return Cow::Owned(format!("ERR invalid expire time in '{command}' command"));
+                return Cow::Owned(format!("ERR invalid expire time in '{command}' command").into());
             }
             CommandError::WrongArity(command) => {
-                return Cow::Owned(format!("ERR wrong number of arguments for '{command}' command"));
+                return Cow::Owned(format!("ERR wrong number of arguments for '{command}' command").into());
             }
             CommandError::Text(text) => text,
-        })
+            CommandError::Bytes(text) => return Cow::Borrowed(text),
+        };
+        Cow::Borrowed(text.as_bytes())
     }
 }
+
+/// What an error quotes of `word`, an argument of the request: as much as C's `%.128s` prints in Redis, the bytes
+/// before the first NUL, at most 128.
+pub fn quoted(word: &[u8]) -> &[u8] {
+    quoted_up_to(word, QUOTED_BYTES_MAX)
+}
+
+/// As [`quoted`], with another limit.
+pub fn quoted_up_to(word: &[u8], bytes_max: usize) -> &[u8] {
+    let word = &word[..word.len().min(bytes_max)];
+    &word[..word.iter().position(|&byte| byte == 0).unwrap_or(word.len())]
+}
+
+/// Bytes of an argument that an error repeats where Redis has this limit too.
+const QUOTED_BYTES_MAX: usize = 128;
+
+/// Bytes of an argument that an error repeats where Redis has none: no reply to a mistake is as large as the request may
+/// be.
+const QUOTED_WORD_BYTES_MAX: usize = 16 * 1024;
 
 impl From<&'static str> for CommandError {
     fn from(text: &'static str) -> CommandError {
@@ -73,8 +103,34 @@ impl From<&'static str> for CommandError {
     }
 }
 
+impl From<Vec<u8>> for CommandError {
+    fn from(text: Vec<u8>) -> CommandError {
+        CommandError::Bytes(text)
+    }
+}
+
 impl From<String> for CommandError {
     fn from(text: String) -> CommandError {
         CommandError::Text(Cow::Owned(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_word_ends_at_a_nul_and_at_128_bytes() {
+        assert_eq!(quoted(b""), b"");
+        assert_eq!(quoted(b"\xc7D\xca\x00|U3"), b"\xc7D\xca");
+        assert_eq!(quoted(&[b'x'; 200]), [b'x'; 128]);
+        assert_eq!(quoted_up_to(b"abc", 2), b"ab");
+    }
+
+    #[test]
+    fn a_text_of_bytes_is_kept_as_it_is() {
+        let error = CommandError::from(b"ERR \xff".to_vec());
+        assert_eq!(&*error.text(), b"ERR \xff");
+        assert_eq!(&*CommandError::quoting("ERR '", b"\xfe\0x", "'").text(), b"ERR '\xfe'");
     }
 }

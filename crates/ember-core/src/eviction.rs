@@ -1,12 +1,13 @@
 //! Eviction: the clock each entry carries, and the choice of keys to give up when memory is short.
 //!
-//! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it is the
-//! time of the last use in quarter seconds, wrapping after 48 days. Under LFU the low 8 bits are a logarithmic counter
-//! and the high 16 the minute of its last decay, as in Redis.
+//! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it is
+//! the time of the last use in quarter seconds, wrapping after 48 days. Under LFU the low 8 bits are a logarithmic
+//! counter and the high 16 the minute of its last decay, as in Redis.
 //!
-//! Candidates are sampled: a few entries that stand together in a shard chosen at random, of a database chosen by its
-//! share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform sample. The best candidates of past samples wait in a pool, as in
-//! Redis since 3.0, which brings sampled LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
+//! Candidates are sampled: a few entries that stand together in a shard chosen at random, of a database chosen by
+//! its share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform
+//! sample. The best candidates of past samples wait in a pool, as in Redis since 3.0, which brings sampled LRU
+//! close to exact LRU (`tests/eviction_quality.rs` measures it).
 
 use std::fmt;
 
@@ -194,8 +195,8 @@ pub struct Evictor {
 pub struct NothingToEvict;
 
 impl Evictor {
-    /// Removes keys until the keyspace takes at most `limit_bytes`. The caller holds no shard's lock and has published
-    /// what it has grown by. Expected O(`samples`) for each key removed.
+    /// Removes keys until the keyspace takes at most `limit_bytes`. The caller holds no shard's lock and has
+    /// published what it has grown by. Expected O(`samples`) for each key removed.
     ///
     /// # Errors
     /// If the limit cannot be reached because the policy finds no key.

@@ -1,11 +1,12 @@
 //! The longest common subsequence of two byte strings, 64 cells of the table at a time.
 //!
-//! The classic table holds in cell `(i, j)` the length of the longest common subsequence of the first `i` bytes of `a` and the
-//! first `j` bytes of `b`. From one cell of a row to the next the length grows by 0 or 1, so a row is kept as one bit for each
-//! byte of `b`, and a row follows from the one above by an addition, whose carries do what the classic loop does cell by cell
-//! (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The way back through the table needs no more than
-//! those bits: where the bytes differ and the row steps up at `j`, the length above equals the length here, and the way goes
-//! up; otherwise it goes left. Those are the choices of Redis among subsequences of equal length.
+//! The classic table holds in cell `(i, j)` the length of the longest common subsequence of the first `i` bytes of
+//! `a` and the first `j` bytes of `b`. From one cell of a row to the next the length grows by 0 or 1, so a row is
+//! kept as one bit for each byte of `b`, and a row follows from the one above by an addition, whose carries do what
+//! the classic loop does cell by cell (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The way back
+//! through the table needs no more than those bits: where the bytes differ and the row steps up at `j`, the length
+//! above equals the length here, and the way goes up; otherwise it goes left. Those are the choices of Redis among
+//! subsequences of equal length.
 //!
 //! Against the table of 32-bit lengths this takes a thirty-second of the memory and about as much less time.
 

@@ -15,6 +15,7 @@ pub mod keyspace;
 pub mod lcs;
 pub mod local;
 pub mod long_double;
+pub mod mailbox;
 pub mod reclaim;
 pub mod spec;
 pub mod sync;

@@ -44,7 +44,7 @@ impl Local {
         batch.push(words);
         self.reply.clear();
         if let Err(error) = self.dispatch(batch.command(0)) {
-            self.reply.error(&error.text());
+            self.reply.error_bytes(&error.text());
         }
         self.reply.to_vec()
     }

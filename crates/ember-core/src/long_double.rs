@@ -1,16 +1,17 @@
 //! The 80-bit floating point numbers that INCRBYFLOAT and HINCRBYFLOAT compute with, in integer arithmetic.
 //!
-//! Redis adds `long double`s, which on x86-64 have 64 bits of mantissa, and prints them with 17 digits behind the point.
-//! What comes out depends on those 64 bits: in `f64` the sum of 10.5 and 0.1 would print as 10.59999999999999964. So the
-//! format is done here: text is rounded to 64 bits once, sums are rounded once, both to nearest even, and the decimal digits
-//! are exact before they are cut. Replies equal those of Redis on x86-64 on every machine.
+//! Redis adds `long double`s, which on x86-64 have 64 bits of mantissa, and prints them with 17 digits behind the
+//! point. What comes out depends on those 64 bits: in `f64` the sum of 10.5 and 0.1 would print as
+//! 10.59999999999999964. So the format is done here: text is rounded to 64 bits once, sums are rounded once, both
+//! to nearest even, and the decimal digits are exact before they are cut. Replies equal those of Redis on x86-64 on
+//! every machine.
 //!
-//! Two paths: numbers of up to 38 digits between 1e-27 and 1e38 or so are done with `u128` alone and allocate nothing; all others go
-//! through [`Natural`], integers of any size.
+//! Two paths: numbers of up to 38 digits between 1e-27 and 1e38 or so are done with `u128` alone and allocate
+//! nothing; all others go through [`Natural`], integers of any size.
 //!
-//! One thing is left out: below 2^-16382 the real format has fewer than 64 bits. Nothing that can be seen hangs on it, since
-//! such numbers print as 0 and vanish in a sum with any other; only those that round to zero must be told, and are refused as
-//! Redis refuses them.
+//! One thing is left out: below 2^-16382 the real format has fewer than 64 bits. Nothing that can be seen hangs on
+//! it, since such numbers print as 0 and vanish in a sum with any other; only those that round to zero must be
+//! told, and are refused as Redis refuses them.
 
 use std::cmp::Ordering;
 
@@ -53,8 +54,9 @@ impl LongDouble {
     /// Zero.
     pub const ZERO: LongDouble = LongDouble(Some(Finite { negative: false, mantissa: 0, exponent: 0 }));
 
-    /// The number that `text` spells by the rules of C's `strtold`: decimal or hexadecimal, with point and exponent, or
-    /// `inf`. `None` for anything else, for NaN, for surrounding spaces, and for what overflows or vanishes.
+    /// The number that `text` spells by the rules of C's `strtold`: decimal or hexadecimal, with point and
+    /// exponent, or `inf`. `None` for anything else, for NaN, for surrounding spaces, and for what overflows or
+    /// vanishes.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() >= TEXT_BYTES_END {
             return None;
@@ -81,7 +83,8 @@ impl LongDouble {
         Some(LongDouble(Some(sum)))
     }
 
-    /// The text: plain decimal digits, at most 17 of them behind the point, without trailing zeros; never an exponent.
+    /// The text: plain decimal digits, at most 17 of them behind the point, without trailing zeros; never an
+    /// exponent.
     pub fn to_text(self) -> Text {
         let mut text = Text::default();
         match self.0 {
@@ -93,8 +96,8 @@ impl LongDouble {
 }
 
 impl Finite {
-    /// The number nearest to `(mantissa + rest) * 2^exponent`, where the rest is above zero and below one if there is one; then
-    /// the mantissa has more than 64 bits. `None` if it is infinite.
+    /// The number nearest to `(mantissa + rest) * 2^exponent`, where the rest is above zero and below one if there
+    /// is one; then the mantissa has more than 64 bits. `None` if it is infinite.
     fn rounded(negative: bool, mantissa: u128, has_rest: bool, exponent: i64) -> Option<Finite> {
         if mantissa == 0 {
             return Some(Finite { negative, mantissa: 0, exponent: 0 });
@@ -223,7 +226,8 @@ struct Scanned<'a> {
 }
 
 impl<'a> Scanned<'a> {
-    /// Reads digits to `base` with an optional point, at least one of them, and an exponent behind the letter `mark`.
+    /// Reads digits to `base` with an optional point, at least one of them, and an exponent behind the letter
+    /// `mark`.
     fn new(text: &'a [u8], base: u32, mark: u8) -> Option<Scanned<'a>> {
         let is_mark = |byte: &u8| byte.to_ascii_lowercase() == mark;
         let (digits, exponent) = match text.iter().position(is_mark) {

@@ -1,6 +1,7 @@
 //! What a command is: the one description from which dispatch, `COMMAND`, arity and key checks and docs derive.
 
 use bitflags::bitflags;
+use ember_protocol::Args;
 
 bitflags! {
     /// Properties of a command, as `COMMAND INFO` lists them.
@@ -300,12 +301,17 @@ pub struct Spec {
     pub keys: &'static [KeySpec],
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
     pub tips: &'static [&'static str],
-    /// The arguments in the notation of Redis's documentation: `key value [NX | XX] [EX seconds]`.
+    /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with what only `COMMAND
+    /// DOCS` tells in between: `name:` in front of a group, `@since` and `!deprecated_since` behind an argument.
     pub syntax: &'static str,
     /// Since which version another command is to be preferred, and which.
     pub deprecated: Option<(&'static str, &'static str)>,
     /// What changed in which version.
     pub history: &'static [(&'static str, &'static str)],
+    /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`].
+    pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
+    /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
+    pub is_system: bool,
     /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
     /// [`Command::container`].
     pub is_container: bool,
@@ -340,6 +346,8 @@ impl Spec {
         syntax: "",
         deprecated: None,
         history: &[],
+        key_flags_of: None,
+        is_system: false,
         is_container: false,
         example: Example { given: &[], call: "", reply: "" },
     };

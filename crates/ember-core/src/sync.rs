@@ -1,4 +1,11 @@
-//! The locks of the keyspace: parking_lot's, or the model checker's when built with `--cfg shuttle`.
+//! Locks and flags between threads: parking_lot's and std's, or the model checker's when built with `--cfg shuttle`.
+
+pub use std::sync::atomic::Ordering;
+
+#[cfg(shuttle)]
+pub use shuttle::sync::atomic::AtomicBool;
+#[cfg(not(shuttle))]
+pub use std::sync::atomic::AtomicBool;
 
 #[cfg(not(shuttle))]
 pub use parking_lot::{Mutex, MutexGuard};

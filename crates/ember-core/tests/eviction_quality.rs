@@ -57,21 +57,21 @@ fn every_policy_evicts_only_what_it_may() {
             assert_eq!((quarter, len), (Err(NothingToEvict), 8000));
             continue;
         }
-        assert_eq!(quarter, Ok(()), "{}", policy.to_string());
-        assert!((5000..7500).contains(&len), "{}: {len} keys left", policy.to_string());
+        assert_eq!(quarter, Ok(()), "{}", policy);
+        assert!((5000..7500).contains(&len), "{}: {len} keys left", policy);
         assert_eq!(local.turn.counters.evicted as usize, 8000 - len);
         if volatile_only {
-            assert_eq!(len - volatile, 4000, "{} leaves persistent keys alone", policy.to_string());
+            assert_eq!(len - volatile, 4000, "{} leaves persistent keys alone", policy);
         } else {
-            assert!(volatile < 3800 && len - volatile < 3800, "{} takes both kinds", policy.to_string());
+            assert!(volatile < 3800 && len - volatile < 3800, "{} takes both kinds", policy);
         }
         let all = make_room(&mut local, &mut evictor, 0);
         local.keyspace.check_invariants();
         if volatile_only {
-            assert_eq!(all, Err(NothingToEvict), "{}", policy.to_string());
+            assert_eq!(all, Err(NothingToEvict), "{}", policy);
             assert_eq!((local.keyspace.len(0), local.keyspace.volatile(0)), (4000, 0));
         } else {
-            assert_eq!(local.keyspace.len(0), 0, "{}", policy.to_string());
+            assert_eq!(local.keyspace.len(0), 0, "{}", policy);
         }
     }
 }
@@ -142,8 +142,8 @@ fn the_policies_keep_what_they_are_named_for() {
     ];
     for (policy, prepare) in policies {
         let (kept, others) = survivors(policy, prepare);
-        println!("{}: {kept:.4} of what should stay, {others:.4} of the others", policy.to_string());
-        assert!(kept > 0.99, "{}: {kept}", policy.to_string());
+        println!("{}: {kept:.4} of what should stay, {others:.4} of the others", policy);
+        assert!(kept > 0.99, "{}: {kept}", policy);
     }
     let (kept, others) = survivors(EvictionPolicy::AllkeysRandom, |_, _| ());
     assert!((kept - others).abs() < 0.1, "random prefers none: {kept}, {others}");
@@ -169,9 +169,9 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
             }
         }
         let (peak, limit) = (peak as f64, LIMIT_BYTES as f64);
-        assert!(peak <= limit * 1.01, "{}: {:.4} of the limit", policy.to_string(), peak / limit);
+        assert!(peak <= limit * 1.01, "{}: {:.4} of the limit", policy, peak / limit);
         let used = local.keyspace.used_bytes() as f64;
-        assert!(used >= limit * 0.98, "{}: no more is evicted than must be", policy.to_string());
+        assert!(used >= limit * 0.98, "{}: no more is evicted than must be", policy);
         local.keyspace.check_invariants();
     }
 }
@@ -280,7 +280,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     let (exact, best) = (exact(held, &trace), zipf.best(held));
     println!(
         "{} zipf {s} shift {shift:?}: {ours:.4} with {held} keys; exact LRU {exact:.4}, best {best:.4}",
-        policy.to_string()
+        policy
     );
     (ours, exact)
 }

@@ -83,6 +83,7 @@ const EXCEPTIONS: &[Exception] = &[
         reason: "Redis shares one object for each small integer and reports 2147483647 for it; ember shares none",
     },
     Exception { name: "MEMORY|USAGE", rule: Rule::SameKind, reason: "bytes of memory are each server's own" },
+    Exception { name: "COMMAND|COUNT", rule: Rule::SameKind, reason: "ember has fewer commands" },
     Exception { name: "CLIENT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "OBJECT|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "COMMAND|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
@@ -219,13 +220,43 @@ pub struct FactException {
     pub reason: &'static str,
 }
 
+impl FactException {
+    const fn new(command: &'static str, fact: &'static str, reason: &'static str) -> Self {
+        FactException { command, fact, reason }
+    }
+}
+
+const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
+                                 replacement; in that of 7.0.15 not yet";
+const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
+
 /// Facts about commands that need not be those of redis-server 7.0.15.
 pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
-    FactException { command: "*", fact: "summary", reason: "prose: each server has its own" },
-    FactException { command: "*", fact: "complexity", reason: "it describes each server's own algorithm" },
-    FactException { command: "*", fact: "history", reason: "prose" },
-    FactException { command: "client|no-touch", fact: "exists", reason: SINCE_7_2 },
-    FactException { command: "client|setinfo", fact: "exists", reason: SINCE_7_2 },
+    FactException::new("*", "summary", "prose: each server has its own"),
+    FactException::new("*", "complexity", "it describes each server's own algorithm"),
+    FactException::new("*", "history", "prose"),
+    FactException::new("client|no-touch", "exists", SINCE_7_2),
+    FactException::new("client|setinfo", "exists", SINCE_7_2),
+    FactException::new("command|getkeys", "arguments", SINCE_7_2),
+    FactException::new("command|getkeysandflags", "arguments", SINCE_7_2),
+    FactException::new(
+        "bitop",
+        "arguments",
+        "since 7.2 the operations are named, which lets redis-cli offer them",
+    ),
+    FactException::new("keys", "arity", KEYS_LIMIT),
+    FactException::new("keys", "arguments", KEYS_LIMIT),
+    FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
+    FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
+    FactException::new("setnx", "doc_flags", DEPRECATED_IN_7_2),
+    FactException::new("setnx", "deprecated_since", DEPRECATED_IN_7_2),
+    FactException::new("setnx", "replaced_by", DEPRECATED_IN_7_2),
+    FactException::new("setex", "doc_flags", DEPRECATED_IN_7_2),
+    FactException::new("setex", "deprecated_since", DEPRECATED_IN_7_2),
+    FactException::new("setex", "replaced_by", DEPRECATED_IN_7_2),
+    FactException::new("psetex", "doc_flags", DEPRECATED_IN_7_2),
+    FactException::new("psetex", "deprecated_since", DEPRECATED_IN_7_2),
+    FactException::new("psetex", "replaced_by", DEPRECATED_IN_7_2),
 ];
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, Server, quote};
 
+/// A NUL in an inline command is missing here: Redis looks for the line's end with a C function that stops at it, and
+/// then waits for a line's end for ever.
 const CASES: &[&[u8]] = &[
     // Inline commands.
     b"PING\r\n",
@@ -17,7 +19,6 @@ const CASES: &[&[u8]] = &[
     b"echo a b c\r\nPING\r\n",
     b"nosuch\tcommand\r\n",
     b"+OK\r\n",
-    b"\x00\x01\x02\r\n",
     b"GET",
     // Arrays of bulk strings.
     b"*1\r\n$4\r\nPING\r\n",
@@ -84,7 +85,8 @@ fn compare(mode: Mode) {
     let mut random = Random::new(11);
     let mut differences = Vec::new();
     let long_lines = [
-        [&b"GET "[..], &vec![b'x'; 70_000], b"\r\n"].concat(),
+        // Redis takes a line longer than 64 kB if its end comes with the read that crosses that limit.
+        [&b"GET "[..], &vec![b'x'; 100_000], b"\r\n"].concat(),
         vec![b'x'; 70_000],
         [&b"*"[..], &vec![b'1'; 70_000]].concat(),
         [&b"*1\r\n$"[..], &vec![b'1'; 70_000]].concat(),

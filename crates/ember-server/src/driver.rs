@@ -7,7 +7,6 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
@@ -31,22 +30,14 @@ pub(crate) struct Readiness {
     pub(crate) read_closed: bool,
 }
 
-/// Wakes the worker it belongs to, from any thread.
+/// Ends the waiting of the worker it belongs to, from any thread.
 #[derive(Clone)]
-pub(crate) struct Bell {
-    waker: Arc<Waker>,
-    /// Set while the worker may be asleep; whoever clears it rings, so that a busy worker costs no system call.
-    asleep: Arc<AtomicBool>,
-}
+pub(crate) struct Bell(Arc<Waker>);
 
 impl Bell {
-    /// Makes the worker look at its mailbox soon. Call it after putting something in.
+    /// Ends the worker's waiting, now or the next time it waits.
     pub(crate) fn ring(&self) {
-        // SeqCst pairs with the store in Driver::wait: either this sees `asleep`, or the worker, which looks at its
-        // mailbox after that store, sees the letter.
-        if self.asleep.swap(false, Ordering::SeqCst)
-            && let Err(error) = self.waker.wake()
-        {
+        if let Err(error) = self.0.wake() {
             tracing::error!("cannot wake a worker: {error}");
         }
     }
@@ -67,8 +58,7 @@ impl Driver {
     pub(crate) fn new() -> io::Result<Driver> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
-        let bell = Bell { waker, asleep: Arc::new(AtomicBool::new(false)) };
-        Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell })
+        Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell: Bell(waker) })
     }
 
     /// The bell that wakes [`Driver::wait`].
@@ -85,26 +75,12 @@ impl Driver {
         self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
     }
 
-    /// Waits until something changes or `timeout` has passed, and passes each change to `visit`. `has_letters` is asked
-    /// once the worker counts as asleep; if it says yes there is no waiting.
+    /// Waits until something changes or `timeout` has passed, and passes each change to `visit`.
     ///
     /// # Errors
     /// What the system says, except for an interruption by a signal, which is a change of nothing.
-    pub(crate) fn wait(
-        &mut self,
-        timeout: Duration,
-        has_letters: impl FnOnce() -> bool,
-        mut visit: impl FnMut(Readiness),
-    ) -> io::Result<()> {
-        let mut timeout = timeout;
-        if !timeout.is_zero() {
-            self.bell.asleep.store(true, Ordering::SeqCst);
-            if has_letters() {
-                timeout = Duration::ZERO;
-            }
-        }
+    pub(crate) fn wait(&mut self, timeout: Duration, mut visit: impl FnMut(Readiness)) -> io::Result<()> {
         let polled = self.poll.poll(&mut self.events, Some(timeout));
-        self.bell.asleep.store(false, Ordering::Relaxed);
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             other => other?,

@@ -25,7 +25,7 @@ use emberkv_core::turn::Turn;
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
-use crate::registry::{Command, Handler};
+use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, SlowCall, unix_ms};
 use crate::session::{Outcome, Session};
 use crate::stats::WorkerStats;
@@ -137,6 +137,11 @@ impl Executor {
     /// Begins a turn of the loop: reads the clock, and the configuration if it has changed; true in that case.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
+        self.refresh_config()
+    }
+
+    /// Reads the configuration if it has changed; true in that case.
+    pub(crate) fn refresh_config(&mut self) -> bool {
         let generation = self.server.config.generation();
         if generation == self.generation {
             return false;
@@ -420,6 +425,10 @@ impl Executor {
             Some(command) if command.subcommands.is_empty() && command.spec.accepts(args.len()) => command,
             _ => match self.server.registry.resolve(args) {
                 Ok(command) => command,
+                Err(_) if is_http(args) => {
+                    tracing::debug!("a connection that speaks HTTP is closed");
+                    return Flow::Close;
+                }
                 Err(error) => return self.refuse(client, prepared.command, &error, reply),
             },
         };
@@ -476,7 +485,7 @@ impl Executor {
         let text = error.text();
         self.server.count_error(&text);
         self.stats.errors.add(1);
-        reply.error(&text);
+        reply.error_bytes(&text);
     }
 
     /// Runs a command's handler with the locks it needs.

@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
-use parking_lot::Mutex;
 
 use crate::client::Peer;
 use crate::driver::Bell;
@@ -79,37 +78,44 @@ impl Forwarded {
     }
 }
 
-/// A worker's mailbox.
+/// A worker's mailbox and the bell that ends its waiting.
 pub(crate) struct Mailbox {
-    letters: Mutex<Vec<Letter>>,
+    letters: emberkv_core::mailbox::Mailbox<Letter>,
     bell: Bell,
 }
 
 impl Mailbox {
     /// An empty mailbox of the worker that `bell` wakes.
     pub(crate) fn new(bell: Bell) -> Mailbox {
-        Mailbox { letters: Mutex::new(Vec::new()), bell }
+        Mailbox { letters: emberkv_core::mailbox::Mailbox::new(), bell }
     }
 
     /// Puts a letter in and wakes the worker if it sleeps.
     pub(crate) fn send(&self, letter: Letter) {
-        self.letters.lock().push(letter);
-        self.bell.ring();
+        if self.letters.post(letter) {
+            self.bell.ring();
+        }
     }
 
     /// Wakes the worker if it sleeps, for something that is not in a letter.
     pub(crate) fn ring(&self) {
-        self.bell.ring();
+        if self.letters.rouse() {
+            self.bell.ring();
+        }
     }
 
-    /// Whether there is a letter.
-    pub(crate) fn has_letters(&self) -> bool {
-        !self.letters.lock().is_empty()
+    /// The worker is about to wait; false if there is a letter, and it must not.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.letters.fall_asleep()
+    }
+
+    /// The worker has waited.
+    pub(crate) fn wake_up(&self) {
+        self.letters.wake_up();
     }
 
     /// Exchanges the letters for an empty list.
     pub(crate) fn take(&self, into: &mut Vec<Letter>) {
-        debug_assert!(into.is_empty());
-        std::mem::swap(&mut *self.letters.lock(), into);
+        self.letters.take(into);
     }
 }

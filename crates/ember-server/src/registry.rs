@@ -3,7 +3,7 @@
 use emberkv_core::call::{DataCommand, Run};
 use emberkv_core::commands::FAMILIES as DATA_FAMILIES;
 use emberkv_core::dispatch::Access;
-use emberkv_core::error::CommandError;
+use emberkv_core::error::{CommandError, quoted, quoted_up_to};
 use emberkv_core::spec::{Flags, Spec};
 
 use ember_protocol::Args;
@@ -204,27 +204,30 @@ impl Registry {
     }
 }
 
-/// Bytes of an unknown command's name, and of its arguments together, that the error repeats.
-const UNKNOWN_SHOWN_MAX: usize = 128;
+/// Bytes of an unknown command's arguments together, quotes and blanks included, that the error repeats.
+const ARGUMENTS_QUOTED_MAX: usize = 128;
 
 fn unknown_command(args: Args<'_>) -> CommandError {
-    let shown =
-        |bytes: &[u8], max: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned();
-    let mut list = String::new();
+    let mut list = Vec::new();
     for arg in args.skip(1).iter() {
-        if list.len() >= UNKNOWN_SHOWN_MAX {
+        if list.len() >= ARGUMENTS_QUOTED_MAX {
             break;
         }
-        list += &format!("'{}' ", shown(arg, UNKNOWN_SHOWN_MAX - list.len()));
+        let arg = quoted_up_to(arg, ARGUMENTS_QUOTED_MAX - list.len());
+        list.extend_from_slice(&[b"'", arg, b"' "].concat());
     }
-    let name = shown(args.at(0), UNKNOWN_SHOWN_MAX);
-    format!("ERR unknown command '{name}', with args beginning with: {list}").into()
+    [b"ERR unknown command '", quoted(args.at(0)), b"', with args beginning with: ", &list].concat().into()
 }
 
 fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
-    let name = String::from_utf8_lossy(&name[..name.len().min(UNKNOWN_SHOWN_MAX)]);
     let container = container.spec.name.to_ascii_uppercase();
-    format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into()
+    [b"ERR unknown subcommand '", quoted(name), b"'. Try ", container.as_bytes(), b" HELP."].concat().into()
+}
+
+/// Whether a request is the beginning of one over HTTP, whose body would otherwise be run as commands: a page in a
+/// browser can make it send such requests to a server on its own machine.
+pub(crate) fn is_http(args: Args<'_>) -> bool {
+    args.at(0).eq_ignore_ascii_case(b"post") || args.at(0).eq_ignore_ascii_case(b"host:")
 }
 
 #[cfg(test)]

@@ -215,8 +215,9 @@ impl Server {
     }
 
     /// Counts an answered error by its code, the first word of its text.
-    pub(crate) fn count_error(&self, text: &str) {
-        let code = text.split(' ').next().unwrap_or("ERR");
+    pub(crate) fn count_error(&self, text: &[u8]) {
+        let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let code = std::str::from_utf8(code).unwrap_or("ERR");
         let mut errors = self.errors.lock();
         if let Some(count) = errors.get_mut(code) {
             *count += 1;

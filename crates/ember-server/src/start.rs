@@ -98,7 +98,9 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
         tracing::warn!(
             "the limit of open files allows no more than {possible} clients: maxclients is lowered to that"
         );
-        handle.set(&[(b"maxclients", possible.to_string().as_bytes())])?;
+        handle
+            .set(&[(b"maxclients", possible.to_string().as_bytes())])
+            .map_err(|error| String::from_utf8_lossy(&error.text()).into_owned())?;
     }
     Ok(())
 }

@@ -4,7 +4,9 @@
 //! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is
 //! before it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
 //!
-//! The notation does not name groups, and does not say what type a value has: both follow from the words.
+//! Three marks of our own go beyond what people are shown: `name:` in front of a group names it, `@7.0.0` behind an
+//! argument is the version that had it first, and `!7.0.0` the one that deprecated it. Names that are not given, and the
+//! types of values, follow from the words.
 
 use emberkv_core::spec::Spec;
 
@@ -57,6 +59,10 @@ pub(crate) struct Argument {
     pub(crate) argument_type: ArgumentType,
     /// The word before it.
     pub(crate) token: Option<String>,
+    /// The version that had it first, where that is not the command's.
+    pub(crate) since: Option<String>,
+    /// The version that deprecated it.
+    pub(crate) deprecated_since: Option<String>,
     /// Whether it may be left out.
     pub(crate) is_optional: bool,
     /// Whether it may be repeated.
@@ -97,7 +103,6 @@ const GROUP_NAMES: &[(&[&str], &str)] = &[
     (&["before", "after"], "where"),
     (&["asc", "desc"], "order"),
     (&["byte", "bit"], "index_unit"),
-    (&["async", "sync"], "flush_type"),
     (&["timeout", "error"], "timeout_error"),
     (&["write", "all"], "mode"),
     (&["on", "off", "skip"], "on_off_skip"),
@@ -130,7 +135,7 @@ struct Parser<'s> {
 }
 
 fn is_mark(word: &str) -> bool {
-    matches!(word, "[" | "]" | "<" | ">" | "|" | "...")
+    matches!(word, "[" | "]" | "<" | ">" | "|" | "...") || word.starts_with(['@', '!']) || word.ends_with(':')
 }
 
 fn is_token(word: &str) -> bool {
@@ -161,7 +166,7 @@ impl<'s> Parser<'s> {
     /// Reads the argument that begins with `word`, and adds it to those before it.
     fn add(&mut self, word: &'s str, sequence: &mut Vec<Argument>) {
         if word == "[" {
-            self.add_optional(sequence);
+            self.add_optional(None, sequence);
             return;
         }
         if word == "<" {
@@ -169,9 +174,24 @@ impl<'s> Parser<'s> {
             return;
         }
         self.at += 1;
-        if word == "..." {
+        if let Some(name) = word.strip_suffix(':') {
+            if self.peek(0) == Some("[") {
+                self.add_optional(Some(name), sequence);
+            } else {
+                let group = self.group(">");
+                sequence.push(named(name, group));
+            }
+        } else if word == "..." {
             if let Some(last) = sequence.last_mut() {
                 last.is_multiple = true;
+            }
+        } else if let Some(version) = word.strip_prefix('@') {
+            if let Some(last) = sequence.last_mut() {
+                last.since = Some(version.to_owned());
+            }
+        } else if let Some(version) = word.strip_prefix('!') {
+            if let Some(last) = sequence.last_mut() {
+                last.deprecated_since = Some(version.to_owned());
             }
         } else if is_token(word) {
             let argument = self.with_token(word);
@@ -183,9 +203,12 @@ impl<'s> Parser<'s> {
     }
 
     /// `[…]`: something that may be left out, or the repetition of what is before it.
-    fn add_optional(&mut self, sequence: &mut Vec<Argument>) {
+    fn add_optional(&mut self, name: Option<&str>, sequence: &mut Vec<Argument>) {
         let keys = self.keys;
         let mut group = self.group("]");
+        if let Some(name) = name {
+            group = named(name, group);
+        }
         let repeated: Vec<String> = match group.argument_type {
             ArgumentType::Block if group.token.is_none() => {
                 group.children.iter().map(|child| child.name.clone()).collect()
@@ -264,7 +287,7 @@ impl<'s> Parser<'s> {
             let repeats = word == "["
                 && self.peek(1).is_some_and(|name| values.iter().any(|value| value.name == name))
                 && !self.peek(1).is_some_and(is_token);
-            let chooses = word == "<" && values.is_empty();
+            let chooses = values.is_empty() && (word == "<" || self.names_choice(word));
             if !is_value(word) && !repeats && !chooses {
                 break;
             }
@@ -283,6 +306,11 @@ impl<'s> Parser<'s> {
         };
         argument.token = Some(token.to_owned());
         argument
+    }
+
+    /// Whether `word`, the next one, names a group that must be there.
+    fn names_choice(&self, word: &str) -> bool {
+        word.ends_with(':') && self.peek(1) == Some("<")
     }
 
     fn type_of(&mut self, name: &str) -> ArgumentType {
@@ -340,11 +368,22 @@ fn value(name: &str, argument_type: ArgumentType) -> Argument {
         name: name.to_owned(),
         argument_type,
         token: None,
+        since: None,
+        deprecated_since: None,
         is_optional: false,
         is_multiple: false,
         repeats_token: false,
         children: Vec::new(),
     }
+}
+
+/// The group with this name; a block of it if it is a single value.
+fn named(name: &str, group: Argument) -> Argument {
+    let is_group = matches!(group.argument_type, ArgumentType::OneOf | ArgumentType::Block);
+    if is_group && group.token.is_none() {
+        return Argument { name: name.to_owned(), ..group };
+    }
+    Argument { children: vec![group], ..value(name, ArgumentType::Block) }
 }
 
 /// The only argument of a sequence, or a block of all.
@@ -377,6 +416,9 @@ mod tests {
                 (argument.repeats_token, "*"),
             ] {
                 text += if is_set { mark } else { "" };
+            }
+            for (mark, version) in [("@", &argument.since), ("!", &argument.deprecated_since)] {
+                text += &version.as_ref().map_or(String::new(), |version| format!("{mark}{version}"));
             }
             if !argument.children.is_empty() {
                 text += &format!("({})", show(&argument.children));
@@ -412,6 +454,24 @@ mod tests {
             tree("xread", "STREAMS key [key ...] id [id ...]"),
             "STREAMS=key_id:block(key:key0+ id:string+)"
         );
+    }
+
+    #[test]
+    fn groups_can_be_named_and_arguments_have_versions() {
+        assert_eq!(
+            tree("x", "range:[start end]@7.0.0 way:<UP @6.2.0 | DOWN !7.2.0>"),
+            "range:block?@7.0.0(start:integer end:integer) \
+             way:oneof(UP=up:pure-token@6.2.0 DOWN=down:pure-token!7.2.0)"
+        );
+        assert_eq!(
+            tree("x", "[ID id:<client-id [client-id ...]>]@6.2.0 [TYPE kind:<A | B>]"),
+            "ID=id:block?@6.2.0(client-id:integer+) TYPE=kind:oneof?(A=a:pure-token B=b:pure-token)"
+        );
+        assert_eq!(
+            tree("x", "parameter:<parameter> [parameter:<parameter> ...]"),
+            "parameter:block+(parameter:string)"
+        );
+        assert_eq!(tree("x", "[username]@6.0.0 password"), "username:string?@6.0.0 password:string");
     }
 
     #[test]

@@ -141,22 +141,23 @@ impl Worker {
     fn turn(&mut self) {
         let now = Instant::now();
         let is_busy = !self.ready.is_empty() || self.is_expiring || self.is_accepting;
-        let timeout = if is_busy { Duration::ZERO } else { self.next_tick.saturating_duration_since(now) };
+        let mut timeout =
+            if is_busy { Duration::ZERO } else { self.next_tick.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
-        let is_stopping = self.stop_at.is_some();
+        // The last of the others to be drained rings; it may have rung before this worker fell asleep.
+        if !timeout.is_zero() && (!mailbox.fall_asleep() || (self.stop_at.is_some() && is_drained(server))) {
+            timeout = Duration::ZERO;
+        }
         let Worker { driver, connections, ready, listeners, is_accepting, .. } = self;
-        let waited = driver.wait(
-            timeout,
-            || mailbox.has_letters() || (is_stopping && is_drained(server)),
-            |readiness| {
-                if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
-                    *is_accepting = true;
-                } else {
-                    note_readiness(connections, ready, readiness);
-                }
-            },
-        );
+        let waited = driver.wait(timeout, |readiness| {
+            if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
+                *is_accepting = true;
+            } else {
+                note_readiness(connections, ready, readiness);
+            }
+        });
+        mailbox.wake_up();
         if let Err(error) = waited {
             tracing::error!("waiting for events failed: {error}");
         }
@@ -296,8 +297,11 @@ impl Worker {
     }
 
     fn try_adopt(&mut self, socket: OwnedFd, peer: Peer) -> Option<()> {
-        // Not what the turn began with: who connects after CONFIG SET requirepass was answered needs the password.
-        let config = &self.server.config.snapshot();
+        // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
+        if self.executor.refresh_config() {
+            self.apply_config();
+        }
+        let config = &self.executor.config;
         if let Err(error) = listener::prepare(&socket, &peer, config.tcp_keepalive) {
             tracing::warn!("cannot set up a connection: {error}");
             return None;

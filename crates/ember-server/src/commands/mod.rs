@@ -3,6 +3,7 @@
 mod connection;
 mod server;
 
+use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
@@ -41,4 +42,10 @@ fn reply_help(session: &mut Session<'_>, lines: &[&str]) -> SessionResult {
         session.reply.simple(line);
     }
     Ok(Outcome::Done)
+}
+
+/// What Redis says of a subcommand that checks its arguments itself.
+fn wrong_subcommand(container: &str, name: &[u8]) -> CommandError {
+    let after = format!("'. Try {container} HELP.");
+    CommandError::quoting("ERR unknown subcommand or wrong number of arguments for '", quoted(name), &after)
 }

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use emberkv_core::error::{CommandError, quoted};
+
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
-use super::{Config, rewrite};
+use super::{Config, glob, rewrite};
 
 /// The current configuration; shared by all threads.
 #[derive(Debug)]
@@ -49,25 +51,40 @@ impl ConfigHandle {
         self.file.as_deref()
     }
 
-    /// CONFIG GET: every name which matches one of the glob `patterns`, once, with its value. Each name of a parameter
-    /// counts for itself. Order: that of the table.
-    pub(crate) fn get(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
+    /// CONFIG GET: every name which matches one of the glob `patterns`, with its value. Each name of a parameter counts
+    /// for itself, once. A pattern that is a plain name is answered as it is spelt, as Redis does; the names of a glob come
+    /// in the order of the table.
+    pub(crate) fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
-        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
-        PARAMETERS
-            .iter()
-            .flat_map(|parameter| {
-                parameter.names_matching(&patterns).into_iter().map(move |name| (name, parameter))
-            })
-            .map(|(name, parameter)| (name, parameter.get(&config)))
-            .collect()
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        for &pattern in patterns {
+            let names: Vec<(&'p [u8], &Parameter)> = if pattern.iter().any(|byte| b"[*?".contains(byte)) {
+                let lower = pattern.to_ascii_lowercase();
+                let all = PARAMETERS
+                    .iter()
+                    .flat_map(|parameter| parameter.names().map(move |name| (name, parameter)));
+                all.map(|(name, parameter)| (name.as_bytes(), parameter))
+                    .filter(|(name, _)| glob::matches(&lower, name))
+                    .collect()
+            } else {
+                let parameter = std::str::from_utf8(pattern).ok().and_then(Parameter::find);
+                parameter.map(|parameter| (pattern, parameter)).into_iter().collect()
+            };
+            for (name, parameter) in names {
+                if seen.insert(name.to_ascii_lowercase()) {
+                    found.push((name, parameter.get(&config)));
+                }
+            }
+        }
+        found
     }
 
     /// CONFIG SET: changes all of `pairs`, names and values, or nothing.
     ///
     /// # Errors
     /// The error reply, as Redis words it.
-    pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), String> {
+    pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CommandError> {
         let changes = resolve(pairs)?;
         let mut current = self.lock_current();
         let mut config = Config::clone(&current);
@@ -75,7 +92,7 @@ impl ConfigHandle {
             std::str::from_utf8(value)
                 .map_err(|_| "argument is not valid UTF-8".to_owned())
                 .and_then(|text| parameter.set(&mut config, text))
-                .map_err(|error| set_failed(name, &error))?;
+                .map_err(|error| set_failed(name.as_bytes(), &error))?;
         }
         if config != **current {
             *current = Arc::new(config);
@@ -105,31 +122,35 @@ impl ConfigHandle {
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
 /// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
-fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, String> {
+fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, CommandError> {
     let mut changes = Vec::with_capacity(pairs.len());
     let mut seen = HashSet::new();
-    for (name, value) in pairs {
-        let name = String::from_utf8_lossy(name);
-        let parameter = Parameter::find(&name).ok_or_else(|| {
-            let shown: String =
-                name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(128).collect();
-            format!("ERR Unknown option or number of arguments for CONFIG SET - '{shown}'")
-        })?;
+    for (typed, value) in pairs {
+        let (name, parameter) = std::str::from_utf8(typed)
+            .ok()
+            .and_then(|name| Some((name, Parameter::find(name)?)))
+            .ok_or_else(|| unknown(typed))?;
         let known =
-            parameter.names().find(|known| known.eq_ignore_ascii_case(&name)).unwrap_or(parameter.name);
+            parameter.names().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(parameter.name);
         if !parameter.mutable {
-            return Err(set_failed(known, "can't set immutable config"));
+            return Err(set_failed(typed, "can't set immutable config"));
         }
         if !seen.insert(parameter.name) {
-            return Err(set_failed(known, "duplicate parameter"));
+            return Err(set_failed(typed, "duplicate parameter"));
         }
         changes.push((known, parameter, *value));
     }
     Ok(changes)
 }
 
-fn set_failed(name: &str, error: &str) -> String {
-    format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {error}")
+fn unknown(name: &[u8]) -> CommandError {
+    [b"ERR Unknown option or number of arguments for CONFIG SET - '", quoted(name), b"'"].concat().into()
+}
+
+fn set_failed(name: &[u8], error: &str) -> CommandError {
+    [b"ERR CONFIG SET failed (possibly related to argument '", name, b"') - ", error.as_bytes()]
+        .concat()
+        .into()
 }
 
 #[cfg(test)]
@@ -142,21 +163,27 @@ mod tests {
 
     fn set(handle: &ConfigHandle, pairs: &[(&str, &str)]) -> Result<(), String> {
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-        handle.set(&pairs)
+        handle.set(&pairs).map_err(|error| String::from_utf8_lossy(&error.text()).into_owned())
     }
 
-    fn get(handle: &ConfigHandle, patterns: &[&str]) -> Vec<(&'static str, String)> {
+    fn get<'p>(handle: &ConfigHandle, patterns: &[&'p str]) -> Vec<(&'p str, String)> {
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.as_bytes()).collect();
-        handle.get(&patterns)
+        let text = |(name, value)| (std::str::from_utf8(name).unwrap(), value);
+        handle.get(&patterns).into_iter().map(text).collect()
     }
 
     #[test]
-    fn get_shows_every_matching_name_once() {
+    fn get_shows_every_matching_name_once_as_it_was_spelt_first() {
         let handle = handle();
+        let names = |patterns: &[&'static str]| -> Vec<&str> {
+            get(&handle, patterns).into_iter().map(|(name, _)| name).collect()
+        };
         assert_eq!(
-            get(&handle, &["MAXMEMORY", "max*memory", "port"]),
-            [("port", "6379".to_owned()), ("maxmemory", "0".to_owned()), ("max-memory", "0".to_owned()),]
+            names(&["MAXMEMORY", "Max*Memory", "maxmemory", "port", "port"]),
+            ["MAXMEMORY", "max-memory", "port"]
         );
+        assert_eq!(get(&handle, &["PORT"]), [("PORT", "6379".to_owned())]);
+        assert!(handle.get(&[b"\xff", b"\xff*"]).is_empty());
         assert_eq!(get(&handle, &["slave*"]), [("slaveof", String::new())]);
         assert!(get(&handle, &["none*"]).is_empty());
         let all = PARAMETERS.iter().flat_map(Parameter::names).count();
@@ -208,7 +235,7 @@ mod tests {
                         volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
         for (name, value, error) in [
             ("MaxMemory", "10%", "argument must be a memory value"),
-            ("databases", "3", "can't set immutable config"),
+            ("DataBases", "3", "can't set immutable config"),
             ("timeout", "-1", "argument must be between 0 and 2147483647 inclusive"),
             ("timeout", "abc", "argument couldn't be parsed into an integer"),
             ("maxmemory-policy", "foo", policies),
@@ -231,19 +258,20 @@ mod tests {
             ),
             ("appendonly", "yes", "persistence is not available in this version"),
         ] {
-            let expected = failed(&name.to_ascii_lowercase(), error);
+            let shown = if name == "DataBases" { name } else { &name.to_ascii_lowercase() };
+            let expected = failed(shown, error);
             assert_eq!(set(&handle, &[(name, value)]), Err(expected));
         }
-        let duplicate = set(&handle, &[("maxmemory", "1"), ("max-memory", "2")]);
-        assert_eq!(duplicate, Err(failed("max-memory", "duplicate parameter")));
+        let duplicate = set(&handle, &[("maxmemory", "1"), ("Max-Memory", "2")]);
+        assert_eq!(duplicate, Err(failed("Max-Memory", "duplicate parameter")));
         let unknown =
             |name| Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"));
         assert_eq!(set(&handle, &[("timeout", "-1"), ("x", "1"), ("databases", "1")]), unknown("x"));
-        assert_eq!(set(&handle, &[("a\r\nb", "1")]), unknown("a  b"));
-        assert_eq!(
-            handle.set(&[(b"requirepass", b"\xff")]),
-            Err(failed("requirepass", "argument is not valid UTF-8"))
-        );
+        assert_eq!(set(&handle, &[("a\0b", "1")]), unknown("a"));
+        let raw = handle.set(&[(b"\xff", b"1")]).map_err(|error| error.text().into_owned());
+        assert_eq!(raw, Err(b"ERR Unknown option or number of arguments for CONFIG SET - '\xff'".to_vec()));
+        let raw = handle.set(&[(b"requirepass", b"\xff")]).map_err(|error| error.text().into_owned());
+        assert_eq!(raw, Err(failed("requirepass", "argument is not valid UTF-8").into_bytes()));
     }
 
     #[test]

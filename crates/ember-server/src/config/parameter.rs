@@ -5,9 +5,9 @@
 
 use std::ops::RangeInclusive;
 
+use super::Config;
 use super::table::PARAMETERS;
 use super::value::{self, Secret};
-use super::{Config, glob};
 
 /// The longest value: a path or a list of addresses needs less.
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
@@ -96,13 +96,6 @@ impl Parameter {
     /// All names, the canonical one first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
-    }
-
-    /// The names which match one of the glob `patterns`, which are in lower case.
-    pub(crate) fn names_matching(&self, patterns: &[Vec<u8>]) -> Vec<&'static str> {
-        self.names()
-            .filter(|name| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes())))
-            .collect()
     }
 
     /// The value in `config`, as the text which [`Self::set`] reads.

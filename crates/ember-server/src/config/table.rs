@@ -52,9 +52,6 @@ const SHARDS_MAX: i64 = 128;
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
 
-/// A larger sample costs more per eviction than it improves the choice.
-const SAMPLES_MAX: i64 = 64;
-
 const NO_PERSISTENCE: &str = "persistence is not available in this version";
 
 /// Every parameter, in the order of the documentation.
@@ -227,7 +224,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "maxmemory-samples",
         aliases: &[],
-        kind: integer!(maxmemory_samples, 1..=SAMPLES_MAX),
+        kind: integer!(maxmemory_samples, 1..=INT_MAX),
         default: "5",
         mutable: true,
         about: "How many keys are looked at to choose one to evict.",

@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -2,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-        syntax: "key [start end [BYTE | BIT]]",
+        syntax: "key index:[start end [BYTE | BIT]@7.0.0]",
         history: &[("7.0.0", "`BYTE` and `BIT` came.")],
         example: Example { given: &["SET word foobar"], call: "BITCOUNT word 0 0", reply: "(integer) 4" },
         ..Spec::DEFAULT

@@ -1,5 +1,6 @@
 //! BITFIELD, BITFIELD_RO.
 
+use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 
 use super::{scaled_bit_offset, value};
@@ -24,7 +25,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("This command allows both access and modification of the key")],
-            syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment> ...]",
+            syntax: "key operation:[GET encoding offset | write:<[OVERFLOW <WRAP | SAT | FAIL>] write_operation:<SET encoding offset value | INCRBY encoding offset increment>>] ...",
+            key_flags_of: Some(key_flags_of),
             example: Example {
                 given: &[],
                 call: "BITFIELD counters INCRBY u8 #1 250 OVERFLOW SAT INCRBY u8 #1 10 GET u4 8",
@@ -55,6 +57,22 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
         Run::Keys(bitfield_ro),
     ),
 ];
+
+/// Only GET, with or without OVERFLOW, changes nothing; what is no operation is taken for a change.
+fn key_flags_of(args: Args<'_>) -> KeyFlags {
+    let mut arg = 2;
+    while arg < args.len() {
+        let following = args.len() - arg - 1;
+        if is_word(args, arg, "GET") && following >= 2 {
+            arg += 3;
+        } else if is_word(args, arg, "OVERFLOW") && following >= 1 {
+            arg += 2;
+        } else {
+            return KeyFlags::RW | KeyFlags::ACCESS | KeyFlags::UPDATE;
+        }
+    }
+    KeyFlags::RO | KeyFlags::ACCESS
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Action {

@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
             KeySpec::one(2, KeyFlags::OW.union(KeyFlags::UPDATE)),
             KeySpec::from(3, 1, KeyFlags::RO.union(KeyFlags::ACCESS)),
         ],
-        syntax: "<AND | OR | XOR | NOT> destkey key [key ...]",
+        syntax: "operation:<AND | OR | XOR | NOT> destkey key [key ...]",
         example: Example {
             given: &["MSET key1 foobar key2 abcdef"],
             call: "BITOP AND dest key1 key2",

@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-        syntax: "key bit [start [end [BYTE | BIT]]]",
+        syntax: "key bit index:[start end_index:[end [BYTE | BIT]@7.0.0]]",
         history: &[("7.0.0", "`BYTE` and `BIT` came.")],
         example: Example {
             given: &["SET flags \"\\x00\\xff\\xf0\""],

@@ -34,8 +34,9 @@ fn setbit(call: &mut Call<'_, '_>) -> CommandResult {
     let mut digits = itoa::Buffer::new();
     let bytes = value::bytes_or_empty(value::string(key.entry())?, &mut digits);
     let (len, old) = ((offset / 8) as usize + 1, bits::get(bytes, offset));
-    // A bit that stays as it is changes nothing, unless the string grows. Redis marks the value `raw` even then.
-    if old != bit || bytes.len() < len {
+    // A bit that stays as it is changes nothing, unless the string grows; but the value is `raw` from then on, as in Redis.
+    let is_raw = key.entry().is_some_and(|entry| entry.encoding_name() == "raw");
+    if old != bit || bytes.len() < len || !is_raw {
         value::edit_bytes(&mut key, len, |bytes| bits::set(bytes, offset, bit));
     }
     call.reply.integer(i64::from(old));

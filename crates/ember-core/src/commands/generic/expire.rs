@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "expire",
             summary: "Lets a key expire after a number of seconds.",
             since: "1.0.0",
-            syntax: "key seconds [NX | XX | GT | LT]",
+            syntax: "key seconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "EXPIRE hello 10", reply: "(integer) 1" },
             ..TEMPLATE
         },
@@ -35,7 +35,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "pexpire",
             summary: "Lets a key expire after a number of milliseconds.",
             since: "2.6.0",
-            syntax: "key milliseconds [NX | XX | GT | LT]",
+            syntax: "key milliseconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "PEXPIRE hello 1500 XX", reply: "(integer) 0" },
             ..TEMPLATE
         },
@@ -46,7 +46,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "expireat",
             summary: "Lets a key expire at a Unix time in seconds.",
             since: "1.2.0",
-            syntax: "key unix-time-seconds [NX | XX | GT | LT]",
+            syntax: "key unix-time-seconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "EXPIREAT hello 33177117420", reply: "(integer) 1" },
             ..TEMPLATE
         },
@@ -57,7 +57,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "pexpireat",
             summary: "Lets a key expire at a Unix time in milliseconds.",
             since: "2.6.0",
-            syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
+            syntax: "key unix-time-milliseconds [NX | XX | GT | LT]@7.0.0",
             example: Example { given: GIVEN, call: "PEXPIREAT hello 33177117420000", reply: "(integer) 1" },
             ..TEMPLATE
         },
@@ -111,7 +111,7 @@ impl Conditions {
 }
 
 fn unsupported(option: &[u8]) -> CommandError {
-    format!("ERR Unsupported option {}", String::from_utf8_lossy(option)).into()
+    CommandError::quoting("ERR Unsupported option ", option, "")
 }
 
 fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {

@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -2,
         flags: Flags::READONLY,
         tips: &["nondeterministic_output", "request_policy:special"],
-        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]@6.0.0",
         history: &[("6.0.0", "Option `TYPE`.")],
         example: Example { given: &["SET one 1"], call: "SCAN 0", reply: "1) \"0\"\n2) 1) \"one\"" },
         ..Spec::DEFAULT

@@ -15,7 +15,7 @@ const TEMPLATE: Spec = Spec {
     flags: Flags::WRITE,
     categories: Category::KEYSPACE.union(Category::DANGEROUS),
     tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
-    syntax: "[ASYNC | SYNC]",
+    syntax: "async:[ASYNC @4.0.0 | SYNC @6.2.0]",
     history: &[("4.0.0", "Option `ASYNC`."), ("6.2.0", "Option `SYNC`.")],
     ..Spec::DEFAULT
 };

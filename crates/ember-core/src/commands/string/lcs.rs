@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::range(1, 2, KeyFlags::RO.union(KeyFlags::ACCESS))],
-        syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+        syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
         example: Example {
             given: &["MSET key1 ohmytext key2 mynewtext"],
             call: "LCS key1 key2",

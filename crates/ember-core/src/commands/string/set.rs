@@ -1,5 +1,7 @@
 //! SET with all its options, and SETEX, PSETEX, SETNX, GETSET: the same with the option in the name.
 
+use ember_protocol::Args;
+
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
@@ -34,7 +36,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("RW and ACCESS due to the optional `GET` argument")],
-            syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+            syntax: "key value [NX | XX]@2.6.12 [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0]",
+            key_flags_of: Some(key_flags_of),
             history: &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
                 ("6.0.0", "`KEEPTTL` came."),
@@ -92,6 +95,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
         Run::Keys(getset),
     ),
 ];
+
+fn key_flags_of(args: Args<'_>) -> KeyFlags {
+    let reads = (3..args.len()).any(|arg| is_word(args, arg, "GET"));
+    KeyFlags::UPDATE | if reads { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::OW }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {

@@ -15,7 +15,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         complexity: "O(N) for a password of N bytes.",
         arity: -2,
         flags: HANDSHAKE,
-        syntax: "[username] password",
+        syntax: "[username]@6.0.0 password",
         history: &[("6.0.0", "A user can be named.")],
         example: Example { given: &[], call: "AUTH default anything", reply: "OK" },
         ..Spec::DEFAULT

@@ -55,8 +55,7 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
             name = Some(client::valid_name(args.at(arg + 1), "Client names")?);
             arg += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(arg));
-            return Err(format!("ERR Syntax error in HELLO option '{option}'").into());
+            return Err(CommandError::quoting("ERR Syntax error in HELLO option '", args.at(arg), "'"));
         }
     }
     if let Some((user, password)) = credentials {

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ember_protocol::number::parse_i64;
-use emberkv_core::error::CommandError;
+use emberkv_core::commands::arguments;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -24,9 +23,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn select(session: &mut Session<'_>) -> SessionResult {
-    let index = parse_i64(session.args.at(1)).ok_or(CommandError::NotInteger)?;
-    let index = usize::try_from(index).ok().filter(|&index| index < session.server.keyspace.databases());
-    session.client.database = index.ok_or(CommandError::DatabaseOutOfRange)?;
+    session.client.database = arguments::database(session.args, 1, session.server.keyspace.databases())?;
     session.client.view.database.store(session.client.database as u32, Ordering::Relaxed);
     session.reply.ok();
     Ok(Outcome::Done)

@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 since: "2.0.0",
                 complexity: "O(N) for N parameters.",
                 arity: -3,
-                syntax: "parameter [parameter ...]",
+                syntax: "parameter:<parameter> [parameter:<parameter> ...]",
                 history: &[("7.0.0", "Several patterns.")],
                 example: Example {
                     given: &[],
@@ -116,7 +116,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     let pairs = session.server.config.get(&patterns);
     session.reply.map(pairs.len());
     for (name, value) in pairs {
-        session.reply.bulk(name.as_bytes());
+        session.reply.bulk(name);
         session.reply.bulk(value.as_bytes());
     }
     Ok(Outcome::Done)

@@ -13,7 +13,7 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, StringValue};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::commands::reply_help;
+use crate::commands::{reply_help, wrong_subcommand};
 use crate::config::DebugCommand;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -24,6 +24,7 @@ const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-comman
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "debug",
+        is_system: true,
         summary: "Holds commands for tests and developers.",
         since: "1.0.0",
         group: Group::Server,
@@ -104,12 +105,7 @@ fn debug(session: &mut Session<'_>) -> SessionResult {
         .find(|(name, min, max, _)| is_word(session.args, 1, name) && (*min..=*max).contains(&arguments));
     match found {
         Some((_, _, _, run)) => run(session),
-        None => {
-            let name = String::from_utf8_lossy(session.args.at(1)).into_owned();
-            let name: String = name.chars().take(128).collect();
-            Err(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP.")
-                .into())
-        }
+        None => Err(wrong_subcommand("DEBUG", session.args.at(1))),
     }
 }
 
@@ -141,7 +137,7 @@ fn stringmatch_len(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn error(session: &mut Session<'_>) -> SessionResult {
-    Err(String::from_utf8_lossy(session.args.at(2)).into_owned().into())
+    Err(CommandError::Bytes(session.args.at(2).to_vec()))
 }
 
 fn log(session: &mut Session<'_>) -> SessionResult {

@@ -1,5 +1,6 @@
 //! LATENCY: the latency monitor's events, and the histograms of commands.
 
+use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
@@ -164,13 +165,13 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn graph(session: &mut Session<'_>) -> SessionResult {
-    let event = String::from_utf8_lossy(session.args.at(2)).into_owned();
+    let event = session.args.at(2);
     let history = session
         .server
         .latency
-        .get(session.args.at(2))
-        .ok_or_else(|| format!("ERR No samples available for event '{event}'"))?;
-    let drawn = draw(&event, &history, session.turn.now_ms / 1000);
+        .get(event)
+        .ok_or_else(|| CommandError::quoting("ERR No samples available for event '", event, "'"))?;
+    let drawn = draw(&String::from_utf8_lossy(event), &history, session.turn.now_ms / 1000);
     session.reply.verbatim(b"txt", drawn.as_bytes());
     Ok(Outcome::Done)
 }

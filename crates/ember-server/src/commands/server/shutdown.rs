@@ -20,7 +20,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
             .union(Flags::STALE)
             .union(Flags::NO_MULTI)
             .union(Flags::ALLOW_BUSY),
-        syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+        syntax: "[NOSAVE | SAVE] [NOW]@7.0.0 [FORCE]@7.0.0 [ABORT]@7.0.0",
         history: &[("7.0.0", "`NOW`, `FORCE` and `ABORT`.")],
         example: Example {
             given: &[],

@@ -1,10 +1,9 @@
 //! SLOWLOG.
 
 use ember_protocol::number::parse_i64;
-use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 const TEMPLATE: Spec = Spec {
@@ -108,10 +107,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
             Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX),
             _ => return Err("ERR count should be greater than or equal to -1".into()),
         },
-        _ => {
-            let text = "ERR unknown subcommand or wrong number of arguments for 'get'. Try SLOWLOG HELP.";
-            return Err(CommandError::from(text));
-        }
+        _ => return Err(wrong_subcommand("SLOWLOG", session.args.at(1))),
     };
     let calls = session.server.slow_log.newest(count);
     let reply = &mut *session.reply;

@@ -20,8 +20,9 @@ pub(super) const KILL: ServerCommand = Command::new(
         since: "2.4.0",
         complexity: "O(N) for N connections.",
         arity: -3,
-        syntax: "<ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] | \
-                 [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] | [MAXAGE maxage] ...>>",
+        syntax: "<ip:port !2.8.12 | new-format:<[ID client-id]@2.8.12 | [TYPE normal_master_slave_pubsub:<NORMAL | \
+                 MASTER @3.2.0 | SLAVE | REPLICA @5.0.0 | PUBSUB>]@2.8.12 | [USER username] | [ADDR ip:port] | \
+                 [LADDR ip:port]@6.2.0 | [SKIPME yes/no] | [MAXAGE maxage]@7.4.0> ...>",
         history: &[
             ("2.8.12", "Filters: `ID`, `TYPE`, `ADDR`, `SKIPME`."),
             ("3.2.0", "Type `master`."),
@@ -65,7 +66,7 @@ impl Filters<'_> {
             } else if is_word(args, arg, "USER") {
                 // All clients are the user `default`.
                 if value != b"default" {
-                    return Err(format!("ERR No such user '{}'", String::from_utf8_lossy(value)).into());
+                    return Err(CommandError::quoting("ERR No such user '", value, "'"));
                 }
             } else if is_word(args, arg, "MAXAGE") {
                 let seconds = number.filter(|&seconds| seconds > 0);

@@ -48,7 +48,7 @@ pub(super) const LIST: ServerCommand = Command::new(
         complexity: "O(N) for N connections.",
         arity: -2,
         tips: &["nondeterministic_output"],
-        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]@5.0.0 [ID id:<client-id [client-id ...]>]@6.2.0",
         history: &[
             ("2.8.12", "Field `id`."),
             ("5.0.0", "Filter `TYPE`."),
@@ -84,7 +84,7 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     } else if is_one_of(&["slave", "replica", "pubsub", "master"]) {
         Ok(ClientType::Other)
     } else {
-        Err(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(name)).into())
+        Err(CommandError::quoting("ERR Unknown client type '", name, "'"))
     }
 }
 

@@ -74,12 +74,11 @@ fn setname(session: &mut Session<'_>) -> SessionResult {
 
 fn setinfo(session: &mut Session<'_>) -> SessionResult {
     let args = session.args;
-    let option = String::from_utf8_lossy(args.at(2));
     let is_name = is_word(args, 2, "LIB-NAME");
     if !is_name && !is_word(args, 2, "LIB-VER") {
-        return Err(format!("ERR Unrecognized option '{option}'").into());
+        return Err(CommandError::quoting("ERR Unrecognized option '", args.at(2), "'"));
     }
-    let value = valid_name(args.at(3), &option)?;
+    let value = valid_name(args.at(3), &String::from_utf8_lossy(args.at(2)))?;
     let mut names = session.client.view.names.lock();
     *(if is_name { &mut names.library_name } else { &mut names.library_version }) = value;
     session.reply.ok();

@@ -56,10 +56,10 @@ fn reply_docs(reply: &mut Reply, registry: &Registry, command: &Registered) {
     ] {
         reply_text(reply, name, text);
     }
+    let flags = [(spec.deprecated.is_some(), "deprecated"), (spec.is_system, "syscmd")];
+    fields += reply_flags(reply, "doc_flags", &flags);
     if let Some((since, replacement)) = spec.deprecated {
-        fields += 3;
-        reply.bulk(b"doc_flags");
-        reply_words(reply, ["deprecated"].into_iter());
+        fields += 2;
         reply_text(reply, "deprecated_since", since);
         reply_text(reply, "replaced_by", replacement);
     }
@@ -87,6 +87,17 @@ fn reply_docs(reply: &mut Reply, registry: &Registry, command: &Registered) {
         reply_all(reply, registry, &subcommands);
     }
     reply.insert_map(mark, fields);
+}
+
+/// A field with those flags that are set, none if none is. Returns the number of fields.
+fn reply_flags(reply: &mut Reply, name: &str, flags: &[(bool, &str)]) -> usize {
+    let set: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
+    if set.is_empty() {
+        return 0;
+    }
+    reply.bulk(name.as_bytes());
+    reply_words(reply, set.into_iter());
+    1
 }
 
 fn reply_text(reply: &mut Reply, name: &str, text: &str) {
@@ -119,12 +130,14 @@ fn reply_arguments(reply: &mut Reply, arguments: &[Argument]) {
             (argument.is_multiple, "multiple"),
             (argument.repeats_token, "multiple_token"),
         ];
-        let flags: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
-        if !flags.is_empty() {
-            fields += 1;
-            reply.bulk(b"flags");
-            reply_words(reply, flags.into_iter());
+        for (name, version) in [("since", &argument.since), ("deprecated_since", &argument.deprecated_since)]
+        {
+            if let Some(version) = version {
+                fields += 1;
+                reply_text(reply, name, version);
+            }
         }
+        fields += reply_flags(reply, "flags", &flags);
         if !argument.children.is_empty() {
             fields += 1;
             reply.bulk(b"arguments");

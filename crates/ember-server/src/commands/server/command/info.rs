@@ -43,7 +43,7 @@ fn info(session: &mut Session<'_>) -> SessionResult {
     for name in names.iter() {
         match registry.find_full(name) {
             Some(command) => reply_facts(session.reply, registry, command),
-            None => session.reply.null_array(),
+            None => session.reply.null(),
         }
     }
     Ok(Outcome::Done)
