@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint test test-peers test-model test-asan test-long fuzz-short \
-	bench bench-quick bench-compare bench-memory bench-memtier docker-build clean
+	bench bench-quick bench-compare bench-cpu bench-memory bench-memtier docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-quick: release ## ember alone, about ten seconds.
 
 bench-compare: release ## The full matrix beside redis-server (and dragonfly where installed).
 	bench/compare-redis.sh
+
+bench-cpu: release ## CPU time of the server for each operation, beside redis-server.
+	bench/bench-cpu.sh
 
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh

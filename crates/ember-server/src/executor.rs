@@ -137,6 +137,11 @@ impl Executor {
     /// Begins a turn of the loop: reads the clock, and the configuration if it has changed; true in that case.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
+        self.refresh_config()
+    }
+
+    /// Reads the configuration if it has changed; true in that case.
+    pub(crate) fn refresh_config(&mut self) -> bool {
         let generation = self.server.config.generation();
         if generation == self.generation {
             return false;

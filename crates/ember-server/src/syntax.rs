@@ -1,8 +1,8 @@
 //! The arguments of a command as a tree, read from the line of documentation that its specification has.
 //!
 //! `COMMAND DOCS` answers such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
-//! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before
-//! it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
+//! written as it stands, `[…]` may be left out, `<…>` only groups, `|` separates alternatives, and `...` repeats what is
+//! before it: `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a word and one or more weights.
 //!
 //! Three marks of our own go beyond what people are shown: `name:` in front of a group names it, `@7.0.0` behind an
 //! argument is the version that had it first, and `!7.0.0` the one that deprecated it. Names that are not given, and the

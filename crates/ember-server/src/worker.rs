@@ -297,6 +297,10 @@ impl Worker {
     }
 
     fn try_adopt(&mut self, socket: OwnedFd, peer: Peer) -> Option<()> {
+        // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
+        if self.executor.refresh_config() {
+            self.apply_config();
+        }
         let config = &self.executor.config;
         if let Err(error) = listener::prepare(&socket, &peer, config.tcp_keepalive) {
             tracing::warn!("cannot set up a connection: {error}");

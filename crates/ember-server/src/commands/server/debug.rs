@@ -18,8 +18,8 @@ use crate::config::DebugCommand;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
-                       run it from a local connection, otherwise you need to set this option in the configuration file, \
-                       and then restart the server.";
+                       run it from a local connection, otherwise you need to set this option in the configuration \
+                       file, and then restart the server.";
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

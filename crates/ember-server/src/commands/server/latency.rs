@@ -250,8 +250,8 @@ fn diagnose(event: &str, history: &History) -> String {
     let mean = history.samples.iter().map(|sample| sample.milliseconds).sum::<u64>() / count.max(1);
     let advice = match event {
         "command" => {
-            "Commands that take long hold the locks of their keys: SLOWLOG GET shows them. Prefer commands that look at \
-             a bounded number of elements."
+            "Commands that take long hold the locks of their keys: SLOWLOG GET shows them. Prefer commands that \
+             look at a bounded number of elements."
         }
         "fast-command" => {
             "Commands that take constant time were slow: the machine is short of processor time, or it swaps. Compare \
