@@ -70,6 +70,8 @@ fn a_bit_that_stays_as_it_is_changes_nothing() {
     assert_eq!(script.run("SETBIT k 7 1"), ":1");
     assert_eq!(script.run("SETBIT k 0 0"), ":0");
     assert_eq!(script.local.turn.counters.changes, before);
+    // But the string is one that is edited from then on.
+    check(&[("SET k A", "+OK"), ("ENTRY k", "embstr"), ("SETBIT k 7 1", ":1"), ("ENTRY k", "raw")]);
 }
 
 #[test]

@@ -75,6 +75,17 @@ fn keys_of_a_call_are_found() {
         let keys: Vec<_> =
             flags.elements().unwrap().iter().map(|key| key.elements().unwrap()[0].text()).collect();
         assert_eq!(keys, ["a", "b"]);
+        for (call, flags) in [
+            ("SET a 1", "OW update"),
+            ("SET a 1 get", "RW access update"),
+            ("BITFIELD a GET u8 0", "RO access"),
+            ("BITFIELD a OVERFLOW SAT GET u8 0 SET u8 0 1", "RW access update"),
+        ] {
+            let keys = client.run(&format!("COMMAND GETKEYSANDFLAGS {call}"));
+            let found = keys.elements().unwrap()[0].elements().unwrap()[1].clone();
+            let found: Vec<_> = found.elements().unwrap().iter().map(Value::text).collect();
+            assert_eq!(found.join(" "), flags, "{call}");
+        }
         for (line, text) in [
             ("COMMAND GETKEYS nothing a", "ERR Invalid command specified"),
             ("COMMAND GETKEYS PING a", "ERR The command has no key arguments"),

@@ -66,3 +66,41 @@ fn quit_is_answered_and_nothing_behind_it() {
         assert_eq!(server.client().run("GET a").text(), "1");
     }
 }
+
+#[test]
+fn a_request_over_http_closes_its_connection_before_its_body_is_run() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        for head in ["POST / HTTP/1.1\r\n", "host: localhost\r\n"] {
+            let request = format!("SET a 1\r\n{head}SET a 2\r\n");
+            exchange(server.address(), request.as_bytes(), usize::MAX);
+            assert_eq!(server.client().run("GET a").text(), "1", "{mode:?} {head}");
+        }
+    }
+}
+
+#[test]
+fn unknown_names_are_quoted_byte_by_byte_up_to_a_nul_and_128_of_them() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        let long = [b'x'; 200];
+        let unknown = |name: &[u8], arguments: &[u8]| {
+            let parts =
+                [b"-ERR unknown command '", name, b"', with args beginning with: ", arguments, b"\r\n"];
+            parts.concat()
+        };
+        let mut client = server.client();
+        let mut ask = |words: &[&[u8]]| {
+            client.send_command(words).unwrap();
+            client.read_raw().unwrap()
+        };
+        assert_eq!(ask(&[b"\xc7D\xca\0|U", b"\xff\0x", b"a\nb"]), unknown(b"\xc7D\xca", b"'\xff' 'a b' "));
+        assert_eq!(ask(&[&long]), unknown(&long[..128], b""));
+        let shown = [b"'", &long[..128], b"' "].concat();
+        assert_eq!(ask(&[b"nothing", &long, b"not shown"]), unknown(b"nothing", &shown));
+        let subcommand = ask(&[b"CLIENT", b"\xfe\0"]);
+        assert_eq!(subcommand, b"-ERR unknown subcommand '\xfe'. Try CLIENT HELP.\r\n");
+    }
+}
