@@ -29,6 +29,9 @@ use crate::server::Server;
 /// batch by more; what is left goes on in the next turn.
 const EXPIRE_BUDGET: usize = 1000;
 
+/// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
+const EXPIRE_STRIDE: usize = 61;
+
 /// Connections looked at for timeouts in one tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
 
@@ -75,6 +78,8 @@ pub(crate) struct Worker {
     timeout_cursor: usize,
     /// Active expiry did not finish in its budget.
     is_expiring: bool,
+    /// Counts the rounds of active expiry.
+    expire_turn: usize,
     stop_at: Option<Instant>,
 }
 
@@ -109,6 +114,7 @@ impl Worker {
             next_tick: Instant::now(),
             timeout_cursor: 0,
             is_expiring: false,
+            expire_turn: 0,
             stop_at: None,
         }
     }
@@ -619,10 +625,20 @@ impl Worker {
             return;
         }
         let shards = self.server.shards_of(self.executor.index);
+        // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
+        self.expire_turn = self.expire_turn.wrapping_add(1);
+        let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
         let now_ms = self.executor.turn.now_ms;
-        let (expired, looked) = self.server.keyspace.expire_due(shards, now_ms, EXPIRE_BUDGET);
-        self.executor.stats.expired.add(expired as u64);
-        self.is_expiring = looked >= EXPIRE_BUDGET;
+        let mut left = EXPIRE_BUDGET;
+        for range in [from..shards.end, shards.start..from] {
+            let (expired, looked) = self.server.keyspace.expire_due(range, now_ms, left);
+            self.executor.stats.expired.add(expired as u64);
+            left -= looked;
+            if left == 0 {
+                self.is_expiring = true;
+                return;
+            }
+        }
     }
 
     /// Closes connections that were idle for `timeout` seconds, and those whose replies wait too long.

@@ -7,8 +7,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
+use emberkv_core::glob::{self, Case};
+
 use super::parameter::Parameter;
-use super::{Assignment, glob, words};
+use super::{Assignment, words};
 
 /// Deeper includes are taken for a file which includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -168,7 +170,8 @@ fn matching_entries(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
         .map(|entry| entry.file_name())
         .filter(|name| {
             let name = name.as_encoded_bytes();
-            (pattern.starts_with(b".") || !name.starts_with(b".")) && glob::matches(pattern, name)
+            (pattern.starts_with(b".") || !name.starts_with(b"."))
+                && glob::matches(pattern, name, Case::Sensitive)
         })
         .map(|name| directory.join(name))
         .collect();

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use emberkv_core::error::{CommandError, quoted};
+use emberkv_core::glob::{self, Case};
 
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
-use super::{Config, glob, rewrite};
+use super::{Config, rewrite};
 
 /// The current configuration; shared by all threads.
 #[derive(Debug)]
@@ -60,12 +61,11 @@ impl ConfigHandle {
         let mut found = Vec::new();
         for &pattern in patterns {
             let names: Vec<(&'p [u8], &Parameter)> = if pattern.iter().any(|byte| b"[*?".contains(byte)) {
-                let lower = pattern.to_ascii_lowercase();
                 let all = PARAMETERS
                     .iter()
                     .flat_map(|parameter| parameter.names().map(move |name| (name, parameter)));
                 all.map(|(name, parameter)| (name.as_bytes(), parameter))
-                    .filter(|(name, _)| glob::matches(&lower, name))
+                    .filter(|(name, _)| glob::matches(pattern, name, Case::Insensitive))
                     .collect()
             } else {
                 let parameter = std::str::from_utf8(pattern).ok().and_then(Parameter::find);

@@ -12,7 +12,6 @@ mod bind_address;
 mod command_line;
 mod environment;
 mod file;
-mod glob;
 mod handle;
 mod launch;
 mod output_buffer_limit;
