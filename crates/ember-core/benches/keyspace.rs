@@ -74,7 +74,7 @@ impl<'k> Thread<'k> {
         self.reply.clear();
         for (number, &hash) in hashes.iter().enumerate() {
             let Thread { keyspace, turn, reply } = self;
-            let mut context = Context { keyspace, guards: &mut guards, turn, database: 0 };
+            let mut context = Context { keyspace, guards: &mut guards, turn, database: 0, is_retry: false };
             let args = batch.command(number);
             let result = dispatch::run(command, Access::One(1), Some(hash), &mut context, args, reply);
             result.expect("GET and SET succeed");

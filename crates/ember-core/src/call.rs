@@ -1,6 +1,6 @@
 //! A call of a data command: arguments in, changes under the shard locks, reply bytes out.
 
-use ember_protocol::{Args, Reply};
+use ember_protocol::{Args, OwnedBatch, Reply};
 
 use crate::error::CommandError;
 use crate::keys::Keys;
@@ -18,7 +18,31 @@ pub struct Call<'c, 'k> {
     pub keys: Keys<'c, 'k>,
     /// Where the reply goes.
     pub reply: &'c mut Reply,
+    /// Whether the call has waited and is run again because one of its keys has changed.
+    pub is_retry: bool,
 }
+
+/// What a handler of a command that may wait returns.
+pub enum Attempt {
+    /// The reply is written.
+    Done,
+    /// Nothing is written: the call is to be run again when one of its keys has changed.
+    Wait(Wait),
+}
+
+/// How a call waits.
+pub struct Wait {
+    /// For how many ms; `None` is for ever.
+    pub timeout_ms: Option<u64>,
+    /// Writes the reply of a call that has waited in vain, or that may not wait: in transactions and scripts.
+    pub empty_reply: fn(&mut Reply),
+    /// The call to run again, if not the same.
+    pub instead: Option<OwnedBatch>,
+}
+
+/// What a handler of a command that may wait returns. A retry that fails with [`CommandError::WrongType`] waits on;
+/// other errors end the waiting.
+pub type AttemptResult = Result<Attempt, CommandError>;
 
 /// A call that concerns the keyspace as a whole; no lock is held.
 pub struct KeyspaceCall<'c> {
@@ -39,6 +63,10 @@ pub struct KeyspaceCall<'c> {
 pub enum Run {
     /// With the shards of the keys in its specification locked.
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
+    /// The same, and may have to wait for a change of one of its keys.
+    Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
+    /// With nobody else at the keyspace: it touches keys that its arguments do not name.
+    Alone(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Without any lock.
     Keyspace(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Not at all: it has subcommands.

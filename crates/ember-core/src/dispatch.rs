@@ -2,11 +2,11 @@
 
 use ember_protocol::{Args, Reply};
 
-use crate::call::{Call, CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::keys::{Guards, Keys};
 use crate::keyspace::Keyspace;
 use crate::keyspace::hash::KeyHash;
-use crate::spec::{KeySpec, Spec};
+use crate::spec::{Begin, Find, KeySpec, Spec};
 use crate::turn::Turn;
 
 /// Which locks a command's keys need.
@@ -25,7 +25,9 @@ impl Access {
     pub const fn of(spec: &Spec) -> Access {
         match spec.keys {
             [] => Access::None,
-            [KeySpec { first, last, .. }] if *last == *first as isize => Access::One(*first),
+            [KeySpec { begin: Begin::Index(first), find: Find::Range { last: 0, .. }, .. }] => {
+                Access::One(*first)
+            }
             _ => Access::Many,
         }
     }
@@ -41,6 +43,8 @@ pub struct Context<'c, 'k> {
     pub turn: &'c mut Turn,
     /// The number of the selected database.
     pub database: usize,
+    /// Whether the call has waited and is run again.
+    pub is_retry: bool,
 }
 
 /// Runs a data command with as many arguments as its specification asks for. `hash` is the hash of the one key of a
@@ -56,21 +60,25 @@ pub fn run(
     context: &mut Context<'_, '_>,
     args: Args<'_>,
     reply: &mut Reply,
-) -> CommandResult {
+) -> AttemptResult {
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database } = context;
-            handler(&mut Call {
-                args,
-                keys: Keys::new(keyspace, guards, args, *database, known, turn),
-                reply,
-            })
+            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
+            handler(&mut Call { args, keys, reply, is_retry: *is_retry }).map(|()| Attempt::Done)
         }
-        Run::Keyspace(handler) => {
+        Run::Blocking(handler) => {
+            let known = hold(&command.spec, access, hash, context, args);
+            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
+            handler(&mut Call { args, keys, reply, is_retry: *is_retry })
+        }
+        Run::Keyspace(handler) | Run::Alone(handler) => {
             context.guards.release(context.keyspace, context.turn);
             let Context { keyspace, turn, database, .. } = context;
             handler(&mut KeyspaceCall { args, keyspace, database: *database, turn, reply })
+                .map(|()| Attempt::Done)
         }
         Run::Container => unreachable!("a container's subcommands are run instead"),
     }
@@ -93,8 +101,8 @@ pub fn hold(
             (arg, hash)
         }
         Access::None | Access::Many => {
-            let positions = spec.keys.iter().flat_map(|keys| keys.positions(args.len()));
-            let mut shards: Vec<usize> = positions.map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
+            let mut shards: Vec<usize> =
+                spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
             guards.hold_many(keyspace, turn, &mut shards);
             // The name is no key; its "hash" is never asked for.
             (0, keyspace.hash(&[]))

@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use crate::events::Event;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::{Random, Turn};
@@ -232,6 +233,8 @@ impl Evictor {
                     continue; // used since it was sampled
                 }
                 let removed = data.remove(candidate.database, at);
+                data.tell_change(candidate.database, &candidate.key, &mut turn.notices);
+                turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));
                 drop(removed);
                 turn.counters.evicted += 1;

@@ -1,14 +1,20 @@
 //! A command's access to its keys: the locks it holds, and look-ups, changes and removals under them.
 
+use std::sync::Arc;
+
 use ember_protocol::Args;
 
+use crate::error::CommandError;
+use crate::events::Event;
 use crate::keyspace::Keyspace;
 use crate::keyspace::entry::{EntryRef, NewValue, Slot, StringValue};
 use crate::keyspace::hash::KeyHash;
 use crate::keyspace::shard::ShardData;
 use crate::keyspace::table::Position;
+use crate::observers::{Waiter, Watch};
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
+use crate::types::Collection;
 
 /// The shard locks a worker holds, kept from one command to the next while they are the right ones: a pipeline that
 /// stays on one shard locks it once.
@@ -19,19 +25,53 @@ pub enum Guards<'k> {
     One(usize, MutexGuard<'k, ShardData>),
     /// Locks of several shards, ascending.
     Many(Vec<(usize, MutexGuard<'k, ShardData>)>),
+    /// Locks of several shards, ascending, that are held over several commands, all of whose keys are on them: a
+    /// transaction's. Only [`Guards::unpin`] gives them back.
+    Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
 }
 
 impl<'k> Guards<'k> {
-    /// Gives all locks back; what the shards have grown by goes to the turn.
+    /// Gives all locks back, unless they are pinned; what the shards have grown by goes to the turn.
     #[inline]
     pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        if !matches!(self, Guards::None | Guards::Pinned(_)) {
+            self.give_back(keyspace, turn);
+        }
+    }
+
+    #[inline]
+    fn give_back(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         match std::mem::replace(self, Guards::None) {
             Guards::None => {}
             Guards::One(shard, data) => turn.growth_bytes += keyspace.release(shard, data),
-            Guards::Many(held) => {
+            Guards::Many(held) | Guards::Pinned(held) => {
                 for (shard, data) in held {
                     turn.growth_bytes += keyspace.release(shard, data);
                 }
+            }
+        }
+    }
+
+    /// Holds the locks of `shards` until [`Guards::unpin`], whatever commands ask for in between.
+    pub fn pin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
+        self.hold_many(keyspace, turn, shards);
+        if let Guards::Many(held) = std::mem::replace(self, Guards::None) {
+            *self = Guards::Pinned(held);
+        }
+    }
+
+    /// Gives pinned locks back.
+    pub fn unpin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        self.give_back(keyspace, turn);
+    }
+
+    /// Whether the lock of a shard is held.
+    pub fn holds(&self, wanted: usize) -> bool {
+        match self {
+            Guards::None => false,
+            Guards::One(shard, _) => *shard == wanted,
+            Guards::Many(held) | Guards::Pinned(held) => {
+                held.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok()
             }
         }
     }
@@ -40,16 +80,23 @@ impl<'k> Guards<'k> {
     #[inline]
     pub fn hold_one(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, hash: KeyHash) {
         let wanted = hash.shard();
-        if !matches!(self, Guards::One(shard, _) if *shard == wanted) {
-            self.release(keyspace, turn);
-            *self = Guards::One(wanted, keyspace.lock(wanted));
+        match self {
+            Guards::One(shard, _) if *shard == wanted => {}
+            Guards::Pinned(_) => {}
+            _ => {
+                self.give_back(keyspace, turn);
+                *self = Guards::One(wanted, keyspace.lock(wanted));
+            }
         }
     }
 
     /// Holds the locks of all shards in `shards`, which is sorted here and freed of duplicates. Ascending order is what
     /// keeps two workers from waiting for each other.
     pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
-        self.release(keyspace, turn);
+        if matches!(self, Guards::Pinned(_)) {
+            return;
+        }
+        self.give_back(keyspace, turn);
         shards.sort_unstable();
         shards.dedup();
         *self = Guards::Many(shards.iter().map(|&shard| (shard, keyspace.lock(shard))).collect());
@@ -58,7 +105,7 @@ impl<'k> Guards<'k> {
     fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
-            Guards::Many(held) => {
+            Guards::Many(held) | Guards::Pinned(held) => {
                 let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
                 &mut held[at.expect("the command's key specification names every key it touches")].1
             }
@@ -69,13 +116,88 @@ impl<'k> Guards<'k> {
     fn shard(&self, wanted: usize) -> &ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
-            Guards::Many(held) => {
+            Guards::Many(held) | Guards::Pinned(held) => {
                 let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
                 &held[at.expect("the command's key specification names every key it touches")].1
             }
             _ => panic!("the command's key specification names every key it touches"),
         }
     }
+}
+
+/// Whether an edit has changed anything.
+pub trait Effect {
+    /// True if so.
+    fn is_change(&self) -> bool;
+}
+
+impl Effect for () {
+    fn is_change(&self) -> bool {
+        true
+    }
+}
+
+impl Effect for bool {
+    fn is_change(&self) -> bool {
+        *self
+    }
+}
+
+impl Effect for usize {
+    fn is_change(&self) -> bool {
+        *self != 0
+    }
+}
+
+impl Effect for i64 {
+    fn is_change(&self) -> bool {
+        *self != 0
+    }
+}
+
+impl<T> Effect for Option<T> {
+    fn is_change(&self) -> bool {
+        self.is_some()
+    }
+}
+
+/// A failed edit has changed nothing.
+impl<T: Effect, E> Effect for Result<T, E> {
+    fn is_change(&self) -> bool {
+        self.as_ref().is_ok_and(Effect::is_change)
+    }
+}
+
+/// The result of an edit, with what it says about the change beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edited<R> {
+    /// Whether the value has changed.
+    pub is_change: bool,
+    /// The result.
+    pub result: R,
+}
+
+impl<R> Edited<R> {
+    /// An edit that has changed the value.
+    pub fn changed(result: R) -> Edited<R> {
+        Edited { is_change: true, result }
+    }
+}
+
+impl<R> Effect for Edited<R> {
+    fn is_change(&self) -> bool {
+        self.is_change
+    }
+}
+
+/// The value of type `T` in an entry that may be missing.
+///
+/// # Errors
+/// `WrongType` if the entry holds another type.
+#[inline]
+fn typed<T: Collection>(entry: Option<EntryRef<'_>>) -> Result<Option<&T>, CommandError> {
+    let Some(entry) = entry else { return Ok(None) };
+    entry.aggregate().and_then(T::of).map(Some).ok_or(CommandError::WrongType)
 }
 
 /// How a look-up counts.
@@ -147,10 +269,60 @@ impl<'c, 'k> Keys<'c, 'k> {
         if lookup != Lookup::Peek {
             match key.at {
                 Some(_) => key.turn.counters.hits += 1,
-                None => key.turn.counters.misses += 1,
+                None => {
+                    key.turn.counters.misses += 1;
+                    key.notify(Event::KEY_MISS);
+                }
             }
         }
         key.into_entry()
+    }
+
+    /// Looks up the value of the key in argument `arg` for reading, as a use.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    #[inline]
+    pub fn read_value<T: Collection>(&mut self, arg: usize) -> Result<Option<&T>, CommandError> {
+        typed(self.read(arg))
+    }
+
+    /// The value of the key in argument `arg`, without a trace, as [`Keys::entry`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn value<T: Collection>(&self, arg: usize) -> Result<Option<&T>, CommandError> {
+        typed(self.entry(arg))
+    }
+
+    /// Tells an event of the key in argument `arg`.
+    pub fn notify(&mut self, event: Event, arg: usize) {
+        self.turn.notices.notify(event, self.database, self.args.at(arg));
+    }
+
+    /// Adds a watch of the key in argument `arg`; true if the key was there.
+    pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
+        let key = self.key(arg);
+        key.shard.edit_observers(|observers| observers.watch(key.database, key.name, watch));
+        key.exists()
+    }
+
+    /// Removes a watch of a key in a database.
+    pub fn unwatch(&mut self, database: usize, arg: usize, watch: &Arc<Watch>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.unwatch(database, self.args.at(arg), watch));
+    }
+
+    /// Puts a waiter into the queue of the key in argument `arg`.
+    pub fn enqueue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
+    }
+
+    /// Takes a waiter out of the queue of the key in argument `arg`.
+    pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.dequeue(self.database, self.args.at(arg), waiter));
     }
 
     /// The entry of the key in argument `arg`, if it is there and not expired, without a trace. Several such views may live
@@ -202,6 +374,105 @@ impl<'x> Key<'x> {
         {
             self.take();
             self.turn.counters.expired += 1;
+            self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+            self.notify(Event::EXPIRED);
+        }
+    }
+
+    /// Tells an event of this key.
+    #[inline]
+    pub fn notify(&mut self, event: Event) {
+        self.turn.notices.notify(event, self.database, self.name);
+    }
+
+    /// Counts a change, and tells it to those who observe the key.
+    #[inline]
+    fn note_change(&mut self) {
+        self.turn.counters.changes += 1;
+        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+    }
+
+    /// Adds an entry for this key, which is not there.
+    #[inline]
+    fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
+        self.at = Some(self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock));
+        self.notify(Event::NEW);
+    }
+
+    /// The value, if the key is there.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    #[inline]
+    pub fn value<T: Collection>(&self) -> Result<Option<&T>, CommandError> {
+        typed(self.entry())
+    }
+
+    /// Lets `edit` change the value of a key that is there; `None`, without calling, if it is not. If `edit` has changed
+    /// anything, that is a use, and `event` is told; a value left vacant is removed with its key.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_value<T: Collection, R: Effect>(
+        &mut self,
+        event: Event,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        let changed = self.shard.edit(self.database, at, |slot| {
+            let value = slot.aggregate_mut().and_then(T::of_mut)?;
+            let result = edit(value);
+            Some((result, value.is_vacant()))
+        });
+        let (result, is_vacant) = changed.ok_or(CommandError::WrongType)?;
+        if result.is_change() {
+            self.touch();
+            self.note_change();
+            self.notify(event);
+        }
+        if is_vacant {
+            self.take();
+            self.notify(Event::DEL);
+        }
+        Ok(Some(result))
+    }
+
+    /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
+    /// unchanged.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_or_create<T: Collection, R: Effect>(
+        &mut self,
+        event: Event,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, CommandError> {
+        if self.exists() {
+            return Ok(self.edit_value(event, edit)?.expect("the key is there"));
+        }
+        let mut value = T::default();
+        let result = edit(&mut value);
+        if result.is_change() && !value.is_vacant() {
+            let clock = self.turn.new_clock();
+            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            self.note_change();
+            self.notify(event);
+        }
+        Ok(result)
+    }
+
+    /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Tells `event`, or the
+    /// removal of a key that was there.
+    pub fn store_value<T: Collection>(&mut self, event: Event, value: T) {
+        let replaced = self.take();
+        if !value.is_vacant() {
+            let clock = self.turn.new_clock();
+            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            self.note_change();
+            self.notify(event);
+        } else if replaced.is_some() {
+            self.note_change();
+            self.notify(Event::DEL);
         }
     }
 
@@ -248,7 +519,7 @@ impl<'x> Key<'x> {
     /// Sets value and expiry, whether or not the key is there, as a use. An expiry that has passed removes the key.
     #[inline]
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
-        self.turn.counters.changes += 1;
+        self.note_change();
         if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
             self.take();
             return;
@@ -260,8 +531,7 @@ impl<'x> Key<'x> {
             }
             None => {
                 let clock = self.turn.new_clock();
-                let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
-                self.at = Some(at);
+                self.insert(value, expire_at_ms, clock);
             }
         }
     }
@@ -274,7 +544,7 @@ impl<'x> Key<'x> {
     /// Changes the expiry of a key that is there; one that has passed removes the key.
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         let Some(at) = self.at else { return };
-        self.turn.counters.changes += 1;
+        self.note_change();
         if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
             self.take();
         } else {
@@ -285,7 +555,7 @@ impl<'x> Key<'x> {
     /// Lets `edit` change the entry of a key that is there, as a use.
     pub fn edit<R>(&mut self, edit: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         let at = self.at?;
-        self.turn.counters.changes += 1;
+        self.note_change();
         self.touch();
         Some(self.shard.edit(self.database, at, edit))
     }
@@ -293,28 +563,32 @@ impl<'x> Key<'x> {
     /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
     /// returns that.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
-        self.turn.counters.changes += 1;
         let replaced = self.take();
-        self.at = Some(self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock));
+        self.insert(value, expire_at_ms, clock);
+        self.note_change();
         replaced
     }
 
     /// Removes the key and returns its entry, `None` if it was not there.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.take()?;
-        self.turn.counters.changes += 1;
+        self.note_change();
         Some(slot)
     }
 
-    /// As [`Key::remove`], as a part of a change that is counted elsewhere.
+    /// As [`Key::remove`], as a part of a change that is counted and told elsewhere.
     pub fn take(&mut self) -> Option<Slot> {
         self.at.take().map(|at| self.shard.remove(self.database, at))
     }
 }
 
 impl EntryRef<'_> {
-    /// A value to store elsewhere that equals this entry's: large ones are shared, the others copied.
+    /// A value to store elsewhere that equals this entry's: large strings are shared, the others copied, to `copy` if they
+    /// are short.
     pub fn to_value(self, copy: &mut Vec<u8>) -> NewValue<'_> {
+        if let Some(aggregate) = self.aggregate() {
+            return NewValue::Aggregate(Box::new(aggregate.clone()));
+        }
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
             StringValue::Large(large) => NewValue::Large(large.share()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
-use crate::call::DataCommand;
+use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
 use crate::dispatch::{self, Access, Context};
 use crate::error::CommandError;
@@ -57,9 +57,14 @@ impl Local {
             guards: &mut guards,
             turn: &mut self.turn,
             database: self.database,
+            is_retry: false,
         };
         let access = Access::of(&command.spec);
         let result = dispatch::run(command, access, None, &mut context, args, &mut self.reply);
+        let result = result.map(|attempt| match attempt {
+            Attempt::Done => {}
+            Attempt::Wait(wait) => (wait.empty_reply)(&mut self.reply),
+        });
         guards.release(&self.keyspace, &mut self.turn);
         self.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         result

@@ -119,15 +119,54 @@ impl KeyFlags {
     }
 }
 
-/// Where keys stand among a command's arguments: from argument `first` on, every `step`-th, up to `last`.
+/// Where the search for keys among a command's arguments begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At the argument with this index; the command's name is argument 0.
+    Index(usize),
+    /// Behind a word. The search for it begins at `from`; negative counts from the end and searches backwards.
+    Keyword {
+        /// The word, in upper case.
+        word: &'static str,
+        /// Where to begin.
+        from: isize,
+    },
+    /// Not told by the specification ([`Spec::keys_of`] knows).
+    Unknown,
+}
+
+/// Which arguments from there on are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// Every `step`-th one up to `last`.
+    Range {
+        /// How far behind the first key the last one stands; negative counts from the end (-1 is the last argument).
+        last: isize,
+        /// The distance from key to key.
+        step: usize,
+        /// 0, or with `last` -1 the share of the arguments that are keys: 2 is the first half.
+        limit: usize,
+    },
+    /// As many as an argument says.
+    Counted {
+        /// Where their number stands, behind the beginning.
+        count_at: usize,
+        /// Where the first key stands, behind the beginning.
+        first: usize,
+        /// The distance from key to key.
+        step: usize,
+    },
+    /// Not told by the specification ([`Spec::keys_of`] knows).
+    Unknown,
+}
+
+/// Where keys stand among a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
-    /// The first key's argument index; the command's name is argument 0.
-    pub first: usize,
-    /// The last key's argument index; negative counts from the end (-1 is the last argument).
-    pub last: isize,
-    /// The distance from key to key.
-    pub step: usize,
+    /// Where the search begins.
+    pub begin: Begin,
+    /// Which arguments are keys.
+    pub find: Find,
     /// What is done with the keys.
     pub flags: KeyFlags,
     /// Redis's remark on this specification, if any.
@@ -137,17 +176,43 @@ pub struct KeySpec {
 impl KeySpec {
     /// One key in argument `index`.
     pub const fn one(index: usize, flags: KeyFlags) -> KeySpec {
-        KeySpec { first: index, last: index as isize, step: 1, flags, notes: None }
+        KeySpec::range(index, index as isize, flags)
     }
 
     /// Keys from argument `first` to the last one, every `step`-th.
     pub const fn from(first: usize, step: usize, flags: KeyFlags) -> KeySpec {
-        KeySpec { first, last: -1, step, flags, notes: None }
+        let find = Find::Range { last: -1, step, limit: 0 };
+        KeySpec { begin: Begin::Index(first), find, flags, notes: None }
     }
 
-    /// Keys from argument `first` to the one `last` names.
+    /// Keys from argument `first` to argument `last`, which counts from the end if it is negative.
     pub const fn range(first: usize, last: isize, flags: KeyFlags) -> KeySpec {
-        KeySpec { first, last, step: 1, flags, notes: None }
+        let last = if last < 0 { last } else { last - first as isize };
+        let find = Find::Range { last, step: 1, limit: 0 };
+        KeySpec { begin: Begin::Index(first), find, flags, notes: None }
+    }
+
+    /// As many keys behind argument `count_arg` as it says.
+    pub const fn counted(count_arg: usize, flags: KeyFlags) -> KeySpec {
+        let find = Find::Counted { count_at: 0, first: 1, step: 1 };
+        KeySpec { begin: Begin::Index(count_arg), find, flags, notes: None }
+    }
+
+    /// One key behind `word`, which is searched from argument `from` on.
+    pub const fn after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
+        let find = Find::Range { last: 0, step: 1, limit: 0 };
+        KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
+    }
+
+    /// The first half of what stands behind `word`, which is searched from argument `from` on.
+    pub const fn half_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
+        let find = Find::Range { last: -1, step: 1, limit: 2 };
+        KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
+    }
+
+    /// Keys that only [`Spec::keys_of`] finds.
+    pub const fn unknown(flags: KeyFlags) -> KeySpec {
+        KeySpec { begin: Begin::Unknown, find: Find::Unknown, flags, notes: None }
     }
 
     /// With Redis's remark.
@@ -155,11 +220,44 @@ impl KeySpec {
         KeySpec { notes: Some(notes), ..self }
     }
 
-    /// The argument indexes of the keys of a call with `argc` arguments, the name included.
-    pub fn positions(&self, argc: usize) -> impl Iterator<Item = usize> + use<> {
-        let last = if self.last < 0 { argc as isize + self.last } else { self.last };
-        let end = usize::try_from(last + 1).unwrap_or(0).min(argc);
-        (self.first..end.max(self.first)).step_by(self.step)
+    /// The argument indexes of the keys of a call, the name being argument 0. What the call says of their number is not
+    /// believed beyond its end.
+    pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
+        let argc = args.len();
+        let begin = match self.begin {
+            Begin::Index(index) => Some(index),
+            Begin::Keyword { word, from } => position_of(args, word, from).map(|at| at + 1),
+            Begin::Unknown => None,
+        };
+        let (first, end, step) = begin.map_or((0, 0, 1), |begin| match self.find {
+            Find::Range { last, step, limit } => {
+                let end = match last {
+                    -1 if limit > 1 => begin + argc.saturating_sub(begin) / limit,
+                    ..0 => usize::try_from(argc as isize + last + 1).unwrap_or(0),
+                    _ => begin + last as usize + 1,
+                };
+                (begin, end.min(argc), step)
+            }
+            Find::Counted { count_at, first, step } => {
+                let count = args.get(begin + count_at).and_then(ember_protocol::number::parse_i64);
+                let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+                let first = begin + first;
+                (first, first.saturating_add(count.saturating_mul(step)).min(argc), step)
+            }
+            Find::Unknown => (0, 0, 1),
+        });
+        (first..end.max(first)).step_by(step)
+    }
+}
+
+/// Where `word` stands, in any case, searched from argument `from` on; negative counts from the end, backwards.
+fn position_of(args: Args<'_>, word: &str, from: isize) -> Option<usize> {
+    let is_word = |&at: &usize| args.at(at).eq_ignore_ascii_case(word.as_bytes());
+    if from >= 0 {
+        (from as usize..args.len()).find(is_word)
+    } else {
+        let end = usize::try_from(args.len() as isize + from + 1).unwrap_or(0);
+        (1..end.max(1)).rev().find(is_word)
     }
 }
 
@@ -172,6 +270,26 @@ pub enum Group {
     Bitmap,
     /// Any type.
     Generic,
+    /// Lists.
+    List,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Hashes.
+    Hash,
+    /// Streams.
+    Stream,
+    /// Geographic positions.
+    Geo,
+    /// HyperLogLogs.
+    HyperLogLog,
+    /// Publish and subscribe.
+    PubSub,
+    /// Transactions.
+    Transactions,
+    /// Scripts and functions.
+    Scripting,
     /// The client's connection.
     Connection,
     /// The server.
@@ -185,6 +303,16 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Generic => "generic",
+            Group::List => "list",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Hash => "hash",
+            Group::Stream => "stream",
+            Group::Geo => "geo",
+            Group::HyperLogLog => "hyperloglog",
+            Group::PubSub => "pubsub",
+            Group::Transactions => "transactions",
+            Group::Scripting => "scripting",
             Group::Connection => "connection",
             Group::Server => "server",
         }
@@ -196,6 +324,16 @@ impl Group {
             Group::String => Some(Category::STRING),
             Group::Bitmap => Some(Category::BITMAP),
             Group::Generic => Some(Category::KEYSPACE),
+            Group::List => Some(Category::LIST),
+            Group::Set => Some(Category::SET),
+            Group::SortedSet => Some(Category::SORTEDSET),
+            Group::Hash => Some(Category::HASH),
+            Group::Stream => Some(Category::STREAM),
+            Group::Geo => Some(Category::GEO),
+            Group::HyperLogLog => Some(Category::HYPERLOGLOG),
+            Group::PubSub => Some(Category::PUBSUB),
+            Group::Transactions => Some(Category::TRANSACTION),
+            Group::Scripting => Some(Category::SCRIPTING),
             Group::Connection => Some(Category::CONNECTION),
             Group::Server => None,
         }
@@ -310,6 +448,10 @@ pub struct Spec {
     pub history: &'static [(&'static str, &'static str)],
     /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`].
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
+    /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
+    pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
+    /// Whether it is run at once between MULTI and EXEC instead of being queued.
+    pub is_immediate: bool,
     /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
     pub is_system: bool,
     /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
@@ -347,6 +489,8 @@ impl Spec {
         deprecated: None,
         history: &[],
         key_flags_of: None,
+        keys_of: None,
+        is_immediate: false,
         is_system: false,
         is_container: false,
         example: Example { given: &[], call: "", reply: "" },
@@ -388,13 +532,48 @@ impl Spec {
         all
     }
 
-    /// First key, last key and step as the legacy fields of `COMMAND INFO` have them.
+    /// The argument indexes of the keys of a call.
+    pub fn key_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
+        let told = self.keys_of.map(|keys_of| keys_of(args));
+        let specs = if told.is_some() { &[] } else { self.keys };
+        told.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
+    }
+
+    /// The argument indexes of the keys of a call, and what is done with each.
+    pub fn keys_with_flags<'a>(
+        &'a self,
+        args: Args<'a>,
+    ) -> impl Iterator<Item = (usize, KeyFlags)> + use<'a> {
+        let flags_of_call = self.key_flags_of.map(|flags_of| flags_of(args));
+        let found = self.keys.iter().map(move |keys| (keys, keys.positions(args)));
+        let found: Vec<(usize, KeyFlags)> = found
+            .flat_map(|(keys, positions)| positions.map(|at| (at, flags_of_call.unwrap_or(keys.flags))))
+            .collect();
+        // Of keys that no specification finds it is not told what is done with them either.
+        let flags_of = move |at: usize| {
+            found.iter().find(|(position, _)| *position == at).map_or(KeyFlags::empty(), |(_, flags)| *flags)
+        };
+        self.key_positions(args).map(move |at| (at, flags_of(at)))
+    }
+
+    /// First key, last key and step as the legacy fields of `COMMAND INFO` have them: of the specifications that are plain
+    /// ranges.
     pub fn legacy_key_range(&self) -> (i64, i64, i64) {
-        let Some(first) = self.keys.iter().map(|spec| spec.first).min() else { return (0, 0, 0) };
-        let last = self.keys.iter().map(|spec| spec.last);
+        let ranges = || {
+            self.keys.iter().filter_map(|keys| match (keys.begin, keys.find) {
+                (Begin::Index(first), Find::Range { last, step, .. }) => {
+                    let first = first as i64;
+                    let last = last as i64;
+                    Some((first, if last < 0 { last } else { first + last }, step as i64))
+                }
+                _ => None,
+            })
+        };
+        let Some(first) = ranges().map(|(first, ..)| first).min() else { return (0, 0, 0) };
+        let last = ranges().map(|(_, last, _)| last);
         let last = if last.clone().any(|last| last < 0) { last.min() } else { last.max() };
-        let step = self.keys.iter().map(|spec| spec.step).max();
-        (first as i64, last.unwrap_or(0) as i64, step.unwrap_or(0) as i64)
+        let step = ranges().map(|(.., step)| step).max();
+        (first, last.unwrap_or(0), step.unwrap_or(0))
     }
 }
 

@@ -11,6 +11,11 @@ pub use std::sync::atomic::AtomicBool;
 pub use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(shuttle)]
+pub use shuttle::thread::yield_now;
+#[cfg(not(shuttle))]
+pub use std::thread::yield_now;
+
+#[cfg(shuttle)]
 pub use modelled::Mutex;
 #[cfg(shuttle)]
 pub use shuttle::sync::MutexGuard;

@@ -2,7 +2,9 @@
 //!
 //! Nothing here is shared: each worker has its own and publishes the counters after each batch.
 
+use crate::events::Notices;
 use crate::eviction::EvictionPolicy;
+use crate::types::limits::EncodingLimits;
 
 /// A small fast generator (Marsaglia, "Xorshift RNGs", 2003, with Vigna's multiplier) for sampling; not for secrets.
 #[derive(Clone, Debug)]
@@ -75,8 +77,12 @@ pub struct Turn {
     pub frees_deleted_lazily: bool,
     /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free in the background (`lazyfree-lazy-user-flush`).
     pub frees_flushed_lazily: bool,
+    /// Up to which size values with elements keep their compact encodings.
+    pub encoding: EncodingLimits,
     /// Random numbers for sampling.
     pub random: Random,
+    /// What is to be told to others after the command.
+    pub notices: Notices,
     /// Counted since they were last published.
     pub counters: KeyspaceCounters,
     /// Bytes the shards have grown by since this was last published.
@@ -95,7 +101,9 @@ impl Turn {
             string_bytes_max: 512 * 1024 * 1024,
             frees_deleted_lazily: false,
             frees_flushed_lazily: false,
+            encoding: EncodingLimits::DEFAULT,
             random: Random::seeded(seed),
+            notices: Notices::default(),
             counters: KeyspaceCounters::default(),
             growth_bytes: 0,
         }

@@ -87,6 +87,7 @@ impl Bench {
                     guards: &mut guards,
                     turn: &mut self.turn,
                     database: 0,
+                    is_retry: false,
                 };
                 let access = Access::of(&command.spec);
                 let hash = match access {

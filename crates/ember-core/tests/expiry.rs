@@ -62,7 +62,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
             assert_eq!(is_there(&mut local, &number.to_string()), ttls_ms[number] > elapsed_ms);
         }
         loop {
-            let (removed, looked) = local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, BUDGET);
+            let (removed, looked) = local.keyspace.expire_due(0..SHARDS, &mut local.turn, BUDGET);
             assert!(looked <= BUDGET);
             expired += removed;
             looks += looked;
@@ -93,7 +93,7 @@ fn what_is_not_due_is_not_looked_at_again_and_again() {
     let mut looks = 0;
     for _ in 0..1000 {
         local.turn.now_ms += 100;
-        looks += local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, usize::MAX).1;
+        looks += local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX).1;
     }
     // 100 of 3600 seconds have passed: every reference has moved a few buckets at most.
     assert!(looks <= 12 * 10_000, "{looks} looks");
@@ -109,7 +109,7 @@ fn a_backlog_is_worked_off_within_the_budget_of_each_call() {
     local.turn.now_ms += 10_000;
     let mut calls = 0;
     while local.keyspace.len(0) > 0 {
-        let (removed, looked) = local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, 500);
+        let (removed, looked) = local.keyspace.expire_due(0..SHARDS, &mut local.turn, 500);
         assert!(looked <= 500 && removed > 0, "every call gets on");
         calls += 1;
     }
@@ -144,7 +144,7 @@ fn overwriting_and_deleting_volatile_keys_leaves_bounded_references() {
         for n in 0..200_000 {
             step(&mut local, n);
             if n % 20_000 == 19_999 {
-                local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, usize::MAX);
+                local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
                 peak = peak.max(index_bytes(&local));
             }
         }
@@ -162,11 +162,11 @@ fn a_key_that_is_given_more_time_lives_as_long_as_that() {
     local.run(&[b"PERSIST", b"forever"]);
     for _ in 0..49 {
         local.turn.now_ms += 100;
-        local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, usize::MAX);
+        local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
         assert_eq!(local.keyspace.len(0), 2);
     }
     local.turn.now_ms += 300;
-    local.keyspace.expire_due(0..SHARDS, local.turn.now_ms, usize::MAX);
+    local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
     assert_eq!(local.keyspace.len(0), 1);
     assert!(is_there(&mut local, "forever"));
 }

@@ -414,7 +414,8 @@ fn flush_and_swapdb_concern_whole_databases() {
             ("SET c 0 PX 1000", "+OK"),
         ],
     );
-    local.keyspace.expire_due(0..SHARDS, local.turn.now_ms + 1200, usize::MAX);
+    local.turn.now_ms += 1200;
+    local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
     assert_eq!(run(&mut local, "DBSIZE"), ":0\r\n");
     local.database = 1;
     assert_eq!(

@@ -328,7 +328,7 @@ fn take_step(local: &mut Local, model: &mut Model, step: &Step) -> Result<(), Te
             return Ok(());
         }
         Step::ExpireDue(budget) => {
-            let (_, looked) = local.keyspace.expire_due(0..SHARDS, model.now_ms, budget);
+            let (_, looked) = local.keyspace.expire_due(0..SHARDS, &mut local.turn, budget);
             prop_assert!(looked <= budget);
             return Ok(());
         }
@@ -359,7 +359,7 @@ fn take_step(local: &mut Local, model: &mut Model, step: &Step) -> Result<(), Te
 fn compare(local: &mut Local, model: &Model) -> Result<(), TestCaseError> {
     local.keyspace.check_invariants();
     // What is due by two ticks is gone then, and nothing else.
-    local.keyspace.expire_due(0..SHARDS, model.now_ms, usize::MAX);
+    local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
     for (number, database) in model.databases.iter().enumerate() {
         let mut seen = 0;
         let mut lingering = 0;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ember_protocol::{OwnedBatch, Protocol, Reply};
 use emberkv_core::call::{Call, CommandResult, DataCommand, Run};
 use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::entry::{NewValue, StringValue};
 use emberkv_core::keyspace::hash::HashFunction;
@@ -80,7 +81,8 @@ fn run(keyspace: &Keyspace, keys: &[Vec<u8>], pipeline: &[(&DataCommand, &[usize
         words.extend(shards.iter().map(|&shard| &keys[shard][..]));
         let mut batch = OwnedBatch::new();
         batch.push(&words);
-        let mut context = Context { keyspace, guards: &mut guards, turn: &mut turn, database: 0 };
+        let mut context =
+            Context { keyspace, guards: &mut guards, turn: &mut turn, database: 0, is_retry: false };
         let access = Access::of(&command.spec);
         let mut reply = Reply::new(Protocol::Resp2);
         dispatch::run(command, access, None, &mut context, batch.command(0), &mut reply).unwrap();
@@ -177,14 +179,14 @@ fn exchanging_databases_happens_at_one_moment() {
                     })
                 })
                 .collect();
-            keyspace.swap_databases(0, 1);
+            keyspace.swap_databases(0, 1, &mut Notices::default());
             writers.into_iter().for_each(|thread| thread.join().unwrap());
             for shard in [0, 2, 3] {
                 let sum = read(&keyspace, 0, &keys[shard]) + read(&keyspace, 1, &keys[shard]);
                 assert_eq!(sum, 4, "no increment is lost between the databases");
                 assert_eq!(read(&keyspace, 0, &keys[shard]), read(&keyspace, 0, &keys[0]));
             }
-            let flushed = keyspace.flush(None);
+            let flushed = keyspace.flush(None, &mut Notices::default());
             assert_eq!(flushed.iter().map(|database| database.table().len()).sum::<usize>() % 3, 0);
             keyspace.check_invariants();
         },

@@ -127,7 +127,13 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
                     };
                     let mut batch = OwnedBatch::new();
                     batch.push(&words);
-                    let mut context = Context { keyspace, guards: &mut guards, turn: &mut turn, database: 0 };
+                    let mut context = Context {
+                        keyspace,
+                        guards: &mut guards,
+                        turn: &mut turn,
+                        database: 0,
+                        is_retry: false,
+                    };
                     let access = Access::of(&command.spec);
                     reply.clear();
                     dispatch::run(command, access, None, &mut context, batch.command(0), &mut reply).unwrap();
@@ -191,7 +197,7 @@ fn a_storm_of_commands_with_expiry_and_eviction_leaves_the_keyspace_consistent()
                     if step % 64 == 0 {
                         local.turn.now_ms += 5;
                         let range = SHARDS / THREADS as usize * seed as usize..SHARDS;
-                        local.keyspace.expire_due(range, local.turn.now_ms, 200);
+                        local.keyspace.expire_due(range, &mut local.turn, 200);
                         let made = evictor.make_room(&local.keyspace, &mut local.turn, 2_000_000, 5);
                         assert!(made.is_ok());
                     }

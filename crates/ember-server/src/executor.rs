@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
+use emberkv_core::call::Attempt;
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
@@ -21,6 +22,7 @@ use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
+use emberkv_core::types::limits::EncodingLimits;
 
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
@@ -160,6 +162,19 @@ impl Executor {
         self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
         self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
+        self.turn.encoding = EncodingLimits {
+            hash_max_listpack_entries: config.hash_max_listpack_entries,
+            hash_max_listpack_value: config.hash_max_listpack_value,
+            set_max_intset_entries: config.set_max_intset_entries,
+            set_max_listpack_entries: config.set_max_listpack_entries,
+            set_max_listpack_value: config.set_max_listpack_value,
+            zset_max_listpack_entries: config.zset_max_listpack_entries,
+            zset_max_listpack_value: config.zset_max_listpack_value,
+            list_max_listpack_size: config.list_max_listpack_size,
+            stream_node_max_bytes: config.stream_node_max_bytes,
+            stream_node_max_entries: config.stream_node_max_entries,
+            hll_sparse_max_bytes: config.hll_sparse_max_bytes,
+        };
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
     }
 
@@ -508,9 +523,13 @@ impl Executor {
         match (command.handler, &mut caller.client) {
             (Handler::Data(data), _) => {
                 let keyspace = &self.server.keyspace;
-                let mut context =
-                    Context { keyspace, guards, turn: &mut self.turn, database: caller.database };
-                dispatch::run(data, command.access, hash, &mut context, args, reply).map(|()| Outcome::Done)
+                let (turn, database) = (&mut self.turn, caller.database);
+                let mut context = Context { keyspace, guards, turn, database, is_retry: false };
+                match dispatch::run(data, command.access, hash, &mut context, args, reply)? {
+                    Attempt::Done => {}
+                    Attempt::Wait(wait) => (wait.empty_reply)(reply),
+                }
+                Ok(Outcome::Done)
             }
             (Handler::Server(run), Some(client)) => {
                 guards.release(&self.server.keyspace, &mut self.turn);

@@ -50,7 +50,8 @@ impl Session<'_> {
         let keyspace = &self.server.keyspace;
         let mut guards = Guards::None;
         let database = self.client.database;
-        let mut context = Context { keyspace, guards: &mut guards, turn: self.turn, database };
+        let mut context =
+            Context { keyspace, guards: &mut guards, turn: self.turn, database, is_retry: false };
         let spec = self.command.spec;
         let known = dispatch::hold(spec, Access::of(spec), None, &mut context, self.args);
         let result = look(&mut Keys::new(keyspace, &mut guards, self.args, database, known, self.turn));

@@ -628,10 +628,9 @@ impl Worker {
         // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
-        let now_ms = self.executor.turn.now_ms;
         let mut left = EXPIRE_BUDGET;
         for range in [from..shards.end, shards.start..from] {
-            let (expired, looked) = self.server.keyspace.expire_due(range, now_ms, left);
+            let (expired, looked) = self.server.keyspace.expire_due(range, &mut self.executor.turn, left);
             self.executor.stats.expired.add(expired as u64);
             left -= looked;
             if left == 0 {

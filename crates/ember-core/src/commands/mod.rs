@@ -3,11 +3,29 @@
 pub mod arguments;
 mod bitmap;
 mod generic;
+mod geo;
+mod hash;
+mod hyperloglog;
+mod list;
 mod server;
+mod set;
+mod sorted_set;
+mod stream;
 mod string;
 
 use crate::call::DataCommand;
 
 /// All data commands.
-pub const FAMILIES: &[&[&[DataCommand]]] =
-    &[bitmap::COMMANDS, generic::COMMANDS, server::COMMANDS, string::COMMANDS];
+pub const FAMILIES: &[&[&[DataCommand]]] = &[
+    bitmap::COMMANDS,
+    generic::COMMANDS,
+    geo::COMMANDS,
+    hash::COMMANDS,
+    hyperloglog::COMMANDS,
+    list::COMMANDS,
+    server::COMMANDS,
+    set::COMMANDS,
+    sorted_set::COMMANDS,
+    stream::COMMANDS,
+    string::COMMANDS,
+];

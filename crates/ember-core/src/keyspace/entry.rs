@@ -10,7 +10,7 @@
 //!  8      8   expiry, Unix time in ms       only with EXPIRES
 //!  …      4   key length                    only with WIDE_KEY
 //!  …          key
-//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large)
+//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large, Aggregate)
 //! ```
 //!
 //! A [`Slot`] is one word of a hash table: 20 hash bits (the *tag*) above a 44-bit entry address, which is
@@ -22,7 +22,8 @@
 //! * The size of the allocation is always the size class of the bytes the header declares, so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
-//!   that one reference.
+//!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns.
+//! * The type in the header is `String` exactly for the encodings of strings; for `Aggregate` it is that of the value.
 //!
 //! This is the only module of the keyspace with `unsafe`; `tests/keyspace_model.rs` compares what is built on it
 //! with a safe model.
@@ -31,6 +32,8 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+
+use crate::types::Aggregate;
 
 /// Values of at least this many bytes live behind a shared pointer instead of inside the entry.
 ///
@@ -59,12 +62,26 @@ const KEY_LEN_WIDE: u8 = 255;
 const _: () = assert!(LARGE_VALUE_MIN_BYTES <= u16::MAX as usize + 1);
 const _: () = assert!(size_of::<Slot>() == 8);
 
+/// A slot goes from thread to thread with all it owns.
+const fn assert_shareable<T: Send + Sync>() {}
+const _: () = assert_shareable::<Aggregate>();
+
 /// The type of a value, as `TYPE` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ValueType {
     /// A byte string or an integer.
     String = 0,
+    /// A list.
+    List = 1,
+    /// A set.
+    Set = 2,
+    /// A sorted set.
+    SortedSet = 3,
+    /// A hash.
+    Hash = 4,
+    /// A stream.
+    Stream = 5,
 }
 
 impl ValueType {
@@ -72,6 +89,22 @@ impl ValueType {
     pub fn name(self) -> &'static str {
         match self {
             ValueType::String => "string",
+            ValueType::List => "list",
+            ValueType::Set => "set",
+            ValueType::SortedSet => "zset",
+            ValueType::Hash => "hash",
+            ValueType::Stream => "stream",
+        }
+    }
+
+    fn from_bits(bits: u8) -> ValueType {
+        match bits {
+            0 => ValueType::String,
+            1 => ValueType::List,
+            2 => ValueType::Set,
+            3 => ValueType::SortedSet,
+            4 => ValueType::Hash,
+            _ => ValueType::Stream,
         }
     }
 }
@@ -84,6 +117,7 @@ enum Encoding {
     Embstr = 1,
     Raw = 2,
     Large = 3,
+    Aggregate = 4,
 }
 
 impl Encoding {
@@ -92,7 +126,8 @@ impl Encoding {
             0 => Encoding::Int,
             1 => Encoding::Embstr,
             2 => Encoding::Raw,
-            _ => Encoding::Large,
+            3 => Encoding::Large,
+            _ => Encoding::Aggregate,
         }
     }
 }
@@ -141,6 +176,8 @@ pub enum NewValue<'a> {
     Edited(&'a [u8]),
     /// Bytes already in a buffer of their own.
     Large(Arc<Vec<u8>>),
+    /// A value with elements.
+    Aggregate(Box<Aggregate>),
 }
 
 impl<'a> NewValue<'a> {
@@ -167,12 +204,20 @@ impl<'a> NewValue<'a> {
             NewValue::Bytes(bytes) if bytes.len() <= EMBSTR_MAX_BYTES => Encoding::Embstr,
             NewValue::Bytes(_) | NewValue::Edited(_) => Encoding::Raw,
             NewValue::Large(_) => Encoding::Large,
+            NewValue::Aggregate(_) => Encoding::Aggregate,
+        }
+    }
+
+    fn value_type(&self) -> ValueType {
+        match self {
+            NewValue::Aggregate(aggregate) => aggregate.value_type(),
+            _ => ValueType::String,
         }
     }
 
     fn stored_bytes(&self) -> usize {
         match self {
-            NewValue::Int(_) | NewValue::Large(_) => 8,
+            NewValue::Int(_) | NewValue::Large(_) | NewValue::Aggregate(_) => 8,
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
         }
     }
@@ -262,7 +307,7 @@ impl<'a> EntryRef<'a> {
             }
             let encoding = Encoding::from_bits((word as u8) >> 4);
             let value_bytes = match encoding {
-                Encoding::Int | Encoding::Large => 8,
+                Encoding::Int | Encoding::Large | Encoding::Aggregate => 8,
                 Encoding::Embstr | Encoding::Raw => (word >> 48) as usize,
             };
             Shape { flags, key_len, value_bytes }
@@ -274,8 +319,9 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The type of the value.
+    #[inline]
     pub fn value_type(self) -> ValueType {
-        ValueType::String
+        ValueType::from_bits(self.header(0) & 0x0F)
     }
 
     /// The key.
@@ -312,6 +358,9 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The string value.
+    ///
+    /// # Panics
+    /// If the value is an aggregate.
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
         // SAFETY: value_bytes initialised bytes stand at value_offset; for Int they are an i64, for Large the
@@ -326,12 +375,26 @@ impl<'a> EntryRef<'a> {
                 Encoding::Embstr | Encoding::Raw => {
                     StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
                 }
+                Encoding::Aggregate => panic!("an aggregate is no string"),
             }
         }
     }
 
-    /// The value in the form that stores it again with the same encoding; a large one is shared, not copied.
-    pub fn restorable(self) -> NewValue<'a> {
+    /// The value with elements; `None` for a string.
+    #[inline]
+    pub fn aggregate(self) -> Option<&'a Aggregate> {
+        if self.encoding() != Encoding::Aggregate {
+            return None;
+        }
+        // SAFETY: the Aggregate encoding's eight value bytes are the box that this entry owns, in raw form.
+        unsafe {
+            let value = self.base.add(self.shape().value_offset());
+            Some(&*value.cast::<*const Aggregate>().read_unaligned())
+        }
+    }
+
+    /// The string value in a form that stores it elsewhere with the same encoding; a large one is shared.
+    fn duplicate_string(self) -> NewValue<'a> {
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
             StringValue::Inline(bytes) if self.encoding() == Encoding::Raw => NewValue::Edited(bytes),
@@ -346,17 +409,29 @@ impl<'a> EntryRef<'a> {
             Encoding::Int => "int",
             Encoding::Embstr => "embstr",
             Encoding::Raw | Encoding::Large => "raw",
+            Encoding::Aggregate => self.aggregate().map_or("", Aggregate::encoding_name),
         }
     }
 
     /// Bytes of memory that the entry takes, allocator rounding included.
     pub fn footprint_bytes(self) -> usize {
-        let mut bytes = self.shape().allocation_bytes();
-        if let StringValue::Large(large) = self.string() {
-            bytes +=
-                size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>());
-        }
-        bytes
+        let inside = self.shape().allocation_bytes();
+        let outside = match self.encoding() {
+            Encoding::Int | Encoding::Embstr | Encoding::Raw => 0,
+            Encoding::Large => self.large_bytes(),
+            Encoding::Aggregate => self.aggregate().map_or(0, Aggregate::footprint_bytes),
+        };
+        inside + outside
+    }
+
+    fn large_bytes(self) -> usize {
+        let StringValue::Large(large) = self.string() else { return 0 };
+        size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
+    }
+
+    /// How many allocations, about, are freed with the value.
+    pub fn free_effort(self) -> usize {
+        self.aggregate().map_or(1, Aggregate::free_effort)
     }
 }
 
@@ -453,7 +528,7 @@ impl Slot {
         let old = self.entry().shape();
         let new = Shape::new(old.key_len, expire_at_ms.is_some(), value.stored_bytes());
         if new.flags == old.flags && new.allocation_bytes() == old.allocation_bytes() {
-            self.release_large();
+            self.release_owned();
             if let Some(at) = expire_at_ms {
                 self.write_expiry(at);
             }
@@ -476,9 +551,51 @@ impl Slot {
     }
 
     fn resize_expiry(&mut self, expire_at_ms: Option<i64>) {
+        let aggregate = self.take_aggregate().map(NewValue::Aggregate);
         let entry = self.entry();
-        let value = entry.restorable();
+        let value = aggregate.unwrap_or_else(|| entry.duplicate_string());
         *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+    }
+
+    /// The value, to be stored elsewhere; this slot is to be dropped next. O(1), but for the bytes of an inline string.
+    pub fn moved_value(&mut self) -> NewValue<'_> {
+        match self.take_aggregate() {
+            Some(aggregate) => NewValue::Aggregate(aggregate),
+            None => self.entry().duplicate_string(),
+        }
+    }
+
+    /// The value with elements, to be changed; `None` for a string.
+    #[inline]
+    pub fn aggregate_mut(&mut self) -> Option<&mut Aggregate> {
+        // SAFETY: the pointer was made by Box::into_raw, and the borrow of self is the only access to the value.
+        self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
+    }
+
+    /// The box of an aggregate in raw form.
+    #[inline]
+    fn aggregate_pointer(&self) -> Option<*mut Aggregate> {
+        let entry = self.entry();
+        if entry.encoding() != Encoding::Aggregate {
+            return None;
+        }
+        // SAFETY: the Aggregate encoding has the pointer in its eight value bytes.
+        Some(unsafe {
+            entry.base.add(entry.shape().value_offset()).cast::<*mut Aggregate>().read_unaligned()
+        })
+    }
+
+    /// Takes an aggregate out; the integer 0 is left in its place.
+    fn take_aggregate(&mut self) -> Option<Box<Aggregate>> {
+        let aggregate = self.aggregate_pointer()?;
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: the box is the entry's own, made by Box::into_raw. The header says Int before anybody looks again, and Int
+        // has eight value bytes too.
+        unsafe {
+            self.base().write(ValueType::String as u8 | (Encoding::Int as u8) << 4);
+            self.base().add(offset).cast::<i64>().write_unaligned(0);
+            Some(Box::from_raw(aggregate))
+        }
     }
 
     fn write_expiry(&mut self, at: i64) {
@@ -492,10 +609,10 @@ impl Slot {
     /// reference.
     unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
         let base = self.base();
-        let encoding = value.encoding();
+        let (encoding, value_type) = (value.encoding(), value.value_type());
         // SAFETY: by the caller the value's bytes fit behind the key, and nobody else sees the entry.
         unsafe {
-            base.write(ValueType::String as u8 | (encoding as u8) << 4);
+            base.write(value_type as u8 | (encoding as u8) << 4);
             let inline_len =
                 if matches!(encoding, Encoding::Embstr | Encoding::Raw) { shape.value_bytes } else { 0 };
             let inline_len =
@@ -509,6 +626,9 @@ impl Slot {
                 }
                 NewValue::Large(large) => {
                     target.cast::<*const Vec<u8>>().write_unaligned(Arc::into_raw(large))
+                }
+                NewValue::Aggregate(aggregate) => {
+                    target.cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
                 }
             }
         }
@@ -532,7 +652,7 @@ impl Slot {
         let shape = self.entry().shape();
         let base = self.base();
         match self.entry().encoding() {
-            Encoding::Int => None,
+            Encoding::Int | Encoding::Aggregate => None,
             Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
             // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
             Encoding::Embstr | Encoding::Raw => unsafe {
@@ -627,11 +747,17 @@ impl Slot {
         }
     }
 
-    /// Gives up the reference of a `Large` value; the entry's value bytes are to be overwritten or freed next.
-    fn release_large(&mut self) {
-        if let StringValue::Large(large) = self.entry().string() {
-            // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
-            drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
+    /// Gives up what the value bytes refer to; they are to be overwritten or freed next.
+    #[inline]
+    fn release_owned(&mut self) {
+        match self.entry().encoding() {
+            Encoding::Int | Encoding::Embstr | Encoding::Raw => {}
+            Encoding::Large => {
+                let StringValue::Large(large) = self.entry().string() else { return };
+                // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
+                drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
+            }
+            Encoding::Aggregate => drop(self.take_aggregate()),
         }
     }
 }
@@ -641,7 +767,7 @@ impl Drop for Slot {
         if self.is_empty() {
             return;
         }
-        self.release_large();
+        self.release_owned();
         let layout = self.entry().shape().layout();
         // SAFETY: the slot owns this allocation, made with the very layout that the header still declares.
         unsafe { dealloc(self.base().as_ptr(), layout) };

@@ -14,7 +14,9 @@ pub mod table;
 
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
+use crate::events::Notices;
 use crate::sync::{Mutex, MutexGuard};
+use crate::turn::Turn;
 use hash::{HashFunction, KeyHash, KeyHasher};
 use shard::{Database, ShardData};
 use table::SLOTS_PER_GROUP;
@@ -183,10 +185,14 @@ impl Keyspace {
         self.publish_bytes(growth);
     }
 
-    /// Empties a database, or all, at one moment for everybody. Returns what was in them, to be freed by the caller.
-    pub fn flush(&self, database: Option<usize>) -> Vec<Database> {
+    /// Empties a database, or all, at one moment for everybody, and tells it to those who watch or wait for its keys.
+    /// Returns what was in them, to be freed by the caller.
+    pub fn flush(&self, database: Option<usize>, notices: &mut Notices) -> Vec<Database> {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
+        for data in &guards {
+            databases.clone().for_each(|index| self.tell_present(data, index, index, notices));
+        }
         let taken =
             guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
         let taken = taken.collect();
@@ -194,23 +200,45 @@ impl Keyspace {
         taken
     }
 
-    /// Exchanges two databases at one moment for everybody.
-    pub fn swap_databases(&self, one: usize, other: usize) {
+    /// Exchanges two databases at one moment for everybody, and tells it to those who watch or wait for their keys.
+    pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices) {
         let mut guards = self.lock_all();
-        guards.iter_mut().for_each(|data| data.swap_databases(one, other));
+        for data in &mut guards {
+            self.tell_present(data, one, other, notices);
+            self.tell_present(data, other, one, notices);
+            data.swap_databases(one, other);
+        }
         self.release_all(guards);
+    }
+
+    /// Tells the observers of keys of database `observed` that are there, or in database `other`, of a change.
+    fn tell_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
+        let Some(observers) = data.observers() else { return };
+        let is_there = |key: &[u8]| {
+            let hash = self.hash(key);
+            [observed, other].into_iter().any(|index| data.find(index, hash, key).is_some())
+        };
+        let watched = observers.watched(observed).filter(|(key, _)| is_there(key));
+        watched.flat_map(|(_, watches)| watches).for_each(|watch| watch.break_it());
+        let awaited = observers.awaited(observed).filter(|key| is_there(key));
+        notices.ready.extend(awaited.map(|key| (observed, key.into())));
     }
 
     /// Removes what has expired in the shards `range`, looking at no more than `budget` references; returns the numbers of
     /// entries removed and references looked at.
-    pub fn expire_due(&self, range: std::ops::Range<usize>, now_ms: i64, budget: usize) -> (usize, usize) {
+    pub fn expire_due(
+        &self,
+        range: std::ops::Range<usize>,
+        turn: &mut Turn,
+        budget: usize,
+    ) -> (usize, usize) {
         let (mut expired, mut looked) = (0, 0);
         for shard in range {
-            if self.shards[shard].next_due_ms.load(Ordering::Relaxed) > now_ms {
+            if self.shards[shard].next_due_ms.load(Ordering::Relaxed) > turn.now_ms {
                 continue;
             }
             let mut data = self.lock(shard);
-            let (removed, looked_here) = data.expire_due(now_ms, budget - looked);
+            let (removed, looked_here) = data.expire_due(turn, budget - looked);
             self.publish_bytes(self.release(shard, data));
             expired += removed.len();
             looked += looked_here;

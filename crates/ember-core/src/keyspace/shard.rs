@@ -4,6 +4,10 @@ use super::entry::{EntryRef, NewValue, Slot};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::hash::KeyHash;
 use super::table::{Position, Table};
+use crate::events::{Event, Notices};
+use crate::observers::Observers;
+use crate::turn::Turn;
+use crate::types::Aggregate;
 
 /// One numbered database's part in a shard.
 #[derive(Default)]
@@ -53,6 +57,8 @@ pub struct ShardData {
     expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
+    /// Who wants to know of changes; `None` when nobody does.
+    observers: Option<Box<Observers>>,
 }
 
 static NO_DATABASE: Database = Database::new(0);
@@ -190,6 +196,35 @@ impl ShardData {
         slot
     }
 
+    /// Tells whoever observes a key that it has changed.
+    #[inline]
+    pub fn tell_change(&self, database: usize, key: &[u8], notices: &mut Notices) {
+        if self.observers.is_some() || notices.tells_changes {
+            self.tell_observers(database, key, notices);
+        }
+    }
+
+    #[cold]
+    fn tell_observers(&self, database: usize, key: &[u8], notices: &mut Notices) {
+        if let Some(observers) = &self.observers {
+            observers.tell(database, key, notices);
+        }
+        if notices.tells_changes {
+            notices.changed.push((database, key.into()));
+        }
+    }
+
+    /// The observers of this shard's keys, if there are any.
+    pub fn observers(&self) -> Option<&Observers> {
+        self.observers.as_deref()
+    }
+
+    /// Lets `edit` change the observers.
+    pub fn edit_observers(&mut self, edit: impl FnOnce(&mut Observers)) {
+        edit(self.observers.get_or_insert_default());
+        self.observers.take_if(|observers| observers.is_empty());
+    }
+
     fn tick_of(&self, at_ms: i64) -> u32 {
         let ticks = at_ms.saturating_sub(self.epoch_ms).max(0) / TICK_MS;
         u32::try_from(ticks).unwrap_or(u32::MAX)
@@ -223,9 +258,10 @@ impl ShardData {
         }
     }
 
-    /// Removes entries whose time has come, looking at no more than `budget` references.
+    /// Removes entries whose time has come, looking at no more than `budget` references, and tells it.
     /// Returns the entries removed and the references looked at.
-    pub fn expire_due(&mut self, now_ms: i64, budget: usize) -> (Vec<Slot>, usize) {
+    pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
+        let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
         let (mut removed, mut looked) = (Vec::new(), 0);
         self.is_changed = true;
@@ -239,7 +275,10 @@ impl ShardData {
             let is_expired =
                 |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
-                removed.push(self.remove(database, at));
+                let slot = self.remove(database, at);
+                self.tell_change(database, slot.entry().key(), &mut turn.notices);
+                turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
+                removed.push(slot);
             }
             let mut earliest: Option<i64> = None;
             self.database(database).table.find_by_tag(tag, |entry| {
@@ -292,6 +331,7 @@ impl ShardData {
     pub fn check_invariants(&self) {
         for database in self.all_databases() {
             database.table.check_invariants();
+            database.table.iter().filter_map(EntryRef::aggregate).for_each(Aggregate::check_invariants);
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();

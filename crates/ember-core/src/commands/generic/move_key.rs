@@ -29,10 +29,10 @@ fn move_key(call: &mut Call<'_, '_>) -> CommandResult {
     let taken_there = call.keys.key_in(target, 1).exists();
     let mut source = call.keys.key(1);
     source.touch();
-    let moved = if taken_there { None } else { source.take() };
-    if let Some(slot) = &moved {
-        let entry = slot.entry();
-        call.keys.key_in(target, 1).put(entry.restorable(), entry.expire_at_ms(), entry.clock());
+    let mut moved = if taken_there { None } else { source.take() };
+    if let Some(slot) = &mut moved {
+        let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
+        call.keys.key_in(target, 1).put(slot.moved_value(), expire_at_ms, clock);
     }
     call.reply.integer(moved.is_some().into());
     Ok(())

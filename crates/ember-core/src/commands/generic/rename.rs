@@ -73,7 +73,7 @@ fn touch_source(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// Moves value, expiry and clock from key 1, which is there, to key 2.
 fn move_value(call: &mut Call<'_, '_>) {
-    let slot = call.keys.key(1).take().expect("the callers have seen the key");
-    let entry = slot.entry();
-    call.keys.key(2).put(entry.restorable(), entry.expire_at_ms(), entry.clock());
+    let mut slot = call.keys.key(1).take().expect("the callers have seen the key");
+    let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
+    call.keys.key(2).put(slot.moved_value(), expire_at_ms, clock);
 }

@@ -55,7 +55,7 @@ fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError>
 
 fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult {
     let in_background = in_background(call.args, call.turn.frees_flushed_lazily)?;
-    let taken = call.keyspace.flush(database);
+    let taken = call.keyspace.flush(database, &mut call.turn.notices);
     call.turn.counters.changes += taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
     if in_background {
         reclaim::later(taken);

@@ -34,7 +34,7 @@ fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let databases = call.keyspace.databases();
     let (one, other) = (database_in_range(one, databases)?, database_in_range(other, databases)?);
     if one != other {
-        call.keyspace.swap_databases(one, other);
+        call.keyspace.swap_databases(one, other, &mut call.turn.notices);
     }
     call.turn.counters.changes += 1;
     call.reply.ok();

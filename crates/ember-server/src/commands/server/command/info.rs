@@ -1,7 +1,7 @@
 //! COMMAND and COMMAND INFO: the facts that clients and proxies route by.
 
 use ember_protocol::Reply;
-use emberkv_core::spec::{Category, Command, Example, KeySpec, Spec};
+use emberkv_core::spec::{Begin, Category, Command, Example, Find, KeySpec, Spec};
 
 use super::{TEMPLATE, UNORDERED};
 use crate::registry::{Command as Registered, Registry};
@@ -88,24 +88,51 @@ fn reply_key_spec(reply: &mut Reply, keys: &KeySpec) {
     }
     reply.bulk(b"flags");
     reply_words(reply, keys.flags.names());
-    let first = keys.first as i64;
-    let last = keys.last as i64;
     reply.bulk(b"begin_search");
-    reply_found_by(reply, "index", &[("index", first)]);
+    match keys.begin {
+        Begin::Index(index) => reply_found_by(reply, "index", &[("index", Fact::Number(index as i64))]),
+        Begin::Keyword { word, from } => {
+            let facts = [("keyword", Fact::Word(word)), ("startfrom", Fact::Number(from as i64))];
+            reply_found_by(reply, "keyword", &facts);
+        }
+        Begin::Unknown => reply_found_by(reply, "unknown", &[]),
+    }
     reply.bulk(b"find_keys");
-    // Counted from the first key, unless from the end.
-    let last = if last < 0 { last } else { last - first };
-    reply_found_by(reply, "range", &[("lastkey", last), ("keystep", keys.step as i64), ("limit", 0)]);
+    match keys.find {
+        Find::Range { last, step, limit } => {
+            let numbers = [("lastkey", last as i64), ("keystep", step as i64), ("limit", limit as i64)];
+            reply_found_by(reply, "range", &numbers.map(|(name, number)| (name, Fact::Number(number))));
+        }
+        Find::Counted { count_at, first, step } => {
+            let numbers = [("keynumidx", count_at), ("firstkey", first), ("keystep", step)];
+            reply_found_by(
+                reply,
+                "keynum",
+                &numbers.map(|(name, number)| (name, Fact::Number(number as i64))),
+            );
+        }
+        Find::Unknown => reply_found_by(reply, "unknown", &[]),
+    }
 }
 
-fn reply_found_by(reply: &mut Reply, how: &str, numbers: &[(&str, i64)]) {
+/// A fact of a key specification.
+#[derive(Clone, Copy)]
+enum Fact {
+    Number(i64),
+    Word(&'static str),
+}
+
+fn reply_found_by(reply: &mut Reply, how: &str, facts: &[(&str, Fact)]) {
     reply.map(2);
     reply.bulk(b"type");
     reply.bulk(how.as_bytes());
     reply.bulk(b"spec");
-    reply.map(numbers.len());
-    for (name, number) in numbers {
+    reply.map(facts.len());
+    for (name, fact) in facts {
         reply.bulk(name.as_bytes());
-        reply.integer(*number);
+        match fact {
+            Fact::Number(number) => reply.integer(*number),
+            Fact::Word(word) => reply.bulk(word.as_bytes()),
+        }
     }
 }

@@ -52,11 +52,7 @@ fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, Comma
     if !spec.accepts(call.len()) {
         return Err("ERR Invalid number of arguments specified for command".into());
     }
-    let positions = spec.keys.iter().flat_map(|keys| {
-        let flags = spec.key_flags_of.map_or(keys.flags, |flags_of| flags_of(call));
-        keys.positions(call.len()).map(move |position| (position, flags))
-    });
-    Ok(positions.map(|(position, flags)| (call.at(position), flags)).collect())
+    Ok(spec.keys_with_flags(call).map(|(position, flags)| (call.at(position), flags)).collect())
 }
 
 fn getkeys(session: &mut Session<'_>) -> SessionResult {

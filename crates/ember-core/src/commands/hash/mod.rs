@@ -1,0 +1,5 @@
+//! Hashes.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

@@ -1,0 +1,5 @@
+//! HyperLogLogs, kept in strings.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

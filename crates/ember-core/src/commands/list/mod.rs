@@ -1,0 +1,5 @@
+//! Lists.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

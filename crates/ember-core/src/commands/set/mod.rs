@@ -1,0 +1,5 @@
+//! Sets.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

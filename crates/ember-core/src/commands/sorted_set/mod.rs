@@ -1,0 +1,5 @@
+//! Sorted sets.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

@@ -1,0 +1,5 @@
+//! Streams.
+
+use crate::call::DataCommand;
+
+pub(super) const COMMANDS: &[&[DataCommand]] = &[];

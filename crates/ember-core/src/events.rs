@@ -1,0 +1,151 @@
+//! Events of keys: what keyspace notifications tell about commands and removals.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// Classes of events, as `notify-keyspace-events` names them by letters.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct EventClass: u32 {
+        /// `K`: tell on the channel of the key.
+        const KEYSPACE = 1;
+        /// `E`: tell on the channel of the event.
+        const KEYEVENT = 1 << 1;
+        /// `g`: commands on keys of any type.
+        const GENERIC = 1 << 2;
+        /// `$`: strings.
+        const STRING = 1 << 3;
+        /// `l`: lists.
+        const LIST = 1 << 4;
+        /// `s`: sets.
+        const SET = 1 << 5;
+        /// `h`: hashes.
+        const HASH = 1 << 6;
+        /// `z`: sorted sets.
+        const SORTED_SET = 1 << 7;
+        /// `x`: keys whose time has come.
+        const EXPIRED = 1 << 8;
+        /// `e`: keys removed to make room.
+        const EVICTED = 1 << 9;
+        /// `t`: streams.
+        const STREAM = 1 << 10;
+        /// `m`: reads of missing keys.
+        const KEY_MISS = 1 << 11;
+        /// `d`: types of modules.
+        const MODULE = 1 << 12;
+        /// `n`: keys made.
+        const NEW = 1 << 13;
+    }
+}
+
+impl EventClass {
+    /// `A`: all classes but those of missing and new keys.
+    pub const ALL: EventClass = EventClass::GENERIC
+        .union(EventClass::STRING)
+        .union(EventClass::LIST)
+        .union(EventClass::SET)
+        .union(EventClass::HASH)
+        .union(EventClass::SORTED_SET)
+        .union(EventClass::EXPIRED)
+        .union(EventClass::EVICTED)
+        .union(EventClass::STREAM)
+        .union(EventClass::MODULE);
+}
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its class.
+    pub class: EventClass,
+    /// Its name: mostly the command's.
+    pub name: &'static str,
+}
+
+impl Event {
+    /// A key was removed.
+    pub const DEL: Event = Event::generic("del");
+    /// A key's time had come.
+    pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
+    /// A key was removed to make room.
+    pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
+    /// A key was made.
+    pub const NEW: Event = Event { class: EventClass::NEW, name: "new" };
+    /// A missing key was read.
+    pub const KEY_MISS: Event = Event { class: EventClass::KEY_MISS, name: "keymiss" };
+
+    /// An event of keys of any type.
+    pub const fn generic(name: &'static str) -> Event {
+        Event { class: EventClass::GENERIC, name }
+    }
+
+    /// An event of strings.
+    pub const fn string(name: &'static str) -> Event {
+        Event { class: EventClass::STRING, name }
+    }
+
+    /// An event of lists.
+    pub const fn list(name: &'static str) -> Event {
+        Event { class: EventClass::LIST, name }
+    }
+
+    /// An event of sets.
+    pub const fn set(name: &'static str) -> Event {
+        Event { class: EventClass::SET, name }
+    }
+
+    /// An event of hashes.
+    pub const fn hash(name: &'static str) -> Event {
+        Event { class: EventClass::HASH, name }
+    }
+
+    /// An event of sorted sets.
+    pub const fn sorted_set(name: &'static str) -> Event {
+        Event { class: EventClass::SORTED_SET, name }
+    }
+
+    /// An event of streams.
+    pub const fn stream(name: &'static str) -> Event {
+        Event { class: EventClass::STREAM, name }
+    }
+}
+
+/// Something that happened to a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What.
+    pub event: Event,
+    /// The number of the key's database.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// What commands have to tell others, gathered while locks are held and delivered after each command.
+#[derive(Debug, Default)]
+pub struct Notices {
+    /// Classes of events that somebody wants to hear of.
+    pub classes: EventClass,
+    /// Whether every change of a key is to be gathered in `changed`.
+    pub tells_changes: bool,
+    /// Events, in order.
+    pub events: Vec<Notice>,
+    /// Keys that were changed, with their databases, in order.
+    pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Changed keys that clients wait for, with their databases, in order.
+    pub ready: Vec<(usize, Box<[u8]>)>,
+}
+
+impl Notices {
+    /// Whether there is nothing to deliver.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.changed.is_empty() && self.ready.is_empty()
+    }
+
+    /// Gathers an event of a key, if somebody wants to hear of its class.
+    #[inline]
+    pub fn notify(&mut self, event: Event, database: usize, key: &[u8]) {
+        if self.classes.contains(event.class) {
+            self.events.push(Notice { event, database, key: key.into() });
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The gate: keeps all workers but one away from the keyspace for as long as something must run alone.
+//!
+//! A transaction or script that may touch any shard closes the gate instead of taking a thousand locks: every other
+//! worker finishes the batch it is in and stays outside. Who is alone then takes shard locks as usual, all of them free.
+//!
+//! A worker says that it is inside with a store and looks whether the gate is closed; who closes it does both the other
+//! way round (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+
+/// See the module.
+pub struct Gate {
+    /// Held by who is alone.
+    alone: Mutex<()>,
+    is_closed: AtomicBool,
+    /// For each worker whether it is inside.
+    inside: Box<[CachePadded<AtomicBool>]>,
+}
+
+/// The right to be alone, until it is dropped.
+pub struct Alone<'g> {
+    gate: &'g Gate,
+    worker: usize,
+    _alone: MutexGuard<'g, ()>,
+}
+
+impl Gate {
+    /// An open gate for so many workers.
+    pub fn new(workers: usize) -> Gate {
+        Gate {
+            alone: Mutex::new(()),
+            is_closed: AtomicBool::new(false),
+            inside: (0..workers).map(|_| CachePadded::new(AtomicBool::new(false))).collect(),
+        }
+    }
+
+    /// Lets a worker in, when the gate is open. It holds no shard's lock.
+    #[inline]
+    pub fn enter(&self, worker: usize) {
+        loop {
+            self.inside[worker].store(true, Ordering::SeqCst);
+            if !self.is_closed.load(Ordering::SeqCst) {
+                return;
+            }
+            self.leave(worker);
+            // Waits for who is alone.
+            drop(self.alone.lock());
+        }
+    }
+
+    /// Lets a worker out. It holds no shard's lock.
+    #[inline]
+    pub fn leave(&self, worker: usize) {
+        // Release: what it did inside is done for who closes the gate.
+        self.inside[worker].store(false, Ordering::Release);
+    }
+
+    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside.
+    pub fn close(&self, worker: usize) -> Alone<'_> {
+        self.leave(worker);
+        let alone = self.alone.lock();
+        self.is_closed.store(true, Ordering::SeqCst);
+        for other in &self.inside {
+            while other.load(Ordering::SeqCst) {
+                crate::sync::yield_now();
+            }
+        }
+        Alone { gate: self, worker, _alone: alone }
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        // The worker is inside again before others may be.
+        self.gate.inside[self.worker].store(true, Ordering::SeqCst);
+        self.gate.is_closed.store(false, Ordering::SeqCst);
+    }
+}

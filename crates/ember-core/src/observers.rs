@@ -1,0 +1,218 @@
+//! Who wants to know when a key changes: transactions that watch it and clients that wait for it.
+//!
+//! Each shard has its own [`Observers`], behind the shard's lock: a key that is looked at and then observed under one
+//! lock cannot change unseen in between, and a change costs nothing but a branch while nobody observes the shard.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use ember_protocol::{OwnedBatch, Protocol};
+
+use crate::events::Notices;
+use crate::sync::AtomicBool;
+
+/// The keys that a client's next transaction depends on (`WATCH`); shared by the client and the shards.
+#[derive(Debug, Default)]
+pub struct Watch {
+    is_broken: AtomicBool,
+}
+
+impl Watch {
+    /// Whether a watched key has changed. Exact under the locks of the watched keys' shards.
+    pub fn is_broken(&self) -> bool {
+        // Set and read under the shard's lock, which orders them.
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a watched key has changed.
+    pub fn break_it(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+}
+
+const WAITING: u8 = 0;
+const CLAIMED: u8 = 1;
+const OVER: u8 = 2;
+
+/// A client's call that waits for one of its keys to change.
+pub struct Waiter {
+    // Fixed.
+    /// The call to be run again.
+    pub call: OwnedBatch,
+    /// What the server knows the command by.
+    pub command: u16,
+    /// The number of the selected database.
+    pub database: usize,
+    /// The protocol of the reply.
+    pub protocol: Protocol,
+    /// The client's worker, its number there and its id.
+    pub worker: usize,
+    /// The connection's number at its worker.
+    pub token: usize,
+    /// The client's id.
+    pub client_id: u64,
+    // Shared.
+    state: AtomicU8,
+}
+
+impl Waiter {
+    /// A waiter for the only command of `call`.
+    pub fn new(
+        call: OwnedBatch,
+        command: u16,
+        database: usize,
+        protocol: Protocol,
+        (worker, token, client_id): (usize, usize, u64),
+    ) -> Waiter {
+        let state = AtomicU8::new(WAITING);
+        Waiter { call, command, database, protocol, worker, token, client_id, state }
+    }
+
+    fn step(&self, from: u8, to: u8) -> bool {
+        // AcqRel: who gets the waiter sees all that was done with it before.
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Takes the waiter in order to serve it; false if its waiting is over or somebody else serves it.
+    pub fn claim(&self) -> bool {
+        self.step(WAITING, CLAIMED)
+    }
+
+    /// Lets a claimed waiter wait on.
+    pub fn unclaim(&self) {
+        self.step(CLAIMED, WAITING);
+    }
+
+    /// Notes that a claimed waiter was served.
+    pub fn finish(&self) {
+        self.step(CLAIMED, OVER);
+    }
+
+    /// Ends the waiting from outside (time-out, `CLIENT UNBLOCK`, a closed connection); false if it is served just now or
+    /// over already.
+    pub fn cancel(&self) -> bool {
+        self.step(WAITING, OVER)
+    }
+
+    /// Whether its waiting is over.
+    pub fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OVER
+    }
+}
+
+/// Lists by key and database.
+struct ByKey<T>(HashMap<Box<[u8]>, Vec<(usize, T)>>);
+
+impl<T> Default for ByKey<T> {
+    fn default() -> Self {
+        ByKey(HashMap::new())
+    }
+}
+
+impl<T: Default> ByKey<T> {
+    fn get(&self, database: usize, key: &[u8]) -> Option<&T> {
+        self.0.get(key)?.iter().find(|(number, _)| *number == database).map(|(_, list)| list)
+    }
+
+    fn entry(&mut self, database: usize, key: &[u8]) -> &mut T {
+        if !self.0.contains_key(key) {
+            self.0.insert(key.into(), Vec::new());
+        }
+        let lists = self.0.get_mut(key).expect("it was inserted just now");
+        let at = lists.iter().position(|(number, _)| *number == database);
+        let at = at.unwrap_or_else(|| {
+            lists.push((database, T::default()));
+            lists.len() - 1
+        });
+        &mut lists[at].1
+    }
+
+    /// Lets `edit` change the list of a key, and forgets it when `edit` returns true.
+    fn edit(&mut self, database: usize, key: &[u8], edit: impl FnOnce(&mut T) -> bool) {
+        let Some(lists) = self.0.get_mut(key) else { return };
+        let Some(at) = lists.iter().position(|(number, _)| *number == database) else { return };
+        if edit(&mut lists[at].1) {
+            lists.swap_remove(at);
+            if lists.is_empty() {
+                self.0.remove(key);
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, &[u8], &T)> {
+        self.0.iter().flat_map(|(key, lists)| lists.iter().map(move |(number, list)| (*number, &**key, list)))
+    }
+}
+
+/// The observers of one shard's keys.
+#[derive(Default)]
+pub struct Observers {
+    watches: ByKey<Vec<Arc<Watch>>>,
+    waiters: ByKey<VecDeque<Arc<Waiter>>>,
+}
+
+impl Observers {
+    /// Whether nobody observes any key.
+    pub fn is_empty(&self) -> bool {
+        self.watches.0.is_empty() && self.waiters.0.is_empty()
+    }
+
+    /// Tells the observers of a key that it has changed.
+    pub fn tell(&self, database: usize, key: &[u8], notices: &mut Notices) {
+        for watch in self.watches.get(database, key).into_iter().flatten() {
+            watch.break_it();
+        }
+        if self.waiters.get(database, key).is_some() {
+            let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
+            if !notices.ready.iter().any(is_this) {
+                notices.ready.push((database, key.into()));
+            }
+        }
+    }
+
+    /// The watched keys of a database, with their watches.
+    pub fn watched(&self, database: usize) -> impl Iterator<Item = (&[u8], &[Arc<Watch>])> {
+        let here = self.watches.iter().filter(move |(number, ..)| *number == database);
+        here.map(|(_, key, watches)| (key, watches.as_slice()))
+    }
+
+    /// The keys of a database that somebody waits for.
+    pub fn awaited(&self, database: usize) -> impl Iterator<Item = &[u8]> {
+        self.waiters.iter().filter(move |(number, ..)| *number == database).map(|(_, key, _)| key)
+    }
+
+    /// Adds a watch of a key.
+    pub fn watch(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+        self.watches.entry(database, key).push(Arc::clone(watch));
+    }
+
+    /// Removes a watch of a key.
+    pub fn unwatch(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+        self.watches.edit(database, key, |watches| {
+            watches.retain(|other| !Arc::ptr_eq(other, watch));
+            watches.is_empty()
+        });
+    }
+
+    /// Puts a waiter at the end of a key's queue, once.
+    pub fn enqueue(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
+        let queue = self.waiters.entry(database, key);
+        if !queue.iter().any(|other| Arc::ptr_eq(other, waiter)) {
+            queue.push_back(Arc::clone(waiter));
+        }
+    }
+
+    /// Takes a waiter out of a key's queue.
+    pub fn dequeue(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
+        self.waiters.edit(database, key, |queue| {
+            queue.retain(|other| !Arc::ptr_eq(other, waiter));
+            queue.is_empty()
+        });
+    }
+
+    /// The waiters for a key, first come first.
+    pub fn waiters(&self, database: usize, key: &[u8]) -> impl Iterator<Item = &Arc<Waiter>> {
+        self.waiters.get(database, key).into_iter().flatten()
+    }
+}

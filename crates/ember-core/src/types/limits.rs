@@ -1,0 +1,45 @@
+//! Up to which size values with elements keep their compact encodings.
+
+/// The limits as the configuration sets them, under the names of its parameters. A worker has a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodingLimits {
+    /// Fields of a hash in a listpack.
+    pub hash_max_listpack_entries: usize,
+    /// Bytes of a field or a value of a hash in a listpack.
+    pub hash_max_listpack_value: usize,
+    /// Members of a set of integers in an intset.
+    pub set_max_intset_entries: usize,
+    /// Members of a set in a listpack.
+    pub set_max_listpack_entries: usize,
+    /// Bytes of a member of a set in a listpack.
+    pub set_max_listpack_value: usize,
+    /// Members of a sorted set in a listpack.
+    pub zset_max_listpack_entries: usize,
+    /// Bytes of a member of a sorted set in a listpack.
+    pub zset_max_listpack_value: usize,
+    /// Elements of a node of a list; -1 to -5 are 4, 8, 16, 32 and 64 KiB instead.
+    pub list_max_listpack_size: i64,
+    /// Bytes of a node of a stream; 0 is no limit.
+    pub stream_node_max_bytes: usize,
+    /// Entries of a node of a stream; 0 is no limit.
+    pub stream_node_max_entries: usize,
+    /// Bytes of a HyperLogLog in its sparse form.
+    pub hll_sparse_max_bytes: usize,
+}
+
+impl EncodingLimits {
+    /// The defaults of the configuration.
+    pub const DEFAULT: EncodingLimits = EncodingLimits {
+        hash_max_listpack_entries: 128,
+        hash_max_listpack_value: 64,
+        set_max_intset_entries: 512,
+        set_max_listpack_entries: 128,
+        set_max_listpack_value: 64,
+        zset_max_listpack_entries: 128,
+        zset_max_listpack_value: 64,
+        list_max_listpack_size: -2,
+        stream_node_max_bytes: 4096,
+        stream_node_max_entries: 100,
+        hll_sparse_max_bytes: 3000,
+    };
+}

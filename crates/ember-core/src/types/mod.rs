@@ -1,0 +1,176 @@
+//! Values with elements: one module for each type, apart from the commands on them.
+//!
+//! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
+
+pub mod hash;
+pub mod limits;
+pub mod list;
+pub mod set;
+pub mod sorted_set;
+pub mod stream;
+
+use std::fmt;
+
+use crate::keyspace::entry::{ValueType, size_class};
+use hash::Hash;
+use list::List;
+use set::Set;
+use sorted_set::SortedSet;
+use stream::Stream;
+
+/// Elements above which freeing a value is left to the background thread, where the configuration wishes so.
+pub const FREE_EFFORT_MAX: usize = 64;
+
+/// A value with elements, of one of the types.
+#[derive(Clone)]
+pub enum Aggregate {
+    /// A list.
+    List(List),
+    /// A set.
+    Set(Set),
+    /// A sorted set.
+    SortedSet(SortedSet),
+    /// A hash.
+    Hash(Hash),
+    /// A stream.
+    Stream(Stream),
+}
+
+/// A type of value with elements. Its default is the empty value.
+pub trait Collection: Default + Clone + Send + Sync + 'static {
+    /// The type, as `TYPE` names it.
+    const TYPE: ValueType;
+
+    /// The value in an aggregate of this type.
+    fn of(aggregate: &Aggregate) -> Option<&Self>;
+
+    /// The same, to be changed.
+    fn of_mut(aggregate: &mut Aggregate) -> Option<&mut Self>;
+
+    /// The aggregate that holds this value.
+    fn into_aggregate(self) -> Aggregate;
+
+    /// The name that `OBJECT ENCODING` answers.
+    fn encoding_name(&self) -> &'static str;
+
+    /// Bytes of memory that the value owns beyond its own size, allocator rounding included. O(1).
+    fn memory_bytes(&self) -> usize;
+
+    /// The number of elements. O(1).
+    fn len(&self) -> usize;
+
+    /// Whether the value has no elements.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the key is to be removed with this value in it: empty ones are, except for streams.
+    fn is_vacant(&self) -> bool {
+        self.is_empty()
+    }
+
+    /// How many allocations, about, are freed with the value.
+    fn free_effort(&self) -> usize {
+        self.len()
+    }
+
+    /// Checks what must always hold; for tests.
+    ///
+    /// # Panics
+    /// If something does not.
+    fn check_invariants(&self);
+}
+
+/// Does the same with a value of any type.
+macro_rules! with_any {
+    ($aggregate:expr, $value:ident => $result:expr) => {
+        match $aggregate {
+            Aggregate::List($value) => $result,
+            Aggregate::Set($value) => $result,
+            Aggregate::SortedSet($value) => $result,
+            Aggregate::Hash($value) => $result,
+            Aggregate::Stream($value) => $result,
+        }
+    };
+}
+
+/// The parts of [`Collection`] that follow from the variant's name.
+macro_rules! variant {
+    ($name:ident) => {
+        const TYPE: crate::keyspace::entry::ValueType = crate::keyspace::entry::ValueType::$name;
+
+        fn of(aggregate: &crate::types::Aggregate) -> Option<&Self> {
+            match aggregate {
+                crate::types::Aggregate::$name(value) => Some(value),
+                _ => None,
+            }
+        }
+
+        fn of_mut(aggregate: &mut crate::types::Aggregate) -> Option<&mut Self> {
+            match aggregate {
+                crate::types::Aggregate::$name(value) => Some(value),
+                _ => None,
+            }
+        }
+
+        fn into_aggregate(self) -> crate::types::Aggregate {
+            crate::types::Aggregate::$name(self)
+        }
+    };
+}
+pub(crate) use variant;
+
+fn type_of<T: Collection>(_: &T) -> ValueType {
+    T::TYPE
+}
+
+impl Aggregate {
+    /// The type of the value.
+    pub fn value_type(&self) -> ValueType {
+        with_any!(self, value => type_of(value))
+    }
+
+    /// The name that `OBJECT ENCODING` answers.
+    pub fn encoding_name(&self) -> &'static str {
+        with_any!(self, value => value.encoding_name())
+    }
+
+    /// Bytes of memory that the value takes, with the allocation it stands in. O(1).
+    pub fn footprint_bytes(&self) -> usize {
+        size_class(size_of::<Aggregate>()) + with_any!(self, value => value.memory_bytes())
+    }
+
+    /// The number of elements. O(1).
+    pub fn len(&self) -> usize {
+        with_any!(self, value => value.len())
+    }
+
+    /// Whether the value has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the key is to be removed with this value in it.
+    pub fn is_vacant(&self) -> bool {
+        with_any!(self, value => value.is_vacant())
+    }
+
+    /// How many allocations, about, are freed with the value.
+    pub fn free_effort(&self) -> usize {
+        with_any!(self, value => value.free_effort())
+    }
+
+    /// Checks what must always hold; for tests.
+    ///
+    /// # Panics
+    /// If something does not.
+    pub fn check_invariants(&self) {
+        with_any!(self, value => value.check_invariants());
+    }
+}
+
+impl fmt::Debug for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} elements ({})", self.value_type().name(), self.len(), self.encoding_name())
+    }
+}
