@@ -113,7 +113,11 @@ impl<'k> Guards<'k> {
         }
     }
 
-    fn shard(&self, wanted: usize) -> &ShardData {
+    /// What is behind a held lock.
+    ///
+    /// # Panics
+    /// If the shard's lock is not held.
+    pub fn data(&self, wanted: usize) -> &ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => {
@@ -329,7 +333,7 @@ impl<'c, 'k> Keys<'c, 'k> {
     /// together; [`Keys::read`] the keys first where the look-up is to count.
     pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
-        let shard = self.guards.shard(hash.shard());
+        let shard = self.guards.data(hash.shard());
         let at = shard.find(self.database, hash, self.args.at(arg))?;
         let entry = shard.entry(self.database, at);
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
