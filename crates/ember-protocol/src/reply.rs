@@ -95,6 +95,11 @@ impl Reply {
         self.line(b'+', text.as_bytes());
     }
 
+    /// A simple string that need not be UTF-8 (see [`simple`](Reply::simple)).
+    pub fn simple_bytes(&mut self, text: &[u8]) {
+        self.line(b'+', text);
+    }
+
     /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its ends are dropped, others
     /// become spaces.
     pub fn error(&mut self, text: &str) {

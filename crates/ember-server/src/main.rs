@@ -16,6 +16,7 @@ mod memory;
 mod open_files;
 mod rates;
 mod registry;
+mod scripting;
 mod server;
 mod session;
 mod start;

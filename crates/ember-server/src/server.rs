@@ -15,6 +15,7 @@ use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
 use crate::rates::Rates;
 use crate::registry::Registry;
+use crate::scripting::Scripting;
 use crate::stats::{Counter, WorkerStats};
 
 /// The version of Redis whose behaviour clients may expect.
@@ -145,6 +146,7 @@ pub(crate) struct Server {
     /// What was allocated when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
+    pub(crate) scripting: Scripting,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -194,6 +196,7 @@ impl Server {
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
+            scripting: Scripting::default(),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
