@@ -20,7 +20,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::KeyHash;
-use emberkv_core::spec::Flags;
+use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
@@ -178,6 +178,7 @@ impl Executor {
         self.turn.lfu_decay_minutes = config.lfu_decay_time;
         self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.encoding = EncodingLimits {
             hash_max_listpack_entries: config.hash_max_listpack_entries,
@@ -490,6 +491,14 @@ impl Executor {
         if self.server.pause.holds(self.turn.now_ms, writes) {
             return Flow::Pause;
         }
+        if client.subscriptions.is_some() && !reply.is_resp3() && !is_for_subscribers(command) {
+            let name = &command.full_name;
+            let error = format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+                 allowed in this context"
+            );
+            return self.refuse(client, guards, Some(command), error.into(), reply);
+        }
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {
                 Ok(()) => Flow::Next,
@@ -541,7 +550,17 @@ impl Executor {
     #[cold]
     fn deliver_notices(&mut self, guards: &mut Guards<'static>) {
         guards.release(&self.server.keyspace, &mut self.turn);
-        self.serve_ready();
+        self.publish_events();
+        while !self.turn.notices.ready.is_empty() {
+            self.serve_ready();
+            self.publish_events();
+        }
+    }
+
+    fn publish_events(&mut self) {
+        for notice in std::mem::take(&mut self.turn.notices.events) {
+            self.server.publish_event(&notice, self.config.notify_keyspace_events.0);
+        }
     }
 
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
@@ -787,6 +806,14 @@ enum Flow {
     Close,
     Pause,
     Wait(Box<Blocked>),
+}
+
+/// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
+#[cold]
+fn is_for_subscribers(command: &Command) -> bool {
+    let spec = command.spec;
+    matches!(spec.name, "ping" | "quit" | "reset")
+        || (spec.group == Group::PubSub && spec.flags.contains(Flags::NOSCRIPT))
 }
 
 fn transaction_writes(client: &Client) -> bool {
