@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (their latencies overlap)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, some keys behind it)
 //!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
 //! ```
 //!
@@ -18,6 +18,7 @@ use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
@@ -32,6 +33,11 @@ use crate::stats::WorkerStats;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
+
+/// How many keys behind the hashing table lines and entry lines are asked for: in small portions as the pass goes on, because
+/// a processor has so many misses under way (some 24) and drops fetches that come in bursts.
+const GROUP_LAG: usize = 8;
+const ENTRY_LAG: usize = 16;
 
 /// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
@@ -197,6 +203,9 @@ impl Executor {
         let Executor { server, index, prepared, .. } = self;
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
+        let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
+        let hash_of = |prepared: &[Prepared], at: usize| prepared.get(at)?.hash.filter(is_here);
+        let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
         for number in start..batch.len() {
@@ -214,12 +223,14 @@ impl Executor {
                 hash = Some(key_hash);
             }
             prepared.push(Prepared { command: last.1, hash });
+            if fetches_ahead {
+                fetch_behind(keyspace, database, number - start, |at| hash_of(prepared, at));
+            }
         }
-        if prepared.len() >= FETCH_AHEAD_MIN {
-            let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash).filter(is_here);
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+        if fetches_ahead {
+            for step in prepared.len()..prepared.len() + ENTRY_LAG {
+                fetch_behind(keyspace, database, step, |at| hash_of(prepared, at));
+            }
         }
     }
 
@@ -364,10 +375,11 @@ impl Executor {
         let keyspace = &self.server.keyspace;
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
-            let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
-            hashes().for_each(|hash| keyspace.prefetch_shard(hash));
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+            let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
+            for step in 0..message.prepared.len() + ENTRY_LAG {
+                hash_of(step).into_iter().for_each(|hash| keyspace.prefetch_shard(hash));
+                fetch_behind(keyspace, database, step, hash_of);
+            }
         }
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
@@ -649,6 +661,22 @@ impl Executor {
     pub(crate) fn publish(&mut self) {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
+    }
+}
+
+/// Step `step` of fetching a batch ahead: the table line of one key and the entry of another, both some steps back.
+#[inline]
+fn fetch_behind(
+    keyspace: &Keyspace,
+    database: usize,
+    step: usize,
+    hash_of: impl Fn(usize) -> Option<KeyHash>,
+) {
+    if let Some(hash) = step.checked_sub(GROUP_LAG).and_then(&hash_of) {
+        keyspace.prefetch_group(hash);
+    }
+    if let Some(hash) = step.checked_sub(ENTRY_LAG).and_then(&hash_of) {
+        keyspace.prefetch_entry(database, hash);
     }
 }
 
