@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (in the same pass, some keys behind it)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, a portion of keys behind it)
 //!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
 //! ```
 //!
@@ -34,10 +34,9 @@ use crate::stats::WorkerStats;
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
 
-/// How many keys behind the hashing table lines and entry lines are asked for: in small portions as the pass goes on, because
-/// a processor has so many misses under way (some 24) and drops fetches that come in bursts.
-const GROUP_LAG: usize = 8;
-const ENTRY_LAG: usize = 16;
+/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long batch in
+/// one burst take longer than the same in portions.
+const FETCHED_TOGETHER: usize = 16;
 
 /// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
@@ -223,14 +222,16 @@ impl Executor {
                 hash = Some(key_hash);
             }
             prepared.push(Prepared { command: last.1, hash });
-            if fetches_ahead {
-                fetch_behind(keyspace, database, number - start, |at| hash_of(prepared, at));
+            if fetches_ahead && prepared.len().is_multiple_of(FETCHED_TOGETHER) {
+                fetch_portion(keyspace, database, prepared.len(), |at| hash_of(prepared, at));
             }
         }
         if fetches_ahead {
-            for step in prepared.len()..prepared.len() + ENTRY_LAG {
-                fetch_behind(keyspace, database, step, |at| hash_of(prepared, at));
+            let end = prepared.len().next_multiple_of(FETCHED_TOGETHER);
+            if end != prepared.len() {
+                fetch_portion(keyspace, database, end, |at| hash_of(prepared, at));
             }
+            fetch_portion(keyspace, database, end + FETCHED_TOGETHER, |at| hash_of(prepared, at));
         }
     }
 
@@ -376,9 +377,9 @@ impl Executor {
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
             let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
-            for step in 0..message.prepared.len() + ENTRY_LAG {
-                hash_of(step).into_iter().for_each(|hash| keyspace.prefetch_shard(hash));
-                fetch_behind(keyspace, database, step, hash_of);
+            message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
+            for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
+                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
             }
         }
         let mut guards = Guards::None;
@@ -664,20 +665,19 @@ impl Executor {
     }
 }
 
-/// Step `step` of fetching a batch ahead: the table line of one key and the entry of another, both some steps back.
+/// Fetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion before it.
+/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last.
 #[inline]
-fn fetch_behind(
+fn fetch_portion(
     keyspace: &Keyspace,
     database: usize,
-    step: usize,
+    end: usize,
     hash_of: impl Fn(usize) -> Option<KeyHash>,
 ) {
-    if let Some(hash) = step.checked_sub(GROUP_LAG).and_then(&hash_of) {
-        keyspace.prefetch_group(hash);
-    }
-    if let Some(hash) = step.checked_sub(ENTRY_LAG).and_then(&hash_of) {
-        keyspace.prefetch_entry(database, hash);
-    }
+    let groups_from = end - FETCHED_TOGETHER;
+    (groups_from..end).filter_map(&hash_of).for_each(|hash| keyspace.prefetch_group(hash));
+    let entries = groups_from.saturating_sub(FETCHED_TOGETHER)..groups_from;
+    entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
 }
 
 /// Bytes that one tick frees when the limit was lowered under what is in use.
