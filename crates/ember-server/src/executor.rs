@@ -34,8 +34,8 @@ use crate::stats::WorkerStats;
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
 
-/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long batch in
-/// one burst take longer than the same in portions.
+/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long
+/// batch in one burst take longer than the same in portions.
 const FETCHED_TOGETHER: usize = 16;
 
 /// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one

@@ -136,8 +136,8 @@ impl Keyspace {
         entry::prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
-    /// Asks the processor to fetch the first two lines of the entry that a search for the hash would compare, if the shard is
-    /// free just now.
+    /// Asks the processor to fetch the first two lines of the entry that a search for the hash would compare, if the
+    /// shard is free just now.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
         let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
