@@ -14,6 +14,7 @@ mod log;
 mod mailbox;
 mod memory;
 mod open_files;
+mod pubsub;
 mod rates;
 mod registry;
 mod server;
@@ -22,6 +23,8 @@ mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod transaction;
+mod waiting;
 mod worker;
 
 use std::io::Write;

@@ -428,11 +428,6 @@ impl<'a> EntryRef<'a> {
         let StringValue::Large(large) = self.string() else { return 0 };
         size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
     }
-
-    /// How many allocations, about, are freed with the value.
-    pub fn free_effort(self) -> usize {
-        self.aggregate().map_or(1, Aggregate::free_effort)
-    }
 }
 
 /// One word of a table: empty, or the owner of an entry and 20 bits of its hash.
@@ -503,12 +498,10 @@ impl Slot {
         EntryRef { base: self.base(), owner: std::marker::PhantomData }
     }
 
-    /// Asks the processor to fetch the entry's first cache line.
+    /// Where the entry is; null for an empty slot.
     #[inline]
-    pub fn prefetch(&self) {
-        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
-        prefetch(ptr::with_exposed_provenance(address));
-        prefetch(ptr::with_exposed_provenance(address + 64));
+    pub fn address(&self) -> *const u8 {
+        ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << 4) as usize)
     }
 
     /// Sets the eviction clock (24 bits).
@@ -757,7 +750,11 @@ impl Slot {
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
                 drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
             }
-            Encoding::Aggregate => drop(self.take_aggregate()),
+            Encoding::Aggregate => {
+                if let Some(aggregate) = self.take_aggregate() {
+                    aggregate.free();
+                }
+            }
         }
     }
 }
