@@ -3,8 +3,10 @@
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 
 pub mod hash;
+pub mod intset;
 pub mod limits;
 pub mod list;
+pub mod listpack;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
