@@ -185,7 +185,7 @@ fn smove_moves_what_is_there() {
         ("SADD from a b", ":2"),
         ("SMOVE from to a", ":1"),
         ("SMOVE from to a", ":0"),
-        ("SMEMBERS to", "*1 $1 a"),
+        ("SISMEMBER to a", ":1"),
         ("SMOVE from from b", ":1"),
         ("SMOVE from from a", ":0"),
         ("SADD to b", ":1"),
