@@ -10,7 +10,6 @@ mod zrange;
 mod zrank;
 mod zrem;
 mod zremrange;
-mod zscan;
 mod zscore;
 mod zunion;
 
@@ -27,7 +26,6 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     zrank::COMMANDS,
     zrem::COMMANDS,
     zremrange::COMMANDS,
-    zscan::COMMANDS,
     zscore::COMMANDS,
     zunion::COMMANDS,
 ];
