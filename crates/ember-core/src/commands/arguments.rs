@@ -59,6 +59,21 @@ pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())
 }
 
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize) -> Result<Option<u64>, CommandError> {
+    /// What no timeout may reach: 2^63 ms.
+    const END_MS: f64 = 9_223_372_036_854_775_808.0;
+    let seconds = number::parse_f64(args.at(arg)).ok_or("ERR timeout is not a float or out of range")?;
+    let ms = (seconds * 1000.0).ceil();
+    if ms < 0.0 {
+        return Err("ERR timeout is negative".into());
+    }
+    if ms >= END_MS {
+        return Err("ERR timeout is out of range".into());
+    }
+    Ok(Some(ms as u64).filter(|&ms| ms > 0))
+}
+
 /// The unit of an expiry time and whether it counts from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiryUnit {
