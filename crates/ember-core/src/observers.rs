@@ -163,6 +163,11 @@ impl Observers {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
+        self.tell_waiters(database, key, notices);
+    }
+
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
             if !notices.ready.iter().any(is_this) {
