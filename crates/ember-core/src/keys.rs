@@ -450,6 +450,32 @@ impl<'x> Key<'x> {
         Ok(Some(result))
     }
 
+    /// Lets `edit` change what those who observe the key are not told of, such as the consumer groups of a stream; `None`,
+    /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_aside<T: Collection, R>(
+        &mut self,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        self.touch();
+        let result =
+            self.shard.edit(self.database, at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
+        result.map(Some).ok_or(CommandError::WrongType)
+    }
+
+    /// Counts further changes.
+    pub fn count_changes(&mut self, count: u64) {
+        self.turn.counters.changes += count;
+    }
+
+    /// Tells those who wait for the key that it has changed, and nobody else.
+    pub fn wake(&mut self) {
+        self.shard.tell_waiters(self.database, self.name, &mut self.turn.notices);
+    }
+
     /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
     /// unchanged.
     ///

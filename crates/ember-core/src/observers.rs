@@ -168,6 +168,11 @@ impl Observers {
         if let Some((key, clients)) = self.tracked.remove_entry(key) {
             notices.invalidated.push((key, clients));
         }
+        self.tell_waiters(database, key, notices);
+    }
+
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
             if !notices.ready.iter().any(is_this) {

@@ -204,6 +204,13 @@ impl ShardData {
         }
     }
 
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
+        if let Some(observers) = &self.observers {
+            observers.tell_waiters(database, key, notices);
+        }
+    }
+
     #[cold]
     fn tell_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() {
