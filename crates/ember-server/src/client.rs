@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
+
+use crate::transaction::{Transaction, Watched};
 
 /// Where a client comes from and which of our addresses it chose.
 #[derive(Clone, Debug)]
@@ -60,7 +63,6 @@ pub(crate) struct Names {
 }
 
 /// The part of a client that other connections may look at. Its own worker writes it once for each batch.
-#[derive(Debug)]
 pub(crate) struct ClientView {
     // Fixed.
     pub(crate) id: u64,
@@ -85,6 +87,10 @@ pub(crate) struct ClientView {
     pub(crate) is_killed: AtomicBool,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
+    /// What the connection waits for, if it is in a blocking command.
+    pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    /// The number of calls queued since MULTI; -1 outside a transaction.
+    pub(crate) queued: AtomicI64,
 }
 
 /// Which replies a client wants to see (`CLIENT REPLY`).
@@ -99,7 +105,6 @@ pub(crate) enum ReplyMode {
 }
 
 /// The caller of a connection's commands.
-#[derive(Debug)]
 pub(crate) struct Client {
     /// The part others see.
     pub(crate) view: Arc<ClientView>,
@@ -109,12 +114,23 @@ pub(crate) struct Client {
     pub(crate) is_authenticated: bool,
     /// Which replies it wants.
     pub(crate) reply_mode: ReplyMode,
+    /// The calls since MULTI.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// The keys that its next transaction depends on.
+    pub(crate) watched: Option<Box<Watched>>,
 }
 
 impl Client {
     /// What `RESET` and a new connection begin with.
     pub(crate) fn new(view: Arc<ClientView>, is_authenticated: bool) -> Client {
-        Client { view, database: 0, is_authenticated, reply_mode: ReplyMode::On }
+        Client {
+            view,
+            database: 0,
+            is_authenticated,
+            reply_mode: ReplyMode::On,
+            transaction: None,
+            watched: None,
+        }
     }
 }
 
@@ -175,7 +191,8 @@ impl ClientView {
             let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
             let mut flags = String::new();
             for (is_set, flag) in [
-                (self.is_paused.load(Ordering::Relaxed), 'b'),
+                (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
+                (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
                 (matches!(self.peer, Peer::Unix(_)), 'U'),
                 (self.no_evict.load(Ordering::Relaxed), 'e'),
                 (self.no_touch.load(Ordering::Relaxed), 'T'),
@@ -192,7 +209,7 @@ impl ClientView {
             write!(
                 f,
                 "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 \
-                 multi=-1 qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} \
+                 multi={} qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} \
                  oll=0 omem=0 tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={}",
                 self.id,
                 self.peer.remote(),
@@ -202,6 +219,7 @@ impl ClientView {
                 seconds(self.created_ms),
                 seconds(self.active_ms.load(Ordering::Relaxed)),
                 self.database.load(Ordering::Relaxed),
+                self.queued.load(Ordering::Relaxed),
                 self.memory_bytes(),
                 if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
                 names.library_name,

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
-use emberkv_core::call::Attempt;
+use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
@@ -29,8 +29,10 @@ use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
 use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, SlowCall, unix_ms};
-use crate::session::{Outcome, Session};
+use crate::session::{Execution, Outcome, Session, SessionResult};
 use crate::stats::WorkerStats;
+use crate::transaction;
+use crate::waiting::Blocked;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
@@ -67,6 +69,8 @@ pub(crate) enum Progress {
     Paused(usize),
     /// To the command of this number (maybe the end): answers of other workers come first.
     Awaiting(usize, Assembly),
+    /// To the command of this number (maybe the end): the one before it waits for a key.
+    Blocked(usize, Box<Blocked>),
 }
 
 /// Replies on their way from several workers.
@@ -90,9 +94,20 @@ impl Assembly {
 }
 
 /// The client a command runs for, when it is not a connection of this worker.
-struct Caller<'c> {
+pub(crate) struct Caller<'c> {
     database: usize,
     client: Option<&'c mut Client>,
+}
+
+/// Who else may be at the keyspace while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// All workers, as far as shard locks let them.
+    Shared,
+    /// The same, and the locks of all shards that the command needs are pinned: a transaction's.
+    Pinned,
+    /// Nobody: the gate is closed.
+    Alone,
 }
 
 /// What a worker runs commands with.
@@ -109,6 +124,7 @@ pub(crate) struct Executor {
     quick: Vec<u16>,
     clock: Instant,
     times_each: bool,
+    pub(crate) section: Section,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
@@ -130,6 +146,7 @@ impl Executor {
             quick: Vec::new(),
             clock: Instant::now(),
             times_each: false,
+            section: Section::Shared,
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -190,11 +207,13 @@ impl Executor {
     ) -> Progress {
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
+        self.server.gate.enter(self.index);
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
             self.run_here(client, batch, input, start, reply)
         };
+        self.server.gate.leave(self.index);
         self.settle_quick();
         self.publish();
         // A server command has noted itself, a subcommand under its own name.
@@ -269,6 +288,10 @@ impl Executor {
                     progress = Progress::Paused(number);
                     break;
                 }
+                Flow::Wait(blocked) => {
+                    progress = Progress::Blocked(number + 1, blocked);
+                    break;
+                }
             }
         }
         guards.release(&self.server.keyspace, &mut self.turn);
@@ -294,9 +317,15 @@ impl Executor {
         while from < batch.len() && owner_of(self, client, from).is_none_or(|owner| owner == self.index) {
             let prepared = self.prepared[from - start];
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
-            if let Flow::Close | Flow::Pause = flow {
+            let stopped = match flow {
+                Flow::Next => None,
+                Flow::Close => Some(Progress::Close),
+                Flow::Pause => Some(Progress::Paused(from)),
+                Flow::Wait(blocked) => Some(Progress::Blocked(from + 1, blocked)),
+            };
+            if let Some(progress) = stopped {
                 guards.release(&self.server.keyspace, &mut self.turn);
-                return if matches!(flow, Flow::Close) { Progress::Close } else { Progress::Paused(from) };
+                return progress;
             }
             from += 1;
         }
@@ -339,6 +368,7 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             self.finish(command, result, args, Some(client), &mut local.reply);
+            self.deliver(&mut guards);
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         local.marks.push(local.reply.mark());
@@ -349,7 +379,8 @@ impl Executor {
     /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
     fn forward_to(&self, client: &Client, prepared: Prepared, args: Args<'_>) -> Option<usize> {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
-        let may_run_anywhere = matches!(command.handler, Handler::Data(_))
+        let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
+            && client.transaction.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
             && client.reply_mode == ReplyMode::On
@@ -384,6 +415,7 @@ impl Executor {
             hashes().for_each(|hash| keyspace.prefetch_group(hash));
             hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
         }
+        self.server.gate.enter(self.index);
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         for number in 0..message.prepared.len() {
@@ -394,9 +426,11 @@ impl Executor {
             let mut caller = Caller { database, client: None };
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             self.finish(command, result, args, None, &mut message.reply);
+            self.deliver(&mut guards);
         }
         self.turn.no_touch = false;
         guards.release(keyspace, &mut self.turn);
+        self.server.gate.leave(self.index);
         message.marks.push(message.reply.mark());
         self.settle_quick();
         self.publish();
@@ -444,27 +478,70 @@ impl Executor {
                     tracing::debug!("a connection that speaks HTTP is closed");
                     return Flow::Close;
                 }
-                Err(error) => return self.refuse(client, prepared.command, &error, reply),
+                Err(error) => return self.refuse(client, guards, prepared.command, error, reply),
             },
         };
         if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
             let error = "NOAUTH Authentication required.".into();
-            return self.refuse(client, Some(command), &error, reply);
+            return self.refuse(client, guards, Some(command), error, reply);
         }
-        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+            || (client.transaction.is_some() && command.spec.name == "exec" && transaction_writes(client));
         if self.server.pause.holds(self.turn.now_ms, writes) {
             return Flow::Pause;
+        }
+        if client.transaction.is_some() && !command.spec.is_immediate {
+            return match self.queue(client, command, args, reply) {
+                Ok(()) => Flow::Next,
+                Err(error) => self.refuse(client, guards, Some(command), error, reply),
+            };
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
             if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
-        let mut caller = Caller { database: client.database, client: Some(client) };
-        let result = self.call(command, hash, &mut caller, guards, args, reply);
-        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
+        let result = self.complete(command, hash, client, guards, args, reply);
+        let flow = match result {
+            Ok(Outcome::Close) => Flow::Close,
+            Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
+            _ => Flow::Next,
+        };
         self.finish(command, result, args, Some(client), reply);
         self.apply_reply_mode(client, mark, reply);
+        self.deliver(guards);
         flow
+    }
+
+    /// Runs a command for a connection of this worker, to its end.
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        command: &'static Command,
+        hash: Option<KeyHash>,
+        client: &mut Client,
+        guards: &mut Guards<'static>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> SessionResult {
+        let mut caller = Caller { database: client.database, client: Some(client) };
+        match self.call(command, hash, &mut caller, guards, args, reply) {
+            Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
+            result => result,
+        }
+    }
+
+    /// Delivers what the last command has to tell others. Not inside a transaction, which is told of as a whole.
+    #[inline]
+    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>) {
+        if !self.turn.notices.is_empty() && self.section == Section::Shared {
+            self.deliver_notices(guards);
+        }
+    }
+
+    #[cold]
+    fn deliver_notices(&mut self, guards: &mut Guards<'static>) {
+        guards.release(&self.server.keyspace, &mut self.turn);
+        self.serve_ready();
     }
 
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
@@ -483,15 +560,25 @@ impl Executor {
     fn refuse(
         &mut self,
         client: &mut Client,
+        guards: &mut Guards<'static>,
         command: Option<&'static Command>,
-        error: &CommandError,
+        error: CommandError,
         reply: &mut Reply,
     ) -> Flow {
         if let Some(command) = command {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
         }
+        let mut error = error;
+        if let Some(transaction) = &mut client.transaction {
+            transaction.abort();
+            if command.is_some_and(|command| command.spec.name == "exec") {
+                guards.release(&self.server.keyspace, &mut self.turn);
+                transaction::discard(self.server, &mut self.turn, client);
+                error = transaction::aborted_because_of(&error);
+            }
+        }
         let mark = reply.mark();
-        self.answer_error(error, reply);
+        self.answer_error(&error, reply);
         self.apply_reply_mode(client, Some(mark), reply);
         Flow::Next
     }
@@ -505,7 +592,7 @@ impl Executor {
 
     /// Runs a command's handler with the locks it needs.
     #[inline]
-    fn call(
+    pub(crate) fn call(
         &mut self,
         command: &'static Command,
         hash: Option<KeyHash>,
@@ -513,23 +600,39 @@ impl Executor {
         guards: &mut Guards<'static>,
         args: Args<'_>,
         reply: &mut Reply,
-    ) -> Result<Outcome, CommandError> {
+    ) -> SessionResult {
         if !command.is_quick || self.times_each {
             self.settle_quick();
         }
-        if self.config.maxmemory != 0 && command.spec.flags.contains(Flags::DENYOOM) {
+        if self.config.maxmemory != 0
+            && command.spec.flags.contains(Flags::DENYOOM)
+            && self.section == Section::Shared
+        {
             self.make_room(guards, args.total_bytes())?;
         }
         match (command.handler, &mut caller.client) {
-            (Handler::Data(data), _) => {
-                let keyspace = &self.server.keyspace;
+            (Handler::Data(data), client) => {
+                let server = self.server;
+                let alone =
+                    (matches!(data.run, Run::Alone(_)) && self.section == Section::Shared).then(|| {
+                        guards.release(&server.keyspace, &mut self.turn);
+                        server.gate.close(self.index)
+                    });
                 let (turn, database) = (&mut self.turn, caller.database);
-                let mut context = Context { keyspace, guards, turn, database, is_retry: false };
-                match dispatch::run(data, command.access, hash, &mut context, args, reply)? {
-                    Attempt::Done => {}
-                    Attempt::Wait(wait) => (wait.empty_reply)(reply),
+                let mut context =
+                    Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
+                let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
+                drop(alone);
+                match (attempt, client) {
+                    (Attempt::Done, _) => Ok(Outcome::Done),
+                    (Attempt::Wait(wait), Some(client)) if self.section == Section::Shared => {
+                        Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
+                    }
+                    (Attempt::Wait(wait), _) => {
+                        (wait.empty_reply)(reply);
+                        Ok(Outcome::Done)
+                    }
                 }
-                Ok(Outcome::Done)
             }
             (Handler::Server(run), Some(client)) => {
                 guards.release(&self.server.keyspace, &mut self.turn);
@@ -542,7 +645,11 @@ impl Executor {
     }
 
     /// Makes room for a write of `incoming` bytes, if memory is limited and short.
-    fn make_room(&mut self, guards: &mut Guards<'static>, incoming: usize) -> Result<(), CommandError> {
+    pub(crate) fn make_room(
+        &mut self,
+        guards: &mut Guards<'static>,
+        incoming: usize,
+    ) -> Result<(), CommandError> {
         let keyspace = &self.server.keyspace;
         let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
         guards.release(keyspace, &mut self.turn);
@@ -578,10 +685,10 @@ impl Executor {
 
     /// Counts and times a call, and answers its error.
     #[inline]
-    fn finish(
+    pub(crate) fn finish(
         &mut self,
         command: &'static Command,
-        result: Result<Outcome, CommandError>,
+        result: SessionResult,
         args: Args<'_>,
         client: Option<&Client>,
         reply: &mut Reply,
@@ -679,6 +786,11 @@ enum Flow {
     Next,
     Close,
     Pause,
+    Wait(Box<Blocked>),
+}
+
+fn transaction_writes(client: &Client) -> bool {
+    client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
 }
 
 fn cut_arguments(args: Args<'_>) -> Vec<Vec<u8>> {

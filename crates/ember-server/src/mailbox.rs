@@ -22,6 +22,10 @@ pub(crate) enum Letter {
     /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
     /// client's id.
     Look(usize, u64),
+    /// The reply to a call that waited, for the connection with this number and client's id.
+    Served(usize, u64, Box<Reply>),
+    /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
+    Unblock(usize, u64, bool),
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -22,6 +22,8 @@ mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod transaction;
+mod waiting;
 mod worker;
 
 use std::io::Write;

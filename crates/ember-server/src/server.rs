@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
@@ -128,6 +129,10 @@ pub(crate) struct Server {
     pub(crate) log: LogHandle,
     // Shared.
     pub(crate) clients: Clients,
+    /// Keeps workers away from the keyspace while one must be alone with it.
+    pub(crate) gate: Gate,
+    /// Clients in a blocking command.
+    pub(crate) blocked_clients: AtomicU64,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -162,6 +167,7 @@ impl Server {
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
+        let gate = Gate::new(mailboxes.len());
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -178,6 +184,8 @@ impl Server {
             run_id,
             log,
             clients: Clients::default(),
+            gate,
+            blocked_clients: AtomicU64::new(0),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),

@@ -445,11 +445,6 @@ impl<'a> EntryRef<'a> {
         let StringValue::Large(large) = self.string() else { return 0 };
         size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
     }
-
-    /// How many allocations, about, are freed with the value.
-    pub fn free_effort(self) -> usize {
-        self.aggregate().map_or(1, Aggregate::free_effort)
-    }
 }
 
 /// One word of a table: empty, or the owner of an entry and 20 bits of its hash.
@@ -774,7 +769,11 @@ impl Slot {
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
                 drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
             }
-            Encoding::Aggregate => drop(self.take_aggregate()),
+            Encoding::Aggregate => {
+                if let Some(aggregate) = self.take_aggregate() {
+                    aggregate.free();
+                }
+            }
         }
     }
 }

@@ -12,14 +12,16 @@ pub mod stream;
 use std::fmt;
 
 use crate::keyspace::entry::{ValueType, size_class};
+use crate::reclaim;
 use hash::Hash;
 use list::List;
 use set::Set;
 use sorted_set::SortedSet;
 use stream::Stream;
 
-/// Elements above which freeing a value is left to the background thread, where the configuration wishes so.
-pub const FREE_EFFORT_MAX: usize = 64;
+/// Values that take at least so many deallocations are freed by the background thread: fewer take less time than it takes
+/// to wake it.
+const RECLAIM_EFFORT_MIN: usize = 256;
 
 /// A value with elements, of one of the types.
 #[derive(Clone)]
@@ -166,9 +168,11 @@ impl Aggregate {
         with_any!(self, value => value.is_vacant())
     }
 
-    /// How many allocations, about, are freed with the value.
-    pub fn free_effort(&self) -> usize {
-        with_any!(self, value => value.free_effort())
+    /// Frees the value, in the background if that takes long.
+    pub fn free(self: Box<Self>) {
+        if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
+            reclaim::later(self);
+        }
     }
 
     /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).

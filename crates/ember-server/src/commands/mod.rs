@@ -2,6 +2,7 @@
 
 mod connection;
 mod server;
+mod transactions;
 
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
@@ -9,7 +10,8 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
 /// All server commands.
-pub(crate) const FAMILIES: &[&[&[ServerCommand]]] = &[connection::COMMANDS, server::COMMANDS];
+pub(crate) const FAMILIES: &[&[&[ServerCommand]]] =
+    &[connection::COMMANDS, server::COMMANDS, transactions::COMMANDS];
 
 /// The HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
 const fn help_subcommand(

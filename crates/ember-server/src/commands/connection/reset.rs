@@ -8,6 +8,7 @@ use emberkv_core::spec::{Command, Example, Group, Spec};
 use super::HANDSHAKE;
 use crate::client::Client;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::transaction;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -18,6 +19,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         complexity: "O(1)",
         arity: 1,
         flags: HANDSHAKE,
+        is_immediate: true,
         example: Example { given: &[], call: "RESET", reply: "RESET" },
         ..Spec::DEFAULT
     },
@@ -25,6 +27,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
+    transaction::discard(session.server, session.turn, session.client);
     let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
     let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);
