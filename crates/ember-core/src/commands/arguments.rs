@@ -10,6 +10,22 @@ pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
 }
 
+/// The cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign, nothing being 0.
+pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
+    let text = args.at(arg);
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let number = digits.iter().try_fold(0u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    let is_sign_alone = digits.is_empty() && !text.is_empty();
+    let number = number.filter(|_| !is_sign_alone).ok_or("ERR invalid cursor")?;
+    Ok(if negative { number.wrapping_neg() } else { number })
+}
+
 /// The number of a database in argument `arg`, of `databases` there are.
 pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, CommandError> {
     let number = i32::try_from(integer(args, arg)?).map_err(|_| {

@@ -411,7 +411,7 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The string value in a form that stores it elsewhere with the same encoding; a large one is shared.
-    fn duplicate_string(self) -> NewValue<'a> {
+    pub fn duplicate_string(self) -> NewValue<'a> {
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
             StringValue::Inline(bytes) if self.encoding() == Encoding::Raw => NewValue::Edited(bytes),
@@ -513,6 +513,16 @@ impl Slot {
     #[inline]
     pub fn entry(&self) -> EntryRef<'_> {
         EntryRef { base: self.base(), owner: std::marker::PhantomData }
+    }
+
+    /// Changes the hash bits beside the address, for a move to a table that places its entries by other bits.
+    ///
+    /// # Panics
+    /// If the slot is empty or the tag has more than [`TAG_BITS`] bits.
+    #[inline]
+    pub fn set_tag(&mut self, tag: u32) {
+        assert!(!self.is_empty() && tag < 1 << TAG_BITS, "tags have {TAG_BITS} bits, empty slots have none");
+        self.0 = u64::from(tag) << ADDRESS_BITS | self.0 & ADDRESS_MASK;
     }
 
     /// Asks the processor to fetch the entry's first cache line.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 use crate::events::Notices;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
+use crate::types::elements;
 use hash::{HashFunction, KeyHash, KeyHasher};
 use shard::{Database, ShardData};
 use table::SLOTS_PER_GROUP;
@@ -75,6 +76,7 @@ impl Keyspace {
             (1..=expiry::DATABASES_MAX).contains(&options.databases),
             "the configuration checks the range"
         );
+        elements::choose_hash_function(options.hash_function);
         let shard = |_| Shard {
             next_due_ms: AtomicI64::new(NEVER_MS),
             first_slots: AtomicPtr::default(),

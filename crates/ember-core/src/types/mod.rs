@@ -2,6 +2,7 @@
 //!
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 
+pub mod elements;
 pub mod hash;
 pub mod limits;
 pub mod list;
