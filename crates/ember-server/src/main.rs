@@ -14,6 +14,7 @@ mod log;
 mod mailbox;
 mod memory;
 mod open_files;
+mod pubsub;
 mod rates;
 mod registry;
 mod server;

@@ -13,6 +13,7 @@ use crate::config::ConfigHandle;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
@@ -133,6 +134,7 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    pub(crate) pubsub: PubSub,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -186,6 +188,7 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            pubsub: PubSub::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),

@@ -525,12 +525,10 @@ impl Slot {
         self.0 = u64::from(tag) << ADDRESS_BITS | self.0 & ADDRESS_MASK;
     }
 
-    /// Asks the processor to fetch the entry's first cache line.
+    /// Where the entry is; null for an empty slot.
     #[inline]
-    pub fn prefetch(&self) {
-        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
-        prefetch(ptr::with_exposed_provenance(address));
-        prefetch(ptr::with_exposed_provenance(address + 64));
+    pub fn address(&self) -> *const u8 {
+        ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << 4) as usize)
     }
 
     /// Sets the eviction clock (24 bits).

@@ -140,12 +140,16 @@ impl Keyspace {
         entry::prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
-    /// Asks the processor to fetch the entry that a search for the hash would compare, if the shard is free just now.
+    /// Asks the processor to fetch the first two lines of the entry that a search for the hash would compare, if the
+    /// shard is free just now.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
-        if let Some(data) = self.shards[hash.shard()].data.try_lock() {
-            data.database(database).table().prefetch_entry(hash.tag());
-        }
+        let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
+        let address = data.database(database).table().entry_address(hash.tag());
+        // Giving the lock back would wait for the translation of an address that is being fetched.
+        drop(data);
+        entry::prefetch(address);
+        entry::prefetch(address.wrapping_add(64));
     }
 
     /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.

@@ -167,23 +167,24 @@ impl Table {
         self.groups.as_ptr().cast()
     }
 
-    /// Asks the processor to fetch the entries that a search for `tag` would compare first.
+    /// The address of the entry that a search for `tag` would compare first, null if there seems to be none; to be
+    /// fetched ahead, not to be read through.
     #[inline]
-    pub fn prefetch_entry(&self, tag: u32) {
+    pub fn entry_address(&self, tag: u32) -> *const u8 {
         if self.groups.is_empty() {
-            return;
+            return std::ptr::null();
         }
         let home = self.home(tag);
         for group in [home, self.next_group(home)] {
             let matches = self.groups[group].matches(tag);
             if matches != 0 {
-                self.groups[group].0[matches.trailing_zeros() as usize].prefetch();
-                return;
+                return self.groups[group].0[matches.trailing_zeros() as usize].address();
             }
             if !self.groups[group].is_full() {
-                return;
+                break;
             }
         }
+        std::ptr::null()
     }
 
     /// Finds the entry of `key`. O(1) expected.

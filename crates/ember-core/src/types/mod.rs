@@ -4,8 +4,10 @@
 
 pub mod elements;
 pub mod hash;
+pub mod intset;
 pub mod limits;
 pub mod list;
+pub mod listpack;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;

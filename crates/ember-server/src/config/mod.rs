@@ -30,7 +30,7 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
-pub(crate) use value::{DebugCommand, LogLevel, Secret, Supervised};
+pub(crate) use value::{DebugCommand, KeyspaceEvents, LogLevel, Secret, Supervised};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -101,6 +101,7 @@ config! {
     slowlog_max_len: u64,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    notify_keyspace_events: KeyspaceEvents,
     latency_tracking: bool,
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,

@@ -7,7 +7,7 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{DebugCommand, LogLevel, Supervised};
+use super::value::{DebugCommand, KeyspaceEvents, LogLevel, Supervised};
 use super::{bind_address, percentiles};
 
 macro_rules! field {
@@ -453,13 +453,18 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "notify-keyspace-events",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &[""],
-            reason: "keyspace notifications are not available in this version",
+        kind: Kind::Words {
+            shape: "letters of `KEg$lshzxetdmnA`",
+            get: |config| config.notify_keyspace_events.format(),
+            set: |config, text| {
+                KeyspaceEvents::parse(text).map(|events| config.notify_keyspace_events = events)
+            },
         },
         default: "",
         mutable: true,
-        about: "Which changes of keys are published.",
+        about: "Which changes of keys are published: `K` on the channel of the key, `E` on that of the event; `g` \
+                generic commands, `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `x` expired keys, \
+                `e` evicted keys, `t` streams, `m` reads of missing keys, `n` new keys, `A` for `g$lshzxetd`.",
     },
     Parameter {
         name: "loglevel",

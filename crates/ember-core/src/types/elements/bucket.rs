@@ -15,7 +15,7 @@
 //! * `depth` is at most [`DEPTH_MAX`].
 
 use super::hash::hash_of;
-use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS};
+use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS, prefetch};
 use crate::keyspace::table::Table;
 
 /// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
@@ -95,7 +95,7 @@ impl Bucket {
         let missing = if is_renewed { 0 } else { self.missing + 1 };
         let all = std::mem::take(&mut self.table);
         if is_renewed {
-            all.slots().for_each(Slot::prefetch);
+            all.slots().for_each(|slot| prefetch(slot.address()));
         }
         let half = |prefix| Bucket { table: table_with_room(all.len() / 2), prefix, depth, missing };
         let (mut low, mut high) = (half(self.prefix << 1), half(self.prefix << 1 | 1));
