@@ -65,6 +65,8 @@ impl Event {
     pub const DEL: Event = Event::generic("del");
     /// A key's time had come.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
+    /// The time of elements of a key's value had come: fields of a hash.
+    pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
     /// A key was removed to make room.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
     /// A key was made.

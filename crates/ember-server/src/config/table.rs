@@ -277,7 +277,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         name: "hash-max-listpack-entries",
         aliases: &["hash-max-ziplist-entries"],
         kind: integer!(hash_max_listpack_entries, 0..=i64::MAX),
-        default: "128",
+        default: "512",
         mutable: true,
         about: "Up to how many fields a hash is kept in one packed buffer.",
     },
