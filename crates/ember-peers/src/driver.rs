@@ -433,9 +433,12 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     let mut lines = Keyspace::from([(b"DBSIZE".to_vec(), size)]);
     for key in keys.elements().unwrap_or_default().iter().filter_map(Value::bytes) {
         let mut ask = |words: &[&[u8]]| client.command(words);
-        let value = render(&ask(&[b"GET", key]));
-        let value: String = value.chars().take(200).collect();
-        let encoding = render(&ask(&[b"OBJECT", b"ENCODING", key]));
+        let (value, encoding) = match ask(&[b"TYPE", key]).text().as_str() {
+            // 7.0.15 has no other encoding of lists.
+            "list" => (ask(&[b"LRANGE", key, b"0", b"-1"]), "quicklist".to_owned()),
+            _ => (ask(&[b"GET", key]), render(&ask(&[b"OBJECT", b"ENCODING", key]))),
+        };
+        let value: String = render(&value).chars().take(200).collect();
         // Only whether there is an expiry: relative ones differ by the time between two commands.
         let expiry =
             ask(&[b"EXPIRETIME", key]).integer().map_or(0, |seconds| if seconds < 0 { seconds } else { 1 });

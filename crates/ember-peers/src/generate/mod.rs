@@ -9,6 +9,7 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod list;
 mod server;
 mod string;
 
@@ -28,8 +29,14 @@ pub struct Generator {
 }
 
 /// All generators, group by group.
-pub const COMMANDS: &[&[Generator]] =
-    &[string::COMMANDS, bitmap::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub const COMMANDS: &[&[Generator]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    generic::COMMANDS,
+    connection::COMMANDS,
+    server::COMMANDS,
+    list::COMMANDS,
+];
 
 /// One command to send, and what is special about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
