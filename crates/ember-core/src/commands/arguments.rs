@@ -41,8 +41,8 @@ pub fn database_in_range(number: i32, databases: usize) -> Result<usize, Command
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
 }
 
-/// How long to wait, in ms, as argument `arg` says in seconds; `None` for 0, which is for ever.
-pub fn seconds_to_wait(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
     let text = args.at(arg);
     let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
     let is_negative = text.first() == Some(&b'-');
