@@ -43,7 +43,7 @@ const TIME_PASSES: &str = "both servers read their own clock, at different momen
 const HELP_TEXT: &str =
     "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
 const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; \
-     7.0.15 does not look at them if it is missing";
+     7.0.15 does not look at them if it is missing or of another type";
 const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 does not know";
 
 const MEMBER_ORDER: &str =
@@ -254,11 +254,16 @@ fn setinfo(case: &Case) -> bool {
     }
 }
 
+fn is_wrong_type(value: &Value) -> bool {
+    is_error(value, "WRONGTYPE Operation against a key holding the wrong kind of value")
+}
+
 /// 7.2's check comes first: a syntax error, or a number that is none.
 fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     let error = is_error(case.ember, "ERR syntax error")
         || is_error(case.ember, "ERR value is not an integer or out of range");
-    error && case.words.len() > 2 && matches!(case.redis, Value::Integer(0 | -1))
+    let key_came_first = matches!(case.redis, Value::Integer(0 | -1)) || is_wrong_type(case.redis);
+    error && case.words.len() > 2 && key_came_first
 }
 
 /// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.

@@ -9,6 +9,7 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod list;
 mod server;
 mod set;
 mod string;
@@ -32,6 +33,7 @@ pub struct Generator {
 pub const COMMANDS: &[&[Generator]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
+    list::COMMANDS,
     set::COMMANDS,
     generic::COMMANDS,
     connection::COMMANDS,
