@@ -9,7 +9,9 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
 mod server;
+mod sorted_set;
 mod string;
 
 use ember_testkit::Random;
@@ -28,8 +30,15 @@ pub struct Generator {
 }
 
 /// All generators, group by group.
-pub const COMMANDS: &[&[Generator]] =
-    &[string::COMMANDS, bitmap::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub const COMMANDS: &[&[Generator]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    generic::COMMANDS,
+    geo::COMMANDS,
+    sorted_set::COMMANDS,
+    connection::COMMANDS,
+    server::COMMANDS,
+];
 
 /// One command to send, and what is special about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
