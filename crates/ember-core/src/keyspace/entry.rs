@@ -347,9 +347,26 @@ impl<'a> EntryRef<'a> {
         Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
     }
 
+    /// Whether the key has an expiry.
+    #[inline]
+    pub fn is_volatile(self) -> bool {
+        self.header(1) & FLAG_EXPIRES != 0
+    }
+
     /// Whether the key's time has come at `now_ms`: it is not there any more for anybody who asks.
     pub fn is_expired(self, now_ms: i64) -> bool {
         self.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms)
+    }
+
+    /// When time next takes something away: the key at its expiry, or an element of its value that may expire before. Unix
+    /// time in ms. O(1).
+    #[inline]
+    pub fn next_due_ms(self) -> Option<i64> {
+        let elements = self.aggregate().and_then(Aggregate::next_expiry_ms);
+        match (self.expire_at_ms(), elements) {
+            (Some(key), Some(elements)) => Some(key.min(elements)),
+            (key, elements) => key.or(elements),
+        }
     }
 
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).

@@ -11,6 +11,7 @@ mod connection;
 mod generic;
 mod geo;
 mod server;
+mod set;
 mod sorted_set;
 mod string;
 
@@ -33,9 +34,10 @@ pub struct Generator {
 pub const COMMANDS: &[&[Generator]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
-    generic::COMMANDS,
-    geo::COMMANDS,
+    set::COMMANDS,
     sorted_set::COMMANDS,
+    geo::COMMANDS,
+    generic::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
 ];
@@ -219,9 +221,12 @@ const FLOATS: &[&str] = &[
     "1e5 ",
 ];
 
+/// Keys that mostly hold sets: string commands seldom overwrite them.
+const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    KEYS.contains(&word)
+    KEYS.contains(&word) || SET_KEYS.contains(&word)
 }
 
 impl Draw {
@@ -307,6 +312,13 @@ impl Draw {
                 }
                 return;
             }
+            Some("set") => self.key_or(SET_KEYS),
+            Some("sets") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(self.key_or(SET_KEYS));
+                }
+                return;
+            }
             Some("pairs") => {
                 for _ in 0..=self.random.below(3) {
                     words.push(self.key());
@@ -360,6 +372,11 @@ impl Draw {
 
     pub(crate) fn key(&mut self) -> Vec<u8> {
         self.random.pick(KEYS).to_vec()
+    }
+
+    /// Mostly one of `keys`, which commands of one type prefer; sometimes any other.
+    fn key_or(&mut self, keys: &[&[u8]]) -> Vec<u8> {
+        if self.random.chance(80) { self.random.pick(keys).to_vec() } else { self.key() }
     }
 
     pub(crate) fn value(&mut self) -> Vec<u8> {

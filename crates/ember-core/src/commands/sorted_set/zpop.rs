@@ -4,7 +4,7 @@ use ember_protocol::{Args, Reply, number};
 
 use super::reply;
 use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
-use crate::commands::arguments::{is_word, timeout_ms};
+use crate::commands::arguments::{is_word, seconds_to_wait};
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -271,7 +271,7 @@ fn wait(timeout_ms: Option<u64>) -> Attempt {
 
 fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     let last = call.args.len() - 1;
-    let timeout = timeout_ms(call.args, last)?;
+    let timeout = seconds_to_wait(call.args, last, call.keys.turn.now_ms)?;
     for key in 1..last {
         if pop(call, key, end, 1, Form::KeyAndFlat)? {
             return Ok(Attempt::Done);
@@ -282,7 +282,7 @@ fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
 
 fn bzmpop(call: &mut Call<'_, '_>) -> AttemptResult {
     let arguments = FromFirst::parse(call.args, 2)?;
-    let timeout = timeout_ms(call.args, 1)?;
+    let timeout = seconds_to_wait(call.args, 1, call.keys.turn.now_ms)?;
     let popped = arguments.pop(call)?;
     Ok(if popped { Attempt::Done } else { wait(timeout) })
 }

@@ -132,6 +132,24 @@ impl Elements {
         self.find_hashed(hash_of(name), name)
     }
 
+    /// The hash bits that choose where an element of this name is: what leads to it again without its name.
+    pub fn position_of(name: &[u8]) -> u64 {
+        hash_of(name) >> (64 - POSITION_BITS)
+    }
+
+    /// Finds an element at a position ([`Elements::position_of`]) for which `wanted` holds. O(1) expected.
+    pub fn find_at(&self, position: u64, mut wanted: impl FnMut(EntryRef<'_>) -> bool) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        let hash = position << (64 - POSITION_BITS);
+        let index = self.bucket_index(hash);
+        let bucket = &self.buckets[index];
+        let is_wanted = |entry: EntryRef<'_>| Elements::position_of(entry.key()) == position && wanted(entry);
+        let at = bucket.table.find_by_tag(bucket.tag(hash), is_wanted)?;
+        Some(Place { bucket: index as u32, at })
+    }
+
     /// Whether there is such an element. O(1) expected.
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
