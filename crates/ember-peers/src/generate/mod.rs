@@ -9,9 +9,11 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
 mod list;
 mod server;
 mod set;
+mod sorted_set;
 mod string;
 
 use ember_testkit::Random;
@@ -35,6 +37,8 @@ pub const COMMANDS: &[&[Generator]] = &[
     bitmap::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,
+    sorted_set::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
