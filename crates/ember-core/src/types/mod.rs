@@ -4,6 +4,7 @@
 
 pub mod elements;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 pub mod limits;
 pub mod list;
