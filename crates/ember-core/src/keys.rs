@@ -323,6 +323,15 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
     }
 
+    /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
+    ///
+    /// [`Observers::track`]: crate::observers::Observers::track
+    pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        let notices = &mut self.turn.notices;
+        shard.edit_observers(|observers| observers.track(self.args.at(arg), client_id, keys_max, notices));
+    }
+
     /// Takes a waiter out of the queue of the key in argument `arg`.
     pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
