@@ -447,6 +447,40 @@ impl<'a> EntryRef<'a> {
     }
 }
 
+/// The address of an entry, for a structure that refers to entries which a table beside it owns.
+///
+/// An entry stays at its address until it is removed, or its value or expiry takes another number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryAddress(u64);
+
+impl EntryAddress {
+    /// The entry.
+    ///
+    /// # Safety
+    /// The address is that of an entry that is there still and has not moved; for as long as `'a` it stays so, and nothing
+    /// changes it.
+    #[inline]
+    pub unsafe fn entry<'a>(self) -> EntryRef<'a> {
+        let base = ptr::with_exposed_provenance_mut(self.0 as usize);
+        let base = NonNull::new(base).expect("no entry has the address 0");
+        EntryRef { base, owner: std::marker::PhantomData }
+    }
+
+    /// Asks the processor to fetch the entry's first cache line, if there is an entry.
+    #[inline]
+    pub fn prefetch(self) {
+        prefetch(ptr::with_exposed_provenance(self.0 as usize));
+    }
+}
+
+impl EntryRef<'_> {
+    /// The address of the entry.
+    #[inline]
+    pub fn address(self) -> EntryAddress {
+        EntryAddress(self.base.as_ptr().expose_provenance() as u64)
+    }
+}
+
 /// One word of a table: empty, or the owner of an entry and 20 bits of its hash.
 #[derive(Default)]
 #[repr(transparent)]

@@ -204,16 +204,23 @@ impl ShardData {
 
     /// Tells whoever observes a key that it has changed.
     #[inline]
-    pub fn tell_change(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn tell_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() || notices.tells_changes {
             self.tell_observers(database, key, notices);
         }
     }
 
-    #[cold]
-    fn tell_observers(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
-            observers.tell(database, key, notices);
+            observers.tell_waiters(database, key, notices);
+        }
+    }
+
+    #[cold]
+    fn tell_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+        if self.observers.is_some() {
+            self.edit_observers(|observers| observers.tell(database, key, notices));
         }
         if notices.tells_changes {
             notices.changed.push((database, key.into()));

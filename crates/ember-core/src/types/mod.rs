@@ -3,6 +3,7 @@
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 
 pub mod elements;
+pub mod geo;
 pub mod hash;
 pub mod intset;
 pub mod limits;

@@ -451,6 +451,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "The HTTP port of the metrics endpoint.",
     },
     Parameter {
+        name: "tracking-table-max-keys",
+        aliases: &[],
+        kind: integer!(tracking_table_max_keys, 0..=i64::MAX),
+        default: "1000000",
+        mutable: true,
+        about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
+                no limit. Each shard has its share.",
+    },
+    Parameter {
         name: "notify-keyspace-events",
         aliases: &[],
         kind: Kind::Words {
