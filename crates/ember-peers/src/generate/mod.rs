@@ -9,6 +9,7 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod hash;
 mod server;
 mod set;
 mod string;
@@ -32,6 +33,7 @@ pub struct Generator {
 pub const COMMANDS: &[&[Generator]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
+    hash::COMMANDS,
     set::COMMANDS,
     generic::COMMANDS,
     connection::COMMANDS,
@@ -220,9 +222,12 @@ const FLOATS: &[&str] = &[
 /// Keys that mostly hold sets: string commands seldom overwrite them.
 const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
 
+/// Keys that mostly hold hashes.
+const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    KEYS.contains(&word) || SET_KEYS.contains(&word)
+    [KEYS, SET_KEYS, HASH_KEYS].iter().any(|keys| keys.contains(&word))
 }
 
 impl Draw {
@@ -305,6 +310,14 @@ impl Draw {
             Some("keys") => {
                 for _ in 0..=self.random.below(4) {
                     words.push(self.key());
+                }
+                return;
+            }
+            Some("hash") => self.key_or(HASH_KEYS),
+            Some("field") => hash::field(&mut self.random),
+            Some("fields") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(hash::field(&mut self.random));
                 }
                 return;
             }
