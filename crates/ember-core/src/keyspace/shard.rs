@@ -322,12 +322,13 @@ impl ShardData {
         });
         let entry = self.entry(database, at);
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
-            self.tell_change(database, entry.key(), &mut turn.notices);
-            turn.notices.notify(Event::ELEMENTS_EXPIRED, database, entry.key());
+            self.tell_change(database, &key, &mut turn.notices);
+            turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }
         if is_vacant {
-            turn.notices.notify(Event::DEL, database, entry.key());
+            turn.notices.notify(Event::DEL, database, &key);
             self.remove(database, at);
         }
         if is_still_due { looks_max } else { expired.max(1) }
