@@ -48,6 +48,7 @@ const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 doe
 
 const MEMBER_ORDER: &str =
     "members come in the order of the hash table, and 7.0.15 has no listpacks of members";
+const FIELD_ORDER: &str = "fields come in the order of the hash table";
 const COMPACT_SINCE_7_2: &str = "since 7.2 small sets of any members are listpacks (hash tables in 7.0.15), and so are small \
      lists (quicklists in 7.0.15)";
 
@@ -70,6 +71,14 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "SUNION", rule: Rule::Unordered, reason: MEMBER_ORDER },
     Exception { name: "SDIFF", rule: Rule::Unordered, reason: MEMBER_ORDER },
     Exception { name: "SPOP", rule: Rule::Unordered, reason: MEMBER_ORDER },
+    Exception { name: "HGETALL", rule: Rule::Checked(same_fields), reason: FIELD_ORDER },
+    Exception { name: "HKEYS", rule: Rule::Unordered, reason: FIELD_ORDER },
+    Exception { name: "HVALS", rule: Rule::Unordered, reason: FIELD_ORDER },
+    Exception {
+        name: "HRANDFIELD",
+        rule: Rule::Checked(as_many),
+        reason: "the fields are random; their number is not",
+    },
     Exception {
         name: "SRANDMEMBER",
         rule: Rule::Checked(as_many),
@@ -191,6 +200,17 @@ fn as_many(case: &Case) -> bool {
         && count(case.redis) == count(case.ember)
 }
 
+/// The same fields with the same values, as a map or as the elements of an array.
+fn same_fields(case: &Case) -> bool {
+    let fields = |value: &Value| comparable_contents("hash", &sorted_maps(value));
+    discriminant(case.redis) == discriminant(case.ember) && fields(case.redis) == fields(case.ember)
+}
+
+/// A map with its pairs in one order; any other reply as it is.
+fn sorted_maps(value: &Value) -> Value {
+    if matches!(value, Value::Map(_)) { sorted(value) } else { value.clone() }
+}
+
 fn compact_since_7_2(case: &Case) -> bool {
     let encodings = (case.redis.bytes(), case.ember.bytes());
     encodings == (Some(b"hashtable"), Some(b"listpack"))
@@ -310,6 +330,7 @@ impl FactException {
     }
 }
 
+const FIELD_EXPIRY: &str = "ember has expiries of fields, as Redis 7.4 and 8.0";
 const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
                                  replacement; in that of 7.0.15 not yet";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
@@ -320,6 +341,19 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "complexity", "it describes each server's own algorithm"),
     FactException::new("*", "history", "prose"),
     FactException::new("client|no-touch", "exists", SINCE_7_2),
+    FactException::new("hexpire", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpire", "exists", FIELD_EXPIRY),
+    FactException::new("hexpireat", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpireat", "exists", FIELD_EXPIRY),
+    FactException::new("httl", "exists", FIELD_EXPIRY),
+    FactException::new("hpttl", "exists", FIELD_EXPIRY),
+    FactException::new("hexpiretime", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpiretime", "exists", FIELD_EXPIRY),
+    FactException::new("hpersist", "exists", FIELD_EXPIRY),
+    FactException::new("hgetdel", "exists", FIELD_EXPIRY),
+    FactException::new("hgetex", "exists", FIELD_EXPIRY),
+    FactException::new("hsetex", "exists", FIELD_EXPIRY),
+    FactException::new("hscan", "arguments", "ember has NOVALUES, as Redis 7.4"),
     FactException::new("client|setinfo", "exists", SINCE_7_2),
     FactException::new("command|getkeys", "arguments", SINCE_7_2),
     FactException::new("command|getkeysandflags", "arguments", SINCE_7_2),
