@@ -323,6 +323,15 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
     }
 
+    /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
+    ///
+    /// [`Observers::track`]: crate::observers::Observers::track
+    pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        let notices = &mut self.turn.notices;
+        shard.edit_observers(|observers| observers.track(self.args.at(arg), client_id, keys_max, notices));
+    }
+
     /// Takes a waiter out of the queue of the key in argument `arg`.
     pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
@@ -439,6 +448,32 @@ impl<'x> Key<'x> {
             self.notify(Event::DEL);
         }
         Ok(Some(result))
+    }
+
+    /// Lets `edit` change what those who observe the key are not told of, such as the consumer groups of a stream; `None`,
+    /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_aside<T: Collection, R>(
+        &mut self,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        self.touch();
+        let result =
+            self.shard.edit(self.database, at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
+        result.map(Some).ok_or(CommandError::WrongType)
+    }
+
+    /// Counts further changes.
+    pub fn count_changes(&mut self, count: u64) {
+        self.turn.counters.changes += count;
+    }
+
+    /// Tells those who wait for the key that it has changed, and nobody else.
+    pub fn wake(&mut self) {
+        self.shard.tell_waiters(self.database, self.name, &mut self.turn.notices);
     }
 
     /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or

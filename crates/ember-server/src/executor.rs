@@ -214,6 +214,7 @@ impl Executor {
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
         self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
@@ -381,7 +382,7 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             self.finish(command, result, args, Some(client), &mut local.reply);
-            self.deliver(&mut guards);
+            self.deliver(&mut guards, Some(client.view.id));
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         local.marks.push(local.reply.mark());
@@ -394,6 +395,7 @@ impl Executor {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
             && client.transaction.is_none()
+            && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
             && client.reply_mode == ReplyMode::On
@@ -430,6 +432,7 @@ impl Executor {
             }
         }
         self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         for number in 0..message.prepared.len() {
@@ -440,7 +443,7 @@ impl Executor {
             let mut caller = Caller { database, client: None };
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             self.finish(command, result, args, None, &mut message.reply);
-            self.deliver(&mut guards);
+            self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;
         guards.release(keyspace, &mut self.turn);
@@ -530,7 +533,7 @@ impl Executor {
         };
         self.finish(command, result, args, Some(client), reply);
         self.apply_reply_mode(client, mark, reply);
-        self.deliver(guards);
+        self.deliver(guards, Some(client.view.id));
         flow
     }
 
@@ -546,27 +549,33 @@ impl Executor {
         reply: &mut Reply,
     ) -> SessionResult {
         let mut caller = Caller { database: client.database, client: Some(client) };
-        match self.call(command, hash, &mut caller, guards, args, reply) {
+        let result = match self.call(command, hash, &mut caller, guards, args, reply) {
             Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
             result => result,
+        };
+        if client.tracking.is_some() && result.is_ok() {
+            self.track(client, command, args, guards);
         }
+        result
     }
 
     /// Delivers what the last command has to tell others. Not inside a transaction, which is told of as a whole.
     #[inline]
-    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>) {
+    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         if !self.turn.notices.is_empty() && self.section == Section::Shared {
-            self.deliver_notices(guards);
+            self.deliver_notices(guards, changed_by);
         }
     }
 
     #[cold]
-    fn deliver_notices(&mut self, guards: &mut Guards<'static>) {
+    fn deliver_notices(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         guards.release(&self.server.keyspace, &mut self.turn);
         self.publish_events();
+        self.send_invalidations(changed_by);
         while !self.turn.notices.ready.is_empty() {
             self.serve_ready();
             self.publish_events();
+            self.send_invalidations(changed_by);
         }
     }
 

@@ -23,6 +23,7 @@ mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tracking;
 mod transaction;
 mod waiting;
 mod worker;

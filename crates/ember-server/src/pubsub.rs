@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use crate::client::ClientView;
 use crate::mailbox::Letter;
 use crate::server::Server;
+use crate::tracking::write_invalidation;
 
 /// A name of a channel, or a pattern.
 pub(crate) type Name = Arc<[u8]>;
@@ -112,12 +113,24 @@ pub(crate) struct PubSub {
 pub(crate) enum Push {
     /// A message on a channel.
     Message { channel: Vec<u8>, payload: Arc<Vec<u8>>, is_sharded: bool },
+    /// Keys of which a client may have copies have changed; `None` is all.
+    Invalidation(Option<Vec<Box<[u8]>>>),
+    /// The client that was told of changes in place of the receiver is gone.
+    RedirectBroken(u64),
 }
 
 impl Push {
-    /// Writes it for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself.
-    pub(crate) fn write(&self, pattern: Option<&[u8]>, reply: &mut Reply) {
+    /// Writes it for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself, and
+    /// `is_subscribed` whether it listens to anything.
+    pub(crate) fn write(&self, pattern: Option<&[u8]>, is_subscribed: bool, reply: &mut Reply) {
         match self {
+            Push::Invalidation(keys) => write_invalidation(keys.as_deref(), is_subscribed, reply),
+            Push::RedirectBroken(id) if reply.is_resp3() => {
+                reply.push(2);
+                reply.bulk(b"tracking-redir-broken");
+                reply.integer(*id as i64);
+            }
+            Push::RedirectBroken(_) => {}
             Push::Message { channel, payload, is_sharded } => {
                 match pattern {
                     Some(pattern) => {

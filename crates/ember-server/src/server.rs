@@ -17,6 +17,7 @@ use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
+use crate::tracking::Trackers;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -135,6 +136,7 @@ pub(crate) struct Server {
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
     pub(crate) pubsub: PubSub,
+    pub(crate) trackers: Trackers,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -189,6 +191,7 @@ impl Server {
             gate,
             blocked_clients: AtomicU64::new(0),
             pubsub: PubSub::default(),
+            trackers: Trackers::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),

@@ -316,7 +316,8 @@ impl Worker {
         for Receiver { token, client_id, pattern } in receivers {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
             if !connection.closing && connection.client.reply_mode == ReplyMode::On {
-                push.write(pattern.as_deref(), &mut connection.output);
+                let is_subscribed = connection.client.subscriptions.is_some();
+                push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
                 list(&mut self.ready, connection, *token);
             }
         }
@@ -437,6 +438,7 @@ impl Worker {
             is_killed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
+            tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
             channels: AtomicU64::new(0),
             patterns: AtomicU64::new(0),
@@ -481,6 +483,7 @@ impl Worker {
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
         }
+        self.server.trackers.end(&connection.client.view);
         if connection.client.watched.is_some() {
             let (gate, worker) = (&self.server.gate, self.executor.index);
             gate.enter(worker);
@@ -731,7 +734,7 @@ impl Worker {
         let (gate, worker) = (&self.server.gate, self.executor.index);
         gate.enter(worker);
         work(self);
-        self.executor.deliver(&mut Guards::None);
+        self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
         let milliseconds = begun.elapsed().as_millis() as u64;
         let threshold = self.executor.config.latency_monitor_threshold;

@@ -4,6 +4,7 @@ use ember_protocol::Args;
 use ember_protocol::number;
 
 use crate::error::CommandError;
+use crate::long_double::LongDouble;
 
 /// The integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
@@ -38,6 +39,19 @@ pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, C
 pub fn database_in_range(number: i32, databases: usize) -> Result<usize, CommandError> {
     let number = usize::try_from(number).ok();
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
+}
+
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
+    let text = args.at(arg);
+    let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
+    let is_negative = text.first() == Some(&b'-');
+    match seconds.thousandfold_ceiling() {
+        Some(0) => Ok(None),
+        _ if is_negative => Err("ERR timeout is negative".into()),
+        Some(ms) if now_ms.checked_add(ms).is_some() => Ok(Some(ms.unsigned_abs())),
+        _ => Err("ERR timeout is out of range".into()),
+    }
 }
 
 /// Whether argument `arg` is `word`, in any case.

@@ -347,9 +347,26 @@ impl<'a> EntryRef<'a> {
         Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
     }
 
+    /// Whether the key has an expiry.
+    #[inline]
+    pub fn is_volatile(self) -> bool {
+        self.header(1) & FLAG_EXPIRES != 0
+    }
+
     /// Whether the key's time has come at `now_ms`: it is not there any more for anybody who asks.
     pub fn is_expired(self, now_ms: i64) -> bool {
         self.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms)
+    }
+
+    /// When time next takes something away: the key at its expiry, or an element of its value that may expire before. Unix
+    /// time in ms. O(1).
+    #[inline]
+    pub fn next_due_ms(self) -> Option<i64> {
+        let elements = self.aggregate().and_then(Aggregate::next_expiry_ms);
+        match (self.expire_at_ms(), elements) {
+            (Some(key), Some(elements)) => Some(key.min(elements)),
+            (key, elements) => key.or(elements),
+        }
     }
 
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
@@ -427,6 +444,40 @@ impl<'a> EntryRef<'a> {
     fn large_bytes(self) -> usize {
         let StringValue::Large(large) = self.string() else { return 0 };
         size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
+    }
+}
+
+/// The address of an entry, for a structure that refers to entries which a table beside it owns.
+///
+/// An entry stays at its address until it is removed, or its value or expiry takes another number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryAddress(u64);
+
+impl EntryAddress {
+    /// The entry.
+    ///
+    /// # Safety
+    /// The address is that of an entry that is there still and has not moved; for as long as `'a` it stays so, and nothing
+    /// changes it.
+    #[inline]
+    pub unsafe fn entry<'a>(self) -> EntryRef<'a> {
+        let base = ptr::with_exposed_provenance_mut(self.0 as usize);
+        let base = NonNull::new(base).expect("no entry has the address 0");
+        EntryRef { base, owner: std::marker::PhantomData }
+    }
+
+    /// Asks the processor to fetch the entry's first cache line, if there is an entry.
+    #[inline]
+    pub fn prefetch(self) {
+        prefetch(ptr::with_exposed_provenance(self.0 as usize));
+    }
+}
+
+impl EntryRef<'_> {
+    /// The address of the entry.
+    #[inline]
+    pub fn address(self) -> EntryAddress {
+        EntryAddress(self.base.as_ptr().expose_provenance() as u64)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod table;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::events::Notices;
+use crate::observers::Observers;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
@@ -196,9 +197,13 @@ impl Keyspace {
     pub fn flush(&self, database: Option<usize>, notices: &mut Notices) -> Vec<Database> {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
-        for data in &guards {
+        for data in &mut guards {
             databases.clone().for_each(|index| self.tell_present(data, index, index, notices));
+            if data.observers().is_some() {
+                data.edit_observers(Observers::forget_tracked);
+            }
         }
+        notices.is_flushed = true;
         let taken =
             guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
         let taken = taken.collect();

@@ -3,6 +3,7 @@
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 
 pub mod elements;
+pub mod geo;
 pub mod hash;
 pub mod intset;
 pub mod limits;
@@ -77,6 +78,17 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// How many allocations, about, are freed with the value.
     fn free_effort(&self) -> usize {
         self.len()
+    }
+
+    /// The earliest time at which [`Collection::remove_expired`] has something to do, Unix time in ms: no element expires
+    /// before it. O(1).
+    fn next_expiry_ms(&self) -> Option<i64> {
+        None
+    }
+
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
+    fn remove_expired(&mut self, _now_ms: i64, _max: usize) -> usize {
+        0
     }
 
     /// Checks what must always hold; for tests.
@@ -165,6 +177,17 @@ impl Aggregate {
         if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
             reclaim::later(self);
         }
+    }
+
+    /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).
+    #[inline]
+    pub fn next_expiry_ms(&self) -> Option<i64> {
+        with_any!(self, value => value.next_expiry_ms())
+    }
+
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
+    pub fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+        with_any!(self, value => value.remove_expired(now_ms, max))
     }
 
     /// Checks what must always hold; for tests.

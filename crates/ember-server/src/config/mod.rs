@@ -102,6 +102,8 @@ config! {
     /// In milliseconds.
     latency_monitor_threshold: u64,
     notify_keyspace_events: KeyspaceEvents,
+    /// 0 for no limit.
+    tracking_table_max_keys: u64,
     latency_tracking: bool,
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,

@@ -277,7 +277,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         name: "hash-max-listpack-entries",
         aliases: &["hash-max-ziplist-entries"],
         kind: integer!(hash_max_listpack_entries, 0..=i64::MAX),
-        default: "128",
+        default: "512",
         mutable: true,
         about: "Up to how many fields a hash is kept in one packed buffer.",
     },
@@ -449,6 +449,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "0",
         mutable: false,
         about: "The HTTP port of the metrics endpoint.",
+    },
+    Parameter {
+        name: "tracking-table-max-keys",
+        aliases: &[],
+        kind: integer!(tracking_table_max_keys, 0..=i64::MAX),
+        default: "1000000",
+        mutable: true,
+        about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
+                no limit. Each shard has its share.",
     },
     Parameter {
         name: "notify-keyspace-events",

@@ -87,8 +87,8 @@ impl Bucket {
         }
     }
 
-    /// Moves the elements with the larger hashes into a bucket of their own, which is returned. The depth grows by one; it is
-    /// below [`DEPTH_MAX`]. O(elements).
+    /// Moves the elements with the larger hashes into a bucket of their own, which is returned. The depth grows by one; it
+    /// is below [`DEPTH_MAX`]. O(elements).
     pub(super) fn divide(&mut self) -> Bucket {
         let depth = self.depth + 1;
         let is_renewed = u32::from(self.missing) == MISSING_MAX;

@@ -32,7 +32,7 @@ mod tests;
 
 pub use hash::choose_hash_function;
 
-use crate::keyspace::entry::{EntryRef, NewValue, Slot, size_class};
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, size_class};
 use crate::keyspace::table::Position;
 use crate::turn::Random;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
@@ -132,6 +132,24 @@ impl Elements {
         self.find_hashed(hash_of(name), name)
     }
 
+    /// The hash bits that choose where an element of this name is: what leads to it again without its name.
+    pub fn position_of(name: &[u8]) -> u64 {
+        hash_of(name) >> (64 - POSITION_BITS)
+    }
+
+    /// Finds an element at a position ([`Elements::position_of`]) for which `wanted` holds. O(1) expected.
+    pub fn find_at(&self, position: u64, mut wanted: impl FnMut(EntryRef<'_>) -> bool) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        let hash = position << (64 - POSITION_BITS);
+        let index = self.bucket_index(hash);
+        let bucket = &self.buckets[index];
+        let is_wanted = |entry: EntryRef<'_>| Elements::position_of(entry.key()) == position && wanted(entry);
+        let at = bucket.table.find_by_tag(bucket.tag(hash), is_wanted)?;
+        Some(Place { bucket: index as u32, at })
+    }
+
     /// Whether there is such an element. O(1) expected.
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
@@ -161,6 +179,16 @@ impl Elements {
         is_new
     }
 
+    /// The place of the element of this name; or adds it with this value, and tells the address of its entry.
+    /// O(1) as [`Elements::insert`].
+    pub fn find_or_add(&mut self, name: &[u8], value: NewValue<'_>) -> Result<Place, EntryAddress> {
+        let hash = hash_of(name);
+        match self.find_hashed(hash, name) {
+            Some(place) => Ok(place),
+            None => Err(self.add(hash, name, value, None)),
+        }
+    }
+
     /// Adds an element or gives the one of this name another value and expiry. Returns whether it was added. O(1) as
     /// [`Elements::insert`].
     pub fn set(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
@@ -175,8 +203,14 @@ impl Elements {
         false
     }
 
-    /// Adds an element whose name is not there.
-    fn add(&mut self, hash: u64, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) {
+    /// Adds an element whose name is not there; returns the address of its entry.
+    fn add(
+        &mut self,
+        hash: u64,
+        name: &[u8],
+        value: NewValue<'_>,
+        expire_at_ms: Option<i64>,
+    ) -> EntryAddress {
         if self.buckets.is_empty() {
             self.buckets.reserve_exact(1);
             self.buckets.push(Bucket::default());
@@ -185,6 +219,7 @@ impl Elements {
         let index = self.bucket_index(hash);
         let bucket = &mut self.buckets[index];
         let slot = Slot::new(bucket.tag(hash), name, value, expire_at_ms, 0);
+        let address = slot.entry().address();
         self.entry_bytes += slot.entry().footprint_bytes();
         self.len += 1;
         let slots_before = bucket.table.slots_bytes();
@@ -193,6 +228,7 @@ impl Elements {
         if bucket.table.len() > LEN_MAX && bucket.depth() < DEPTH_MAX {
             self.divide(index);
         }
+        address
     }
 
     /// Lets `edit` change the value or the expiry of the element at a place.

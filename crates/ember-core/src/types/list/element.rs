@@ -102,7 +102,7 @@ pub enum NewElement<'a> {
 
 impl<'a> NewElement<'a> {
     /// The element in argument `arg`.
-    pub fn argument(args: &'a Args<'a>, arg: usize) -> NewElement<'a> {
+    pub fn argument(args: Args<'a>, arg: usize) -> NewElement<'a> {
         match args.shared(arg) {
             Some(bytes) => NewElement::Large(bytes),
             None => NewElement::Bytes(args.at(arg)),

@@ -172,13 +172,13 @@ impl List {
         }
     }
 
-    /// Puts `element` in the place of the one at `index`; whether there is one. O(nodes to the nearer end + bytes of a
+    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in any case. O(nodes to the nearer end + bytes of a
     /// node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
+        self.make_room(element.bytes().len(), 1, limit);
         if index >= self.len() {
             return false;
         }
-        self.make_room(element.bytes().len(), 1, limit);
         match &mut self.form {
             Form::Packed(packed) => {
                 if let Some(offset) = packed.at(index as isize) {
@@ -191,7 +191,8 @@ impl List {
         true
     }
 
-    /// Adds `element` beside the first one that is equal to `pivot`; whether there is one. O(N).
+    /// Adds `element` beside the first one that is equal to `pivot`; whether there is one. As in Redis, room for it is made
+    /// in any case. O(N).
     pub fn insert_beside(
         &mut self,
         pivot: &Needle<'_>,

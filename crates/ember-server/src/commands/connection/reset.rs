@@ -32,6 +32,7 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     if let Some(mut subscriptions) = session.client.subscriptions.take() {
         session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
     }
+    session.server.trackers.end(&session.client.view);
     let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
     let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);

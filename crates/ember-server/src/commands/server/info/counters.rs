@@ -43,11 +43,12 @@ pub(super) fn stats(report: &mut Report<'_>) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ]);
+    let tracked = report.server.tracked();
+    report.line("tracking_total_keys", tracked.0);
+    report.line("tracking_total_items", tracked.1);
+    report.line("tracking_total_prefixes", report.server.trackers.prefixes());
+    report.zeros(&["unexpected_error_replies"]);
     report.line("total_error_replies", sum(|stats| &stats.errors));
     report.zeros(&["dump_payload_sanitizations"]);
     report.line("total_reads_processed", sum(|stats| &stats.reads));
