@@ -9,9 +9,13 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
+mod hash;
 mod hyperloglog;
+mod list;
 mod server;
 mod set;
+mod sorted_set;
 mod stream;
 mod string;
 
@@ -34,9 +38,13 @@ pub struct Generator {
 pub const COMMANDS: &[&[Generator]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
+    list::COMMANDS,
+    hash::COMMANDS,
     set::COMMANDS,
     stream::COMMANDS,
     hyperloglog::COMMANDS,
+    sorted_set::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
@@ -230,9 +238,12 @@ const STREAM_KEYS: &[&[u8]] = &[b"stream:1", b"stream:2", b"stream:3"];
 /// Keys that hold HyperLogLogs most of the time.
 const HYPERLOGLOG_KEYS: &[&[u8]] = &[b"hll:1", b"hll:2", b"hll:3", b"hll:4"];
 
+/// Keys that mostly hold hashes.
+const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    [KEYS, SET_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
+    [KEYS, SET_KEYS, HASH_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
 }
 
 impl Draw {
@@ -315,6 +326,14 @@ impl Draw {
             Some("keys") => {
                 for _ in 0..=self.random.below(4) {
                     words.push(self.key());
+                }
+                return;
+            }
+            Some("hash") => self.key_or(HASH_KEYS),
+            Some("field") => hash::field(&mut self.random),
+            Some("fields") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(hash::field(&mut self.random));
                 }
                 return;
             }
