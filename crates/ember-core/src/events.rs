@@ -63,8 +63,14 @@ pub struct Event {
 impl Event {
     /// A key was removed.
     pub const DEL: Event = Event::generic("del");
+    /// A key was given an expiry.
+    pub const EXPIRE: Event = Event::generic("expire");
+    /// A key's expiry was taken off.
+    pub const PERSIST: Event = Event::generic("persist");
     /// A key's time had come.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
+    /// The time of elements of a key's value had come: fields of a hash.
+    pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
     /// A key was removed to make room.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
     /// A key was made.
@@ -130,6 +136,10 @@ pub struct Notices {
     pub events: Vec<Notice>,
     /// Keys that were changed, with their databases, in order.
     pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Changed keys that clients may have copies of, in any database, with the clients' ids.
+    pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,
+    /// Whether a whole database was emptied.
+    pub is_flushed: bool,
     /// Changed keys that clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
 }
@@ -138,7 +148,11 @@ impl Notices {
     /// Whether there is nothing to deliver.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.changed.is_empty() && self.ready.is_empty()
+        self.events.is_empty()
+            && self.changed.is_empty()
+            && self.ready.is_empty()
+            && self.invalidated.is_empty()
+            && !self.is_flushed
     }
 
     /// Gathers an event of a key, if somebody wants to hear of its class.

@@ -95,7 +95,7 @@ impl Reply {
         self.line(b'+', text.as_bytes());
     }
 
-    /// A simple string that need not be UTF-8 (see [`simple`](Reply::simple)).
+    /// A simple string of any bytes. Line ends in it become spaces.
     pub fn simple_bytes(&mut self, text: &[u8]) {
         self.line(b'+', text);
     }

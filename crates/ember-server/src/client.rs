@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
+use crate::pubsub::Subscriptions;
+use crate::tracking::Tracking;
 use crate::transaction::{Transaction, Watched};
 
 /// Where a client comes from and which of our addresses it chose.
@@ -89,8 +91,16 @@ pub(crate) struct ClientView {
     pub(crate) is_paused: AtomicBool,
     /// What the connection waits for, if it is in a blocking command.
     pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Whether it is shown the commands of others.
+    pub(crate) is_monitor: AtomicBool,
+    /// How the client tracks what it has read, if it does.
+    pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
     pub(crate) queued: AtomicI64,
+    /// The numbers of its subscriptions.
+    pub(crate) channels: AtomicU64,
+    pub(crate) patterns: AtomicU64,
+    pub(crate) shard_channels: AtomicU64,
 }
 
 /// Which replies a client wants to see (`CLIENT REPLY`).
@@ -116,6 +126,12 @@ pub(crate) struct Client {
     pub(crate) reply_mode: ReplyMode,
     /// The calls since MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
+    /// How it tracks what it has read, if it does.
+    pub(crate) tracking: Option<Arc<Tracking>>,
+    /// What `CLIENT CACHING` said of the next call.
+    pub(crate) caching: Option<bool>,
+    /// The channels and patterns that it listens to, if any.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The keys that its next transaction depends on.
     pub(crate) watched: Option<Box<Watched>>,
 }
@@ -129,6 +145,9 @@ impl Client {
             is_authenticated,
             reply_mode: ReplyMode::On,
             transaction: None,
+            tracking: None,
+            caching: None,
+            subscriptions: None,
             watched: None,
         }
     }
@@ -178,6 +197,12 @@ impl Clients {
 }
 
 impl ClientView {
+    /// Whether it listens to anything.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        let counts = [&self.channels, &self.patterns, &self.shard_channels];
+        counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
     /// Bytes of memory the connection takes, as far as they are counted.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let buffers = self.query_bytes.load(Ordering::Relaxed) + self.output_bytes.load(Ordering::Relaxed);
@@ -190,9 +215,16 @@ impl ClientView {
             let names = self.names.lock().clone();
             let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
             let mut flags = String::new();
+            let tracking = self.tracking.lock().clone();
+            let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);
             for (is_set, flag) in [
+                (self.is_monitor.load(Ordering::Relaxed), 'O'),
+                (self.is_subscribed(), 'P'),
                 (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
                 (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
+                (tracking.is_some(), 't'),
+                (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
+                (tracks(Tracking::is_broadcast), 'B'),
                 (matches!(self.peer, Peer::Unix(_)), 'U'),
                 (self.no_evict.load(Ordering::Relaxed), 'e'),
                 (self.no_touch.load(Ordering::Relaxed), 'T'),
@@ -208,9 +240,9 @@ impl ClientView {
             let output_bytes = self.output_bytes.load(Ordering::Relaxed);
             write!(
                 f,
-                "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 \
+                "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} ssub={} \
                  multi={} qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} \
-                 oll=0 omem=0 tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+                 oll=0 omem=0 tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={}",
                 self.id,
                 self.peer.remote(),
                 self.peer.local(),
@@ -219,8 +251,12 @@ impl ClientView {
                 seconds(self.created_ms),
                 seconds(self.active_ms.load(Ordering::Relaxed)),
                 self.database.load(Ordering::Relaxed),
+                self.channels.load(Ordering::Relaxed),
+                self.patterns.load(Ordering::Relaxed),
+                self.shard_channels.load(Ordering::Relaxed),
                 self.queued.load(Ordering::Relaxed),
                 self.memory_bytes(),
+                tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64),
                 if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
                 names.library_name,
                 names.library_version,

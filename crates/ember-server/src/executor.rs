@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (their latencies overlap)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, a portion of keys behind it)
 //!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
 //! ```
 //!
@@ -19,8 +19,9 @@ use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
-use emberkv_core::spec::Flags;
+use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
@@ -36,6 +37,10 @@ use crate::waiting::Blocked;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
+
+/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long
+/// batch in one burst take longer than the same in portions.
+const FETCHED_TOGETHER: usize = 16;
 
 /// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
@@ -178,6 +183,7 @@ impl Executor {
         self.turn.lfu_decay_minutes = config.lfu_decay_time;
         self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.encoding = EncodingLimits {
             hash_max_listpack_entries: config.hash_max_listpack_entries,
@@ -208,6 +214,7 @@ impl Executor {
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
         self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
@@ -231,6 +238,9 @@ impl Executor {
         let Executor { server, index, prepared, .. } = self;
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
+        let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
+        let hash_of = |prepared: &[Prepared], at: usize| prepared.get(at)?.hash.filter(is_here);
+        let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
         for number in start..batch.len() {
@@ -248,12 +258,16 @@ impl Executor {
                 hash = Some(key_hash);
             }
             prepared.push(Prepared { command: last.1, hash });
+            if fetches_ahead && prepared.len().is_multiple_of(FETCHED_TOGETHER) {
+                fetch_portion(keyspace, database, prepared.len(), |at| hash_of(prepared, at));
+            }
         }
-        if prepared.len() >= FETCH_AHEAD_MIN {
-            let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash).filter(is_here);
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+        if fetches_ahead {
+            let end = prepared.len().next_multiple_of(FETCHED_TOGETHER);
+            if end != prepared.len() {
+                fetch_portion(keyspace, database, end, |at| hash_of(prepared, at));
+            }
+            fetch_portion(keyspace, database, end + FETCHED_TOGETHER, |at| hash_of(prepared, at));
         }
     }
 
@@ -343,6 +357,9 @@ impl Executor {
             let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
                 unreachable!("only a known command on one key may run anywhere");
             };
+            if !self.server.monitors.is_empty() {
+                self.server.show_to_monitors(client, command, batch.command(number, input));
+            }
             if owner == self.index {
                 continue;
             }
@@ -368,7 +385,7 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             self.finish(command, result, args, Some(client), &mut local.reply);
-            self.deliver(&mut guards);
+            self.deliver(&mut guards, Some(client.view.id));
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         local.marks.push(local.reply.mark());
@@ -381,6 +398,7 @@ impl Executor {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
             && client.transaction.is_none()
+            && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
             && client.reply_mode == ReplyMode::On
@@ -410,12 +428,14 @@ impl Executor {
         let keyspace = &self.server.keyspace;
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
-            let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
-            hashes().for_each(|hash| keyspace.prefetch_shard(hash));
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+            let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
+            message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
+            for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
+                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
+            }
         }
         self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         for number in 0..message.prepared.len() {
@@ -426,7 +446,7 @@ impl Executor {
             let mut caller = Caller { database, client: None };
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             self.finish(command, result, args, None, &mut message.reply);
-            self.deliver(&mut guards);
+            self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;
         guards.release(keyspace, &mut self.turn);
@@ -490,6 +510,14 @@ impl Executor {
         if self.server.pause.holds(self.turn.now_ms, writes) {
             return Flow::Pause;
         }
+        if client.subscriptions.is_some() && !reply.is_resp3() && !is_for_subscribers(command) {
+            let name = &command.full_name;
+            let error = format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+                 allowed in this context"
+            );
+            return self.refuse(client, guards, Some(command), error.into(), reply);
+        }
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {
                 Ok(()) => Flow::Next,
@@ -508,7 +536,7 @@ impl Executor {
         };
         self.finish(command, result, args, Some(client), reply);
         self.apply_reply_mode(client, mark, reply);
-        self.deliver(guards);
+        self.deliver(guards, Some(client.view.id));
         flow
     }
 
@@ -524,24 +552,43 @@ impl Executor {
         reply: &mut Reply,
     ) -> SessionResult {
         let mut caller = Caller { database: client.database, client: Some(client) };
-        match self.call(command, hash, &mut caller, guards, args, reply) {
+        let result = match self.call(command, hash, &mut caller, guards, args, reply) {
             Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
             result => result,
+        };
+        if !self.server.monitors.is_empty() {
+            self.server.show_to_monitors(client, command, args);
         }
+        if client.tracking.is_some() && result.is_ok() {
+            self.track(client, command, args, guards);
+        }
+        result
     }
 
     /// Delivers what the last command has to tell others. Not inside a transaction, which is told of as a whole.
     #[inline]
-    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>) {
+    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         if !self.turn.notices.is_empty() && self.section == Section::Shared {
-            self.deliver_notices(guards);
+            self.deliver_notices(guards, changed_by);
         }
     }
 
     #[cold]
-    fn deliver_notices(&mut self, guards: &mut Guards<'static>) {
+    fn deliver_notices(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         guards.release(&self.server.keyspace, &mut self.turn);
-        self.serve_ready();
+        self.publish_events();
+        self.send_invalidations(changed_by);
+        while !self.turn.notices.ready.is_empty() {
+            self.serve_ready();
+            self.publish_events();
+            self.send_invalidations(changed_by);
+        }
+    }
+
+    fn publish_events(&mut self) {
+        for notice in std::mem::take(&mut self.turn.notices.events) {
+            self.server.publish_event(&notice, self.config.notify_keyspace_events.0);
+        }
     }
 
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
@@ -778,6 +825,21 @@ impl Executor {
     }
 }
 
+/// Fetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion before it.
+/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last.
+#[inline]
+fn fetch_portion(
+    keyspace: &Keyspace,
+    database: usize,
+    end: usize,
+    hash_of: impl Fn(usize) -> Option<KeyHash>,
+) {
+    let groups_from = end - FETCHED_TOGETHER;
+    (groups_from..end).filter_map(&hash_of).for_each(|hash| keyspace.prefetch_group(hash));
+    let entries = groups_from.saturating_sub(FETCHED_TOGETHER)..groups_from;
+    entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
+}
+
 /// Bytes that one tick frees when the limit was lowered under what is in use.
 const IDLE_EVICTION_BYTES: usize = 1024 * 1024;
 
@@ -787,6 +849,14 @@ enum Flow {
     Close,
     Pause,
     Wait(Box<Blocked>),
+}
+
+/// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
+#[cold]
+fn is_for_subscribers(command: &Command) -> bool {
+    let spec = command.spec;
+    matches!(spec.name, "ping" | "quit" | "reset")
+        || (spec.group == Group::PubSub && spec.flags.contains(Flags::NOSCRIPT))
 }
 
 fn transaction_writes(client: &Client) -> bool {

@@ -1,12 +1,14 @@
 //! Mailboxes: what other threads want from a worker, and commands on their way between workers.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
 use crate::client::Peer;
 use crate::driver::Bell;
+use crate::pubsub::{Push, Receiver};
 
 /// Bytes of commands, and of replies, whose memory an emptied message keeps for the next ones.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
@@ -26,6 +28,8 @@ pub(crate) enum Letter {
     Served(usize, u64, Box<Reply>),
     /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
     Unblock(usize, u64, bool),
+    /// Send this to these connections.
+    Push(Arc<Push>, Vec<Receiver>),
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -13,10 +13,13 @@ use crate::config::ConfigHandle;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::monitors::Monitors;
+use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::stats::{Counter, WorkerStats};
+use crate::tracking::Trackers;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -134,6 +137,9 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    pub(crate) pubsub: PubSub,
+    pub(crate) trackers: Trackers,
+    pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -149,6 +155,12 @@ pub(crate) struct Server {
     pub(crate) scripting: Scripting,
     stop: Mutex<bool>,
     stop_requested: Condvar,
+}
+
+/// Unix time in µs.
+pub(crate) fn unix_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Unix time in ms.
@@ -188,6 +200,9 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            pubsub: PubSub::default(),
+            trackers: Trackers::default(),
+            monitors: Monitors::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),

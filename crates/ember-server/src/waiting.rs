@@ -110,13 +110,11 @@ impl Executor {
         guards.release(&self.server.keyspace, &mut self.turn);
     }
 
-    /// Serves those who wait for the keys that have changed, as long as there is something for them. No lock is held.
+    /// Serves those who wait for the keys that have changed, as long as there is something for them. Further keys may change
+    /// by that (BLMOVE), which then are ready too. No lock is held.
     pub(crate) fn serve_ready(&mut self) {
-        // Serving may change further keys (BLMOVE), which then are ready too.
-        while !self.turn.notices.ready.is_empty() {
-            for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
-                self.serve_key(database, &key);
-            }
+        for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
+            self.serve_key(database, &key);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::executor::{Executor, Progress};
 use crate::listener::{self, Accepted, Listener};
 use crate::mailbox::{Forwarded, Letter};
 use crate::memory;
+use crate::pubsub::{Address, Push, Receiver};
 use crate::rates::Totals;
 use crate::server::Server;
 use crate::transaction;
@@ -216,6 +217,7 @@ impl Worker {
                 Letter::Adopt(socket, peer) => self.adopt(socket, peer),
                 Letter::Run(message) => self.executor.run_forwarded(message),
                 Letter::Answer(message) => self.accept_answer(message),
+                Letter::Push(push, receivers) => self.push(&push, &receivers),
                 Letter::Look(token, client_id) => self.look(token, client_id),
                 Letter::Served(token, client_id, reply) => {
                     self.end_waiting(token, client_id, Ending::Served(reply))
@@ -305,6 +307,18 @@ impl Worker {
                 let again = now + SERVING_MAX;
                 blocked.deadline = Some(again);
                 self.deadlines.insert((again, token));
+            }
+        }
+    }
+
+    /// Writes a push to connections; those who do not read fast enough are closed when they are served next.
+    fn push(&mut self, push: &Push, receivers: &[Receiver]) {
+        for Receiver { token, client_id, pattern } in receivers {
+            let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
+            if !connection.closing && connection.client.reply_mode == ReplyMode::On {
+                let is_subscribed = connection.client.subscriptions.is_some();
+                push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
+                list(&mut self.ready, connection, *token);
             }
         }
     }
@@ -424,7 +438,12 @@ impl Worker {
             is_killed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
+            is_monitor: AtomicBool::new(false),
+            tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
+            channels: AtomicU64::new(0),
+            patterns: AtomicU64::new(0),
+            shard_channels: AtomicU64::new(0),
         });
         let Ok(view) = view else {
             listener::turn_away(&socket, listener::TOO_MANY);
@@ -461,6 +480,14 @@ impl Worker {
             // If somebody serves it just now, he takes it out of the queues himself; the reply is for nobody.
             blocked.waiter.cancel();
             self.withdraw(&blocked);
+        }
+        if let Some(mut subscriptions) = connection.client.subscriptions.take() {
+            self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
+        }
+        let view = &connection.client.view;
+        self.server.trackers.end(view);
+        if view.is_monitor.load(Ordering::Relaxed) {
+            self.server.monitors.remove(Address::of(view));
         }
         if connection.client.watched.is_some() {
             let (gate, worker) = (&self.server.gate, self.executor.index);
@@ -668,7 +695,8 @@ impl Worker {
             self.executor.stats.query_limit_closed.add(1);
             return false;
         }
-        let limit = config.client_output_buffer_limit.normal;
+        let limits = &config.client_output_buffer_limit;
+        let limit = if view.is_subscribed() { limits.pubsub } else { limits.normal };
         let now_ms = self.executor.turn.now_ms;
         let is_above_soft = limit.soft_bytes != 0 && output > limit.soft_bytes;
         if !is_above_soft {
@@ -711,7 +739,7 @@ impl Worker {
         let (gate, worker) = (&self.server.gate, self.executor.index);
         gate.enter(worker);
         work(self);
-        self.executor.deliver(&mut Guards::None);
+        self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
         let milliseconds = begun.elapsed().as_millis() as u64;
         let threshold = self.executor.config.latency_monitor_threshold;

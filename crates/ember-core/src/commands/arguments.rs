@@ -4,10 +4,27 @@ use ember_protocol::Args;
 use ember_protocol::number;
 
 use crate::error::CommandError;
+use crate::long_double::LongDouble;
 
 /// The integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
+}
+
+/// The cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign, nothing being 0.
+pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
+    let text = args.at(arg);
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let number = digits.iter().try_fold(0u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    let is_sign_alone = digits.is_empty() && !text.is_empty();
+    let number = number.filter(|_| !is_sign_alone).ok_or("ERR invalid cursor")?;
+    Ok(if negative { number.wrapping_neg() } else { number })
 }
 
 /// The number of a database in argument `arg`, of `databases` there are.
@@ -22,6 +39,19 @@ pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, C
 pub fn database_in_range(number: i32, databases: usize) -> Result<usize, CommandError> {
     let number = usize::try_from(number).ok();
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
+}
+
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
+    let text = args.at(arg);
+    let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
+    let is_negative = text.first() == Some(&b'-');
+    match seconds.thousandfold_ceiling() {
+        Some(0) => Ok(None),
+        _ if is_negative => Err("ERR timeout is negative".into()),
+        Some(ms) if now_ms.checked_add(ms).is_some() => Ok(Some(ms.unsigned_abs())),
+        _ => Err("ERR timeout is out of range".into()),
+    }
 }
 
 /// Whether argument `arg` is `word`, in any case.

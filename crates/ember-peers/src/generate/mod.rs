@@ -9,7 +9,14 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
+mod hash;
+mod hyperloglog;
+mod list;
 mod server;
+mod set;
+mod sorted_set;
+mod stream;
 mod string;
 
 use ember_testkit::Random;
@@ -28,8 +35,20 @@ pub struct Generator {
 }
 
 /// All generators, group by group.
-pub const COMMANDS: &[&[Generator]] =
-    &[string::COMMANDS, bitmap::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub const COMMANDS: &[&[Generator]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    list::COMMANDS,
+    hash::COMMANDS,
+    set::COMMANDS,
+    stream::COMMANDS,
+    hyperloglog::COMMANDS,
+    sorted_set::COMMANDS,
+    geo::COMMANDS,
+    generic::COMMANDS,
+    connection::COMMANDS,
+    server::COMMANDS,
+];
 
 /// One command to send, and what is special about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,9 +229,21 @@ const FLOATS: &[&str] = &[
     "1e5 ",
 ];
 
+/// Keys that mostly hold sets: string commands seldom overwrite them.
+const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
+
+/// Keys that hold streams most of the time.
+const STREAM_KEYS: &[&[u8]] = &[b"stream:1", b"stream:2", b"stream:3"];
+
+/// Keys that hold HyperLogLogs most of the time.
+const HYPERLOGLOG_KEYS: &[&[u8]] = &[b"hll:1", b"hll:2", b"hll:3", b"hll:4"];
+
+/// Keys that mostly hold hashes.
+const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    KEYS.contains(&word)
+    [KEYS, SET_KEYS, HASH_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
 }
 
 impl Draw {
@@ -298,6 +329,23 @@ impl Draw {
                 }
                 return;
             }
+            Some("hash") => self.key_or(HASH_KEYS),
+            Some("field") => hash::field(&mut self.random),
+            Some("fields") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(hash::field(&mut self.random));
+                }
+                return;
+            }
+            Some("set") => self.key_or(SET_KEYS),
+            Some("stream") => self.key_or(STREAM_KEYS),
+            Some("hll") => self.key_or(HYPERLOGLOG_KEYS),
+            Some("sets") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(self.key_or(SET_KEYS));
+                }
+                return;
+            }
             Some("pairs") => {
                 for _ in 0..=self.random.below(3) {
                     words.push(self.key());
@@ -351,6 +399,11 @@ impl Draw {
 
     pub(crate) fn key(&mut self) -> Vec<u8> {
         self.random.pick(KEYS).to_vec()
+    }
+
+    /// Mostly one of `keys`, which commands of one type prefer; sometimes any other.
+    fn key_or(&mut self, keys: &[&[u8]]) -> Vec<u8> {
+        if self.random.chance(80) { self.random.pick(keys).to_vec() } else { self.key() }
     }
 
     pub(crate) fn value(&mut self) -> Vec<u8> {

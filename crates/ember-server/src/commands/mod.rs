@@ -1,6 +1,7 @@
 //! The commands that need the server: its connections, its configuration, its statistics.
 
 mod connection;
+mod pubsub;
 mod scripting;
 mod server;
 mod transactions;
@@ -12,7 +13,7 @@ use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResu
 
 /// All server commands.
 pub(crate) const FAMILIES: &[&[&[ServerCommand]]] =
-    &[connection::COMMANDS, scripting::COMMANDS, server::COMMANDS, transactions::COMMANDS];
+    &[connection::COMMANDS, pubsub::COMMANDS, scripting::COMMANDS, server::COMMANDS, transactions::COMMANDS];
 
 /// The HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
 const fn help_subcommand(

@@ -30,7 +30,7 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
-pub(crate) use value::{DebugCommand, LogLevel, Secret, Supervised};
+pub(crate) use value::{DebugCommand, KeyspaceEvents, LogLevel, Secret, Supervised};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -105,6 +105,9 @@ config! {
     slowlog_max_len: u64,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    notify_keyspace_events: KeyspaceEvents,
+    /// 0 for no limit.
+    tracking_table_max_keys: u64,
     latency_tracking: bool,
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,

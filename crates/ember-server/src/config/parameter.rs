@@ -266,6 +266,7 @@ mod tests {
             Kind::Words { .. } => match parameter.name {
                 "bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
                 "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
+                "notify-keyspace-events" => ["", "AKE", "g$nKEm", "lt"].map(str::to_owned).to_vec(),
                 "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
                 other => panic!("no example of {other}"),
             },
@@ -308,7 +309,6 @@ mod tests {
             ("metrics-port", "9100", "the metrics endpoint is not available in this version"),
             ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
             ("cluster-enabled", "yes", "cluster mode is not available in this version"),
-            ("notify-keyspace-events", "KEA", "keyspace notifications are not available in this version"),
             (
                 "daemonize",
                 "yes",

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use ember_protocol::number::write_f64;
 use ember_protocol::{Protocol, Reply};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
@@ -81,12 +82,8 @@ fn words(values: MultiValue) -> mlua::Result<Vec<Word>> {
     for value in values {
         let word = match value {
             Value::String(string) => Word::String(string.as_bytes()),
-            Value::Integer(number) => Word::Number(itoa::Buffer::new().format(number).as_bytes().to_vec()),
-            Value::Number(number) => {
-                let mut digits = Vec::new();
-                write_general(&mut digits, number, 17);
-                Word::Number(digits)
-            }
+            Value::Integer(number) => Word::Number(digits_of(number as f64)),
+            Value::Number(number) => Word::Number(digits_of(number)),
             _ => return Err(raised::reply("ERR Lua redis lib command arguments must be strings or integers")),
         };
         bytes += word.bytes().len();
@@ -96,6 +93,19 @@ fn words(values: MultiValue) -> mlua::Result<Vec<Word>> {
         return Err(raised::reply("ERR the arguments of the call are too large"));
     }
     Ok(words)
+}
+
+/// The digits of a number in a call: an integer's without an exponent, others as few as tell it from its neighbours.
+fn digits_of(number: f64) -> Vec<u8> {
+    /// Beyond it doubles are no longer exact integers for sure; Redis draws the same line.
+    const EXACT: f64 = 4_503_599_627_370_496.0;
+    let mut digits = Vec::new();
+    if number.fract() == 0.0 && number > -EXACT && number <= EXACT {
+        digits.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
+    } else {
+        write_f64(&mut digits, number);
+    }
+    digits
 }
 
 /// An argument of a call.

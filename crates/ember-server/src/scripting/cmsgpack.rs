@@ -30,20 +30,20 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared.next(), values))?)?;
     library.set("unpack", lua.create_function(|lua, values| {
         let arguments = Arguments::new(lua, values);
-        unpack(lua, &arguments, 0, 0, true)
+        unpack(lua, &arguments, 0, 0)
     })?)?;
     library.set("unpack_one", lua.create_function(|lua, values| {
         let arguments = Arguments::new(lua, values);
         let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
         arguments.string(1)?;
-        unpack(lua, &arguments, 1, offset, false)
+        unpack(lua, &arguments, 1, offset)
     })?)?;
     library.set("unpack_limit", lua.create_function(|lua, values| {
         let arguments = Arguments::new(lua, values);
         arguments.string(1)?;
         let limit = arguments.integer(2)?;
         let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
-        unpack(lua, &arguments, limit, offset, false)
+        unpack(lua, &arguments, limit, offset)
     })?)?;
     Ok(library)
 }
@@ -183,15 +183,9 @@ impl Packer<'_> {
     }
 }
 
-/// Unpacks values from `offset` on: `limit` of them or, if that is 0, all. Unless all were asked for without an offset, the
-/// offset behind comes first, -1 at the end.
-fn unpack(
-    lua: &Lua,
-    arguments: &Arguments<'_>,
-    limit: i64,
-    offset: i64,
-    is_plain: bool,
-) -> mlua::Result<MultiValue> {
+/// Unpacks `limit` values from `offset` on; in front of them comes the offset behind, -1 at the end. Without a limit and an
+/// offset it is all values and nothing else.
+fn unpack(lua: &Lua, arguments: &Arguments<'_>, limit: i64, offset: i64) -> mlua::Result<MultiValue> {
     let input = arguments.string(1)?;
     let input = input.as_bytes();
     let (Ok(count_max), Ok(start)) = (usize::try_from(limit), usize::try_from(offset)) else {
@@ -205,13 +199,14 @@ fn unpack(
     }
     let mut unpacker = Unpacker { lua, input: &input, at: start };
     let mut values = Vec::new();
-    while unpacker.at < input.len() && (count_max == 0 || values.len() < count_max) {
+    let takes_all = limit == 0 && offset == 0;
+    while unpacker.at < input.len() && (takes_all || values.len() < count_max) {
         if values.len() >= VALUES_MAX {
             return Err(raised::text(lua, "too many results to unpack"));
         }
         values.push(unpacker.value()?);
     }
-    if !is_plain {
+    if !takes_all {
         let next = if unpacker.at >= input.len() { -1 } else { unpacker.at as i64 };
         values.insert(0, Value::Integer(next));
     }

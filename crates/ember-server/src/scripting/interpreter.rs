@@ -103,10 +103,12 @@ impl Interpreter {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         lua.set_memory_limit(memory_bytes_max)?;
+        // A failing source of randomness costs only the unpredictability of numbers that promise none.
+        let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
             is_killed: Cell::new(false),
             protocol: Cell::new(Protocol::Resp2),
-            random: Cell::new(0),
+            random: Cell::new(random::state_of_seed(seed as i32)),
             json: RefCell::new(Vec::new()),
             next: OnceCell::from(lua.globals().get::<Function>("next")?),
             declared: RefCell::new(None),
@@ -166,8 +168,6 @@ impl Interpreter {
         reply: &mut Reply,
     ) -> Outcome {
         let body = self.scripts.get(sha).expect("a script is compiled before it is run").clone();
-        // The numbers of `math.random` are the same at each run of a script.
-        self.shared.random.set(random::state_of_seed(0));
         self.execute(&self.run_script, body, keys, arguments, runner, reply)
     }
 

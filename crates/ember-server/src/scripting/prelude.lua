@@ -66,8 +66,20 @@ local safe = {
   select = select, tonumber = tonumber, tostring = tostring, type = type,
 }
 
+-- As in Redis an error of a call is caught as its text.
+local function settle_text(is_fine, ...)
+  if is_fine then
+    return true, ...
+  end
+  local problem = caught((...))
+  if type(problem) == "table" and type(problem.err) == "string" then
+    problem = problem.err
+  end
+  return false, problem
+end
+
 function safe.pcall(...)
-  return settle(pcall(...))
+  return settle_text(pcall(...))
 end
 
 function safe.xpcall(body, handler)

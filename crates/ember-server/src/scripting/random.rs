@@ -1,4 +1,4 @@
-//! `math.random` as scripts know it: the same numbers in each run of a script, on each machine.
+//! `math.random` as scripts know it: the same numbers for the same seed, on each machine.
 //!
 //! The generator is the linear congruence of C's `lrand48`; the algorithm of `math.random` is Lua's.
 

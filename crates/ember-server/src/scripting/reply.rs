@@ -19,8 +19,8 @@ use super::walk::Pairs;
 /// Replies in replies, far more than any command has.
 const REPLY_DEPTH_MAX: usize = 100;
 
-/// Tables in tables that a script may return; as many as fit the stack of Redis's Lua.
-const VALUE_DEPTH_MAX: usize = 7990;
+/// Tables in tables that a script may return: the interpreter has room for about 8000 references.
+const VALUE_DEPTH_MAX: usize = 7000;
 
 /// Bytes of the reply to one script. The same table may be in a list many times: without a limit a small script could
 /// return more than there is memory.
@@ -236,7 +236,7 @@ pub(super) fn write_value(
             Rest::List { next, count, .. } if *next > *count => None,
             Rest::List { table, next, .. } => {
                 *next += 1;
-                Some(table.raw_get(*next - 1).unwrap_or(Value::Nil))
+                Some(table.raw_get(*next - 1).map_err(|_| TOO_DEEP)?)
             }
             Rest::Pairs { value, .. } if value.is_some() => value.take(),
             Rest::Pairs { pairs, is_map, value } => match pairs.advance() {
@@ -244,7 +244,8 @@ pub(super) fn write_value(
                     *value = is_map.then_some(second);
                     Some(key)
                 }
-                _ => None,
+                Ok(None) => None,
+                Err(_) => return Err(TOO_DEEP),
             },
         };
         let Some(value) = next else {

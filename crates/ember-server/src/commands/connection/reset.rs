@@ -7,6 +7,7 @@ use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
 use crate::client::Client;
+use crate::pubsub::Address;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::transaction;
 
@@ -28,12 +29,23 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
     transaction::discard(session.server, session.turn, session.client);
+    if let Some(mut subscriptions) = session.client.subscriptions.take() {
+        session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
+    }
+    let view = &session.client.view;
+    session.server.trackers.end(view);
+    if view.is_monitor.swap(false, Ordering::Relaxed) {
+        session.server.monitors.remove(Address::of(view));
+    }
     let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
     let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);
     view.is_resp3.store(false, Ordering::Relaxed);
     view.no_evict.store(false, Ordering::Relaxed);
     view.no_touch.store(false, Ordering::Relaxed);
+    for count in [&view.channels, &view.patterns, &view.shard_channels] {
+        count.store(0, Ordering::Relaxed);
+    }
     view.names.lock().name = Box::default();
     *session.client = Client::new(view, !needs_password);
     session.reply.set_protocol(Protocol::Resp2);

@@ -90,7 +90,7 @@ impl Filters<'_> {
         self.id.is_none_or(|id| view.id == id)
             && self.address.is_none_or(|address| view.peer.remote().as_bytes() == address)
             && self.local_address.is_none_or(|address| view.peer.local().as_bytes() == address)
-            && self.client_type.is_none_or(|client_type| client_type == ClientType::Normal)
+            && self.client_type.is_none_or(|client_type| client_type == ClientType::of(view))
             && self.age_seconds_min.is_none_or(|seconds| (now_ms - view.created_ms) / 1000 >= seconds)
     }
 }

@@ -1,10 +1,10 @@
-//! CLIENT UNBLOCK, and GETREDIR, whose answer is known: nothing is tracked.
+//! CLIENT UNBLOCK: ends the waiting of another client.
 
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::{ADMIN, OWN};
+use super::ADMIN;
 use crate::mailbox::Letter;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -19,21 +19,6 @@ pub(super) const UNBLOCK: ServerCommand = Command::new(
         ..ADMIN
     },
     Some(unblock),
-);
-
-pub(super) const GETREDIR: ServerCommand = Command::new(
-    Spec {
-        name: "getredir",
-        summary: "Tells which client gets the connection's tracking notifications; -1 while tracking is off.",
-        since: "6.0.0",
-        arity: 2,
-        example: Example { given: &[], call: "CLIENT GETREDIR", reply: "(integer) -1" },
-        ..OWN
-    },
-    Some(|session| {
-        session.reply.integer(-1);
-        Ok(Outcome::Done)
-    }),
 );
 
 fn unblock(session: &mut Session<'_>) -> SessionResult {
