@@ -1,5 +1,6 @@
 //! The ember server program.
 
+mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
 mod client;
@@ -16,6 +17,7 @@ mod memory;
 mod open_files;
 mod rates;
 mod registry;
+mod replace_file;
 mod server;
 mod session;
 mod start;

@@ -7,8 +7,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
+use crate::acl::{Acl, Grammar};
 use crate::client::Clients;
-use crate::config::ConfigHandle;
+use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -127,6 +128,7 @@ pub(crate) struct Server {
     pub(crate) run_id: String,
     pub(crate) log: LogHandle,
     // Shared.
+    pub(crate) acl: Acl,
     pub(crate) clients: Clients,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
@@ -162,6 +164,8 @@ impl Server {
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
+        let grammar = grammar(&registry, &config.snapshot());
+        let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -177,6 +181,7 @@ impl Server {
             started_ms: unix_ms(),
             run_id,
             log,
+            acl,
             clients: Clients::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
@@ -189,6 +194,11 @@ impl Server {
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
+    }
+
+    /// What rules of users refer to.
+    pub(crate) fn grammar(&self) -> Grammar<'_> {
+        grammar(&self.registry, &self.config.snapshot())
     }
 
     /// Whether any worker may run a command on any shard.
@@ -244,4 +254,8 @@ impl Server {
             self.stop_requested.wait(&mut stop);
         }
     }
+}
+
+fn grammar<'r>(registry: &'r Registry, config: &Config) -> Grammar<'r> {
+    Grammar { registry, allows_channels: config.acl_pubsub_default == PubsubDefault::AllChannels }
 }

@@ -53,6 +53,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
     let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id, log);
+    server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;

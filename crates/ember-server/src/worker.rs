@@ -9,12 +9,14 @@
 //! until all of them are answered.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Limits, ParseStatus, Protocol, Reply};
 use parking_lot::Mutex;
 
+use crate::acl::Identity;
 use crate::client::{Client, ClientView, Names, Peer};
 use crate::connection::{self, Connection, Fill, Parked};
 use crate::driver::{Driver, Readiness};
@@ -312,8 +314,9 @@ impl Worker {
             tracing::warn!("cannot set up a connection: {error}");
             return None;
         }
-        let has_password = !config.requirepass.reveal().is_empty();
-        if listener::is_protected_from(&peer, config.protected_mode, has_password) {
+        let identity = Identity::unknown(self.server);
+        let needs_password = !identity.user().needs_no_password();
+        if listener::is_protected_from(&peer, config.protected_mode, needs_password) {
             listener::turn_away(&socket, listener::PROTECTED);
             return None;
         }
@@ -331,6 +334,7 @@ impl Worker {
             token,
             created_ms: now_ms,
             names: Mutex::new(Names::default()),
+            user: Mutex::new(Arc::clone(identity.user())),
             active_ms: AtomicI64::new(now_ms),
             database: AtomicU32::new(0),
             command: AtomicU32::new(0),
@@ -354,7 +358,7 @@ impl Worker {
             return None;
         }
         self.executor.stats.connections_received.add(1);
-        let client = Client::new(view, !has_password);
+        let client = Client::new(view, identity);
         self.connections[token] =
             Some(Box::new(Connection::new(socket, client, Reply::new(Protocol::Resp2))));
         Some(())

@@ -7,7 +7,7 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{DebugCommand, LogLevel, Supervised};
+use super::value::{DebugCommand, LogLevel, PubsubDefault, Supervised};
 use super::{bind_address, percentiles};
 
 macro_rules! field {
@@ -153,6 +153,31 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         mutable: false,
         about: "A file whose first line is the password, read once at the start; empty for none. The later of \
                 `requirepass` and this one counts.",
+    },
+    Parameter {
+        name: "aclfile",
+        aliases: &[],
+        kind: Kind::Path(field!(aclfile)),
+        default: "",
+        mutable: false,
+        about: "A file with users, read at the start and by ACL LOAD, written by ACL SAVE; empty for none. Users stand \
+                there or in lines `user` of the configuration file, not in both.",
+    },
+    Parameter {
+        name: "acl-pubsub-default",
+        aliases: &[],
+        kind: choice!(acl_pubsub_default: PubsubDefault),
+        default: "resetchannels",
+        mutable: true,
+        about: "Which channels of publish and subscribe new users may use.",
+    },
+    Parameter {
+        name: "acllog-max-len",
+        aliases: &[],
+        kind: integer!(acllog_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many denials ACL LOG keeps.",
     },
     Parameter {
         name: "enable-debug-command",

@@ -158,6 +158,14 @@ choices! {
         Local = "local",
     }
 
+    /// Which channels new users may use.
+    PubsubDefault {
+        /// All.
+        AllChannels = "allchannels",
+        /// None.
+        ResetChannels = "resetchannels",
+    }
+
     /// Which supervisor is told that the server is ready.
     Supervised {
         /// systemd, through its notification socket.

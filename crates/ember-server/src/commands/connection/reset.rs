@@ -6,7 +6,7 @@ use ember_protocol::Protocol;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
-use crate::client::Client;
+use crate::client::ReplyMode;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -25,14 +25,15 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
-    let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
-    let view = session.client.view.clone();
+    let view = &session.client.view;
     view.database.store(0, Ordering::Relaxed);
     view.is_resp3.store(false, Ordering::Relaxed);
     view.no_evict.store(false, Ordering::Relaxed);
     view.no_touch.store(false, Ordering::Relaxed);
     view.names.lock().name = Box::default();
-    *session.client = Client::new(view, !needs_password);
+    session.client.log_out();
+    session.client.database = 0;
+    session.client.reply_mode = ReplyMode::On;
     session.reply.set_protocol(Protocol::Resp2);
     session.reply.simple("RESET");
     Ok(Outcome::Done)
