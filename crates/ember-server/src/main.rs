@@ -24,6 +24,7 @@ mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tls;
 mod worker;
 
 use std::io::Write;

@@ -16,6 +16,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
+use crate::tls::Tls;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -129,6 +130,7 @@ pub(crate) struct Server {
     pub(crate) log: LogHandle,
     // Shared.
     pub(crate) acl: Acl,
+    pub(crate) tls: Tls,
     pub(crate) clients: Clients,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
@@ -156,6 +158,7 @@ impl Server {
     /// The shared state for these workers.
     pub(crate) fn new(
         config: ConfigHandle,
+        tls: Tls,
         keyspace: Keyspace,
         registry: Registry,
         mailboxes: Vec<Mailbox>,
@@ -182,6 +185,7 @@ impl Server {
             run_id,
             log,
             acl,
+            tls,
             clients: Clients::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),

@@ -32,7 +32,7 @@ pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
 pub(crate) use users::{StoredUser, UserDirective};
-pub(crate) use value::{DebugCommand, LogLevel, PubsubDefault, Secret, Supervised};
+pub(crate) use value::{DebugCommand, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -72,6 +72,20 @@ config! {
     /// The lines `user …` of files, in their order; no parameter.
     users: Vec<UserDirective>,
     enable_debug_command: DebugCommand,
+    tls_port: u16,
+    tls_cert_file: String,
+    tls_key_file: String,
+    tls_ca_cert_file: String,
+    tls_ca_cert_dir: String,
+    tls_auth_clients: TlsAuthClients,
+    tls_protocols: String,
+    tls_ciphers: String,
+    tls_ciphersuites: String,
+    tls_prefer_server_ciphers: bool,
+    tls_session_caching: bool,
+    tls_session_cache_size: usize,
+    /// In seconds.
+    tls_session_cache_timeout: u32,
     /// Worker threads; 0 for one per core.
     shards: usize,
     concurrent: bool,
@@ -123,6 +137,12 @@ config! {
 pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find);
     parameter.is_some_and(|parameter| matches!(parameter.kind, parameter::Kind::Secret { .. }))
+}
+
+/// The name of the parameter of TLS that `name` names, if it does.
+pub(crate) fn tls_parameter(name: &[u8]) -> Option<&'static str> {
+    let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find)?;
+    parameter.name.starts_with("tls-").then_some(parameter.name)
 }
 
 impl Default for Config {

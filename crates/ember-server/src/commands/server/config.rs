@@ -5,7 +5,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::config::{Config, is_secret_parameter};
+use crate::config::{Config, is_secret_parameter, tls_parameter};
 use crate::open_files;
 use crate::server::Server;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -139,7 +139,10 @@ fn set(session: &mut Session<'_>) -> SessionResult {
             check_maxclients(value)?;
         }
     }
-    session.server.config.set_if(&pairs, |before, after| put_into_effect(session.server, before, after))?;
+    session
+        .server
+        .config
+        .set_if(&pairs, |before, after| put_into_effect(session.server, &pairs, before, after))?;
     session.server.log.set_level(session.server.config.snapshot().loglevel);
     session.reply.ok();
     Ok(Outcome::Done)
@@ -148,9 +151,16 @@ fn set(session: &mut Session<'_>) -> SessionResult {
 /// Puts into effect what is kept elsewhere too, if it can be.
 fn put_into_effect(
     server: &Server,
+    pairs: &[(&[u8], &[u8])],
     before: &Config,
     after: &Config,
 ) -> Result<(), (&'static str, &'static str)> {
+    if let Some(name) = pairs.iter().find_map(|(name, _)| tls_parameter(name)) {
+        server.tls.reload(after).map_err(|error| {
+            tracing::warn!("CONFIG SET {name}: {error}");
+            (name, "Unable to update TLS configuration. Check server logs.")
+        })?;
+    }
     if before.requirepass != after.requirepass {
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }
