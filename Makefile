@@ -39,7 +39,7 @@ test-peers: ## Tests beside redis-server and under real clients; installs those 
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
 
 test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_locks --test model_mailbox \
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_gate --test model_locks --test model_mailbox \
 		--target-dir target/model
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).

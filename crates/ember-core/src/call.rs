@@ -40,8 +40,7 @@ pub struct Wait {
     pub instead: Option<OwnedBatch>,
 }
 
-/// What a handler of a command that may wait returns. A retry that fails with [`CommandError::WrongType`] waits on;
-/// other errors end the waiting.
+/// What a handler of a command that may wait returns; an error ends the waiting.
 pub type AttemptResult = Result<Attempt, CommandError>;
 
 /// A call that concerns the keyspace as a whole; no lock is held.

@@ -65,6 +65,8 @@ impl Event {
     pub const DEL: Event = Event::generic("del");
     /// A key's time had come.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
+    /// The time of elements of a key's value had come: fields of a hash.
+    pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
     /// A key was removed to make room.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
     /// A key was made.
@@ -130,6 +132,10 @@ pub struct Notices {
     pub events: Vec<Notice>,
     /// Keys that were changed, with their databases, in order.
     pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Changed keys that clients may have copies of, in any database, with the clients' ids.
+    pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,
+    /// Whether a whole database was emptied.
+    pub is_flushed: bool,
     /// Changed keys that clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
 }
@@ -138,7 +144,11 @@ impl Notices {
     /// Whether there is nothing to deliver.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.changed.is_empty() && self.ready.is_empty()
+        self.events.is_empty()
+            && self.changed.is_empty()
+            && self.ready.is_empty()
+            && self.invalidated.is_empty()
+            && !self.is_flushed
     }
 
     /// Gathers an event of a key, if somebody wants to hear of its class.

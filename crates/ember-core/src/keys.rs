@@ -113,7 +113,11 @@ impl<'k> Guards<'k> {
         }
     }
 
-    fn shard(&self, wanted: usize) -> &ShardData {
+    /// What is behind a held lock.
+    ///
+    /// # Panics
+    /// If the shard's lock is not held.
+    pub fn data(&self, wanted: usize) -> &ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => {
@@ -319,6 +323,15 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
     }
 
+    /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
+    ///
+    /// [`Observers::track`]: crate::observers::Observers::track
+    pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        let notices = &mut self.turn.notices;
+        shard.edit_observers(|observers| observers.track(self.args.at(arg), client_id, keys_max, notices));
+    }
+
     /// Takes a waiter out of the queue of the key in argument `arg`.
     pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
@@ -329,7 +342,7 @@ impl<'c, 'k> Keys<'c, 'k> {
     /// together; [`Keys::read`] the keys first where the look-up is to count.
     pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
-        let shard = self.guards.shard(hash.shard());
+        let shard = self.guards.data(hash.shard());
         let at = shard.find(self.database, hash, self.args.at(arg))?;
         let entry = shard.entry(self.database, at);
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
@@ -372,7 +385,7 @@ impl<'x> Key<'x> {
             && let Some(expire_at_ms) = entry.expire_at_ms()
             && expire_at_ms <= self.turn.now_ms
         {
-            self.take();
+            self.detach();
             self.turn.counters.expired += 1;
             self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
             self.notify(Event::EXPIRED);
@@ -431,10 +444,36 @@ impl<'x> Key<'x> {
             self.notify(event);
         }
         if is_vacant {
-            self.take();
+            self.detach();
             self.notify(Event::DEL);
         }
         Ok(Some(result))
+    }
+
+    /// Lets `edit` change what those who observe the key are not told of, such as the consumer groups of a stream; `None`,
+    /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_aside<T: Collection, R>(
+        &mut self,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        self.touch();
+        let result =
+            self.shard.edit(self.database, at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
+        result.map(Some).ok_or(CommandError::WrongType)
+    }
+
+    /// Counts further changes.
+    pub fn count_changes(&mut self, count: u64) {
+        self.turn.counters.changes += count;
+    }
+
+    /// Tells those who wait for the key that it has changed, and nobody else.
+    pub fn wake(&mut self) {
+        self.shard.tell_waiters(self.database, self.name, &mut self.turn.notices);
     }
 
     /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
@@ -464,7 +503,7 @@ impl<'x> Key<'x> {
     /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Tells `event`, or the
     /// removal of a key that was there.
     pub fn store_value<T: Collection>(&mut self, event: Event, value: T) {
-        let replaced = self.take();
+        let replaced = self.detach();
         if !value.is_vacant() {
             let clock = self.turn.new_clock();
             self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
@@ -521,7 +560,7 @@ impl<'x> Key<'x> {
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         self.note_change();
         if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
-            self.take();
+            self.detach();
             return;
         }
         match self.at {
@@ -546,7 +585,7 @@ impl<'x> Key<'x> {
         let Some(at) = self.at else { return };
         self.note_change();
         if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
-            self.take();
+            self.detach();
         } else {
             self.shard.edit(self.database, at, |slot| slot.set_expiry(expire_at_ms));
         }
@@ -563,7 +602,7 @@ impl<'x> Key<'x> {
     /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
     /// returns that.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
-        let replaced = self.take();
+        let replaced = self.detach();
         self.insert(value, expire_at_ms, clock);
         self.note_change();
         replaced
@@ -571,13 +610,20 @@ impl<'x> Key<'x> {
 
     /// Removes the key and returns its entry, `None` if it was not there.
     pub fn remove(&mut self) -> Option<Slot> {
-        let slot = self.take()?;
+        let slot = self.detach()?;
         self.note_change();
         Some(slot)
     }
 
-    /// As [`Key::remove`], as a part of a change that is counted and told elsewhere.
+    /// As [`Key::remove`], as a part of a change that is counted elsewhere.
     pub fn take(&mut self) -> Option<Slot> {
+        let slot = self.detach()?;
+        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+        Some(slot)
+    }
+
+    /// Takes the entry out, silently.
+    fn detach(&mut self) -> Option<Slot> {
         self.at.take().map(|at| self.shard.remove(self.database, at))
     }
 }

@@ -83,6 +83,24 @@ impl LongDouble {
         Some(LongDouble(Some(sum)))
     }
 
+    /// A thousand times the number, rounded up to an integer. `None` if that has no 64 bits.
+    pub fn thousandfold_ceiling(self) -> Option<i64> {
+        let Finite { negative, mantissa, exponent } = self.0?;
+        let product = Finite::rounded(negative, u128::from(mantissa) * 1000, false, exponent)?;
+        let magnitude = match product.exponent {
+            _ if product.mantissa == 0 => 0,
+            0.. => return None,
+            down => {
+                let down = u32::try_from(-down).ok().filter(|&down| down < MANTISSA_BITS);
+                let whole = down.map_or(0, |down| product.mantissa >> down);
+                let is_whole = down.is_some_and(|down| whole << down == product.mantissa);
+                whole + u64::from(!is_whole && !negative)
+            }
+        };
+        let magnitude = i64::try_from(magnitude).ok()?;
+        Some(if negative { -magnitude } else { magnitude })
+    }
+
     /// The text: plain decimal digits, at most 17 of them behind the point, without trailing zeros; never an
     /// exponent.
     pub fn to_text(self) -> Text {

@@ -1,4 +1,4 @@
-//! Who wants to know when a key changes: transactions that watch it and clients that wait for it.
+//! Who wants to know when a key changes: transactions that watch it, clients that wait for it, clients that keep a copy.
 //!
 //! Each shard has its own [`Observers`], behind the shard's lock: a key that is looked at and then observed under one
 //! lock cannot change unseen in between, and a change costs nothing but a branch while nobody observes the shard.
@@ -150,25 +150,63 @@ impl<T: Default> ByKey<T> {
 pub struct Observers {
     watches: ByKey<Vec<Arc<Watch>>>,
     waiters: ByKey<VecDeque<Arc<Waiter>>>,
+    /// The ids of the clients that may have a copy of a key's value, whatever its database.
+    tracked: HashMap<Box<[u8]>, Vec<u64>>,
 }
 
 impl Observers {
     /// Whether nobody observes any key.
     pub fn is_empty(&self) -> bool {
-        self.watches.0.is_empty() && self.waiters.0.is_empty()
+        self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty()
     }
 
     /// Tells the observers of a key that it has changed.
-    pub fn tell(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn tell(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
+        if let Some((key, clients)) = self.tracked.remove_entry(key) {
+            notices.invalidated.push((key, clients));
+        }
+        self.tell_waiters(database, key, notices);
+    }
+
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
             if !notices.ready.iter().any(is_this) {
                 notices.ready.push((database, key.into()));
             }
         }
+    }
+
+    /// Notes that a client may have a copy of a key's value. When more than `keys_max` keys are noted, one is forgotten as if it
+    /// had changed.
+    pub fn track(&mut self, key: &[u8], client_id: u64, keys_max: usize, notices: &mut Notices) {
+        if let Some(clients) = self.tracked.get_mut(key) {
+            if !clients.contains(&client_id) {
+                clients.push(client_id);
+            }
+            return;
+        }
+        if self.tracked.len() >= keys_max.max(1)
+            && let Some(other) = self.tracked.keys().next().cloned()
+            && let Some((other, clients)) = self.tracked.remove_entry(&other)
+        {
+            notices.invalidated.push((other, clients));
+        }
+        self.tracked.insert(key.into(), vec![client_id]);
+    }
+
+    /// Forgets who has copies.
+    pub fn forget_tracked(&mut self) {
+        self.tracked = HashMap::new();
+    }
+
+    /// The numbers of keys that clients may have copies of, and of those copies.
+    pub fn tracked(&self) -> (usize, usize) {
+        (self.tracked.len(), self.tracked.values().map(Vec::len).sum())
     }
 
     /// The watched keys of a database, with their watches.

@@ -5,7 +5,7 @@ use ember_protocol::Args;
 
 bitflags! {
     /// Properties of a command, as `COMMAND INFO` lists them.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Flags: u32 {
         /// May change the keyspace.
         const WRITE = 1;

@@ -127,6 +127,9 @@ fn facts_are_those_of_redis() {
     }
 }
 
+/// The flags of the keys of commands that move an element of a list.
+const MOVES: &str = "RW access delete / RW insert";
+
 const GOLDEN: &[Golden] = &[
     ("append", 3, "write denyoom fast", (1, 1, 1), "write string fast", "RW insert", ""),
     ("decr", 2, "write denyoom fast", (1, 1, 1), "write string fast", "RW access update", ""),
@@ -173,6 +176,36 @@ const GOLDEN: &[Golden] = &[
     ("bitpos", -3, "readonly", (1, 1, 1), "read bitmap slow", "RO access", ""),
     ("getbit", 3, "readonly fast", (1, 1, 1), "read bitmap fast", "RO access", ""),
     ("setbit", 4, "write denyoom", (1, 1, 1), "write bitmap slow", "RW access update", ""),
+    ("blmove", 6, "write denyoom noscript blocking", (1, 2, 1), "write list slow blocking", MOVES, ""),
+    (
+        "blmpop",
+        -5,
+        "write blocking movablekeys",
+        (0, 0, 0),
+        "write list slow blocking",
+        "RW access delete",
+        "",
+    ),
+    ("blpop", -3, "write noscript blocking", (1, -2, 1), "write list slow blocking", "RW access delete", ""),
+    ("brpop", -3, "write noscript blocking", (1, -2, 1), "write list slow blocking", "RW access delete", ""),
+    ("brpoplpush", 4, "write denyoom noscript blocking", (1, 2, 1), "write list slow blocking", MOVES, ""),
+    ("lindex", 3, "readonly", (1, 1, 1), "read list slow", "RO access", ""),
+    ("linsert", 5, "write denyoom", (1, 1, 1), "write list slow", "RW insert", ""),
+    ("llen", 2, "readonly fast", (1, 1, 1), "read list fast", "RO", ""),
+    ("lmove", 5, "write denyoom", (1, 2, 1), "write list slow", MOVES, ""),
+    ("lmpop", -4, "write movablekeys", (0, 0, 0), "write list slow", "RW access delete", ""),
+    ("lpop", -2, "write fast", (1, 1, 1), "write list fast", "RW access delete", ""),
+    ("lpos", -3, "readonly", (1, 1, 1), "read list slow", "RO access", ""),
+    ("lpush", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
+    ("lpushx", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
+    ("lrange", 4, "readonly", (1, 1, 1), "read list slow", "RO access", ""),
+    ("lrem", 4, "write", (1, 1, 1), "write list slow", "RW delete", ""),
+    ("lset", 4, "write denyoom", (1, 1, 1), "write list slow", "RW update", ""),
+    ("ltrim", 4, "write", (1, 1, 1), "write list slow", "RW delete", ""),
+    ("rpop", -2, "write fast", (1, 1, 1), "write list fast", "RW access delete", ""),
+    ("rpoplpush", 3, "write denyoom", (1, 2, 1), "write list slow", MOVES, ""),
+    ("rpush", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
+    ("rpushx", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
 ];
 
 fn run(local: &mut Local, line: &str) -> String {

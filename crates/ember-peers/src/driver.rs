@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ember_testkit::{RawClient, Server, Value, quote, render};
 
-use crate::exceptions::{Case, allowances, replies_agree};
+use crate::exceptions::{Case, allowances, comparable_contents, comparable_encoding, replies_agree};
 use crate::generate::{COMMANDS, Draw, Outcome, Step, Words, is_key};
 
 /// Connections to each server; one is used at a time, so the order of commands is the same on both.
@@ -36,6 +36,9 @@ const KEYSPACE_CHECK_INTERVAL: usize = 10_000;
 
 /// Rounds of SCAN after which it must have come to an end.
 const SCAN_ROUNDS_MAX: usize = 100_000;
+
+/// Characters of a value that are compared with the other server's.
+const CONTENTS_CHARACTERS_MAX: usize = 100_000;
 
 /// How long a reply may take: batches take milliseconds, and a server that does not answer must not hold the run up.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -411,6 +414,8 @@ fn shown(reply: &Reply) -> String {
 fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::new();
     let mut words = words.clone();
+    // SCAN's cursor is its first argument, that of SSCAN and the like the one behind the key.
+    let cursor_at = if words[0].eq_ignore_ascii_case(b"scan") { 1 } else { 2 };
     for _ in 0..SCAN_ROUNDS_MAX {
         let reply = client.command(&words);
         let Some([cursor, keys]) = reply.elements() else { return Err(render(&reply)) };
@@ -418,7 +423,7 @@ fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, S
         found.extend(keys.iter().filter_map(Value::bytes).map(quote));
         match cursor.bytes() {
             Some(b"0") => return Ok(found),
-            Some(next) => words[1] = next.to_vec(),
+            Some(next) => words[cursor_at] = next.to_vec(),
             None => return Err("the cursor is no string".to_owned()),
         }
     }
@@ -433,13 +438,24 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     let mut lines = Keyspace::from([(b"DBSIZE".to_vec(), size)]);
     for key in keys.elements().unwrap_or_default().iter().filter_map(Value::bytes) {
         let mut ask = |words: &[&[u8]]| client.command(words);
-        let value = render(&ask(&[b"GET", key]));
-        let value: String = value.chars().take(200).collect();
+        let kind = ask(&[b"TYPE", key]).text();
+        let (command, arguments): (&[u8], &[&[u8]]) = match kind.as_str() {
+            "list" => (b"LRANGE", &[b"0", b"-1"]),
+            "set" => (b"SMEMBERS", &[]),
+            "zset" => (b"ZRANGE", &[b"0", b"-1", b"WITHSCORES"]),
+            "hash" => (b"HGETALL", &[]),
+            "stream" => (b"XRANGE", &[b"-", b"+"]),
+            _ => (b"GET", &[]),
+        };
+        let contents = ask(&[&[command, key], arguments].concat());
+        let value = render(&comparable_contents(&kind, &contents));
+        let value: String = value.chars().take(CONTENTS_CHARACTERS_MAX).collect();
         let encoding = render(&ask(&[b"OBJECT", b"ENCODING", key]));
+        let encoding = comparable_encoding(&kind, &encoding);
         // Only whether there is an expiry: relative ones differ by the time between two commands.
         let expiry =
             ask(&[b"EXPIRETIME", key]).integer().map_or(0, |seconds| if seconds < 0 { seconds } else { 1 });
-        lines.insert(key.to_vec(), format!("{} {encoding} expiry {expiry} {value}", quote(key)));
+        lines.insert(key.to_vec(), format!("{} {kind} {encoding} expiry {expiry} {value}", quote(key)));
     }
     lines
 }

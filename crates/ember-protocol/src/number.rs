@@ -47,32 +47,45 @@ pub fn parse_u64(bytes: &[u8]) -> Option<u64> {
 /// (decimal, hexadecimal, `inf` and `infinity` in any case), from the first byte to the last, without spaces; not
 /// NaN, and neither overflowing to infinity nor underflowing to zero.
 pub fn parse_f64(bytes: &[u8]) -> Option<f64> {
+    let (number, is_in_range) = parse_rounded(bytes)?;
+    is_in_range.then_some(number)
+}
+
+/// As [`parse_f64`], but what is too large becomes infinite and what is too small zero: the rules Redis has for the ends of
+/// ranges.
+pub fn parse_f64_rounded(bytes: &[u8]) -> Option<f64> {
+    parse_rounded(bytes).map(|(number, _)| number)
+}
+
+/// The nearest double, and whether it neither overflowed nor underflowed to zero.
+fn parse_rounded(bytes: &[u8]) -> Option<(f64, bool)> {
     let (negative, magnitude) = match bytes {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
         rest => (false, rest),
     };
-    let number = match magnitude {
+    let (number, is_in_range) = match magnitude {
         [b'0', b'x' | b'X', digits @ ..] => parse_hexadecimal(digits)?,
         [b'0'..=b'9' | b'.', ..] => parse_decimal(magnitude)?,
         _ if magnitude.eq_ignore_ascii_case(b"inf") || magnitude.eq_ignore_ascii_case(b"infinity") => {
-            f64::INFINITY
+            (f64::INFINITY, true)
         }
         _ => return None,
     };
-    Some(if negative { -number } else { number })
+    Some((if negative { -number } else { number }, is_in_range))
 }
 
-/// Decimal digits with an optional point and exponent, without a sign.
-fn parse_decimal(text: &[u8]) -> Option<f64> {
+/// Decimal digits with an optional point and exponent, without a sign; see [`parse_rounded`].
+fn parse_decimal(text: &[u8]) -> Option<(f64, bool)> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let mantissa = text.split(|byte| matches!(byte, b'e' | b'E')).next()?;
     let underflowed = number == 0.0 && mantissa.iter().any(|byte| matches!(byte, b'1'..=b'9'));
-    (number.is_finite() && !underflowed).then_some(number)
+    Some((number, number.is_finite() && !underflowed))
 }
 
-/// What follows `0x`: hexadecimal digits with an optional point and an optional binary exponent (`p-3`).
-fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+/// What follows `0x`: hexadecimal digits with an optional point and an optional binary exponent (`p-3`);
+/// see [`parse_rounded`].
+fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     let exponent_at = text.iter().position(|byte| matches!(byte, b'p' | b'P')).unwrap_or(text.len());
     let (digits, exponent) = text.split_at(exponent_at);
     let mut exponent = match exponent {
@@ -102,7 +115,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
         return None;
     }
     let number = scale(mantissa, exponent);
-    (number.is_finite() && (number != 0.0 || mantissa == 0)).then_some(number)
+    Some((number, number.is_finite() && (number != 0.0 || mantissa == 0)))
 }
 
 /// A decimal exponent with an optional sign, bounded where every double has long become infinite or zero.
@@ -375,6 +388,22 @@ mod tests {
         ] {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn ends_of_ranges_may_be_too_large_or_too_small() {
+        for (text, number) in [
+            ("1.5", 1.5),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("0x1p2000", f64::INFINITY),
+            ("0x1p-1080", 0.0),
+        ] {
+            assert_eq!(parse_f64_rounded(text.as_bytes()), Some(number), "{text}");
+        }
+        assert_eq!(parse_f64_rounded(b"1e"), None);
+        assert_eq!(parse_f64_rounded(b"nan"), None);
     }
 
     #[test]

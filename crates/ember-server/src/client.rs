@@ -5,9 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
 use crate::acl::{Identity, User};
+use crate::pubsub::Subscriptions;
+use crate::tracking::Tracking;
+use crate::transaction::{Transaction, Watched};
 
 /// Where a client comes from and which of our addresses it chose.
 #[derive(Clone, Debug)]
@@ -61,7 +65,6 @@ pub(crate) struct Names {
 }
 
 /// The part of a client that other connections may look at. Its own worker writes it once for each batch.
-#[derive(Debug)]
 pub(crate) struct ClientView {
     // Fixed.
     pub(crate) id: u64,
@@ -88,6 +91,16 @@ pub(crate) struct ClientView {
     pub(crate) is_killed: AtomicBool,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
+    /// What the connection waits for, if it is in a blocking command.
+    pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    /// How the client tracks what it has read, if it does.
+    pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
+    /// The number of calls queued since MULTI; -1 outside a transaction.
+    pub(crate) queued: AtomicI64,
+    /// The numbers of its subscriptions.
+    pub(crate) channels: AtomicU64,
+    pub(crate) patterns: AtomicU64,
+    pub(crate) shard_channels: AtomicU64,
 }
 
 /// Which replies a client wants to see (`CLIENT REPLY`).
@@ -102,7 +115,6 @@ pub(crate) enum ReplyMode {
 }
 
 /// The caller of a connection's commands.
-#[derive(Debug)]
 pub(crate) struct Client {
     /// The part others see.
     pub(crate) view: Arc<ClientView>,
@@ -116,11 +128,22 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     /// Which replies it wants.
     pub(crate) reply_mode: ReplyMode,
+    /// The calls since MULTI.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// How it tracks what it has read, if it does.
+    pub(crate) tracking: Option<Arc<Tracking>>,
+    /// What `CLIENT CACHING` said of the next call.
+    pub(crate) caching: Option<bool>,
+    /// The channels and patterns that it listens to, if any.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// The keys that its next transaction depends on.
+    pub(crate) watched: Option<Box<Watched>>,
 }
 
 impl Client {
     /// What `RESET` and a new connection begin with.
     pub(crate) fn new(view: Arc<ClientView>, identity: Identity) -> Client {
+        *view.user.lock() = Arc::clone(identity.user());
         Client {
             view,
             database: 0,
@@ -128,6 +151,11 @@ impl Client {
             is_unrestricted: identity.is_unrestricted(),
             identity,
             reply_mode: ReplyMode::On,
+            transaction: None,
+            tracking: None,
+            caching: None,
+            subscriptions: None,
+            watched: None,
         }
     }
 }
@@ -176,6 +204,12 @@ impl Clients {
 }
 
 impl ClientView {
+    /// Whether it listens to anything.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        let counts = [&self.channels, &self.patterns, &self.shard_channels];
+        counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
     /// Bytes of memory the connection takes, as far as they are counted.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let buffers = self.query_bytes.load(Ordering::Relaxed) + self.output_bytes.load(Ordering::Relaxed);
@@ -186,11 +220,12 @@ impl ClientView {
     pub(crate) fn describe(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
         let names = self.names.lock().clone();
         let user = Arc::clone(&self.user.lock());
+        let tracking = self.tracking.lock().clone();
         let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
         let query_bytes = self.query_bytes.load(Ordering::Relaxed);
         let output_bytes = self.output_bytes.load(Ordering::Relaxed);
         let before_user = format!(
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} \
              qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem=0 \
              tot-mem={} events=r cmd={command} user=",
             self.id,
@@ -200,22 +235,34 @@ impl ClientView {
             names.name,
             seconds(self.created_ms),
             seconds(self.active_ms.load(Ordering::Relaxed)),
-            self.flags(),
+            self.flags(tracking.as_deref()),
             self.database.load(Ordering::Relaxed),
+            self.channels.load(Ordering::Relaxed),
+            self.patterns.load(Ordering::Relaxed),
+            self.shard_channels.load(Ordering::Relaxed),
+            self.queued.load(Ordering::Relaxed),
             self.memory_bytes(),
         );
         line.extend_from_slice(before_user.as_bytes());
         line.extend_from_slice(&user.name);
+        let redirect = tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64);
         let resp = if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 };
         let Names { library_name, library_version, .. } = &names;
-        let after = format!(" redir=-1 resp={resp} lib-name={library_name} lib-ver={library_version}");
+        let after =
+            format!(" redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version}");
         line.extend_from_slice(after.as_bytes());
     }
 
     /// The letters of the field `flags`.
-    fn flags(&self) -> String {
+    fn flags(&self, tracking: Option<&Tracking>) -> String {
+        let tracks = |is: fn(&Tracking) -> bool| tracking.is_some_and(is);
         let flags = [
-            (self.is_paused.load(Ordering::Relaxed), 'b'),
+            (self.is_subscribed(), 'P'),
+            (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
+            (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
+            (tracking.is_some(), 't'),
+            (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
+            (tracks(Tracking::is_broadcast), 'B'),
             (matches!(self.peer, Peer::Unix(_)), 'U'),
             (self.no_evict.load(Ordering::Relaxed), 'e'),
             (self.no_touch.load(Ordering::Relaxed), 'T'),

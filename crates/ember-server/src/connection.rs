@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::client::Client;
 use crate::executor::Assembly;
 use crate::tls::{Received, TlsStream};
+use crate::waiting::Blocked;
 
 /// Bytes read at once: the share of a turn that one connection gets.
 const READ_BYTES: usize = 64 * 1024;
@@ -85,6 +86,8 @@ pub(crate) struct Connection {
     pub(crate) parked: Option<Box<Parked>>,
     /// Replies on their way from other workers.
     pub(crate) awaiting: Option<Box<Assembly>>,
+    /// The call that waits for a key.
+    pub(crate) blocked: Option<Box<Blocked>>,
     /// There may be something to read.
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
@@ -121,6 +124,7 @@ impl Connection {
             sent: 0,
             parked: None,
             awaiting: None,
+            blocked: None,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -134,7 +138,7 @@ impl Connection {
 
     /// Whether commands may be run: nothing is being waited for.
     pub(crate) fn may_run(&self) -> bool {
-        self.awaiting.is_none() && self.parked.is_none() && !self.closing
+        self.awaiting.is_none() && self.blocked.is_none() && self.parked.is_none() && !self.closing
     }
 
     /// Whether so many replies wait for the socket that no more are to be made.

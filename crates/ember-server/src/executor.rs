@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (their latencies overlap)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, a portion of keys behind it)
 //!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
 //! ```
 //!
@@ -14,13 +14,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
-use emberkv_core::call::Attempt;
+use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
-use emberkv_core::spec::Flags;
+use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
@@ -30,11 +31,17 @@ use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
 use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, SlowCall, unix_ms};
-use crate::session::{Outcome, Session};
+use crate::session::{Execution, Outcome, Session, SessionResult};
 use crate::stats::WorkerStats;
+use crate::transaction;
+use crate::waiting::Blocked;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
+
+/// Keys whose table lines are asked for at once, and then the entries of as many before them. Fetches of a whole long
+/// batch in one burst take longer than the same in portions.
+const FETCHED_TOGETHER: usize = 16;
 
 /// When `slowlog-log-slower-than` is below this many µs each command is timed by itself; otherwise quick commands of one
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
@@ -71,6 +78,8 @@ pub(crate) enum Progress {
     Paused(usize),
     /// To the command of this number (maybe the end): answers of other workers come first.
     Awaiting(usize, Assembly),
+    /// To the command of this number (maybe the end): the one before it waits for a key.
+    Blocked(usize, Box<Blocked>),
 }
 
 /// Replies on their way from several workers.
@@ -94,9 +103,20 @@ impl Assembly {
 }
 
 /// The client a command runs for, when it is not a connection of this worker.
-struct Caller<'c> {
+pub(crate) struct Caller<'c> {
     database: usize,
     client: Option<&'c mut Client>,
+}
+
+/// Who else may be at the keyspace while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// All workers, as far as shard locks let them.
+    Shared,
+    /// The same, and the locks of all shards that the command needs are pinned: a transaction's.
+    Pinned,
+    /// Nobody: the gate is closed.
+    Alone,
 }
 
 /// What a worker runs commands with.
@@ -113,6 +133,7 @@ pub(crate) struct Executor {
     quick: Vec<u16>,
     clock: Instant,
     times_each: bool,
+    pub(crate) section: Section,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
@@ -134,6 +155,7 @@ impl Executor {
             quick: Vec::new(),
             clock: Instant::now(),
             times_each: false,
+            section: Section::Shared,
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -165,6 +187,7 @@ impl Executor {
         self.turn.lfu_decay_minutes = config.lfu_decay_time;
         self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.encoding = EncodingLimits {
             hash_max_listpack_entries: config.hash_max_listpack_entries,
@@ -197,11 +220,14 @@ impl Executor {
         }
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
+        self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
             self.run_here(client, batch, input, start, reply)
         };
+        self.server.gate.leave(self.index);
         self.settle_quick();
         self.publish();
         // A server command has noted itself, a subcommand under its own name.
@@ -219,6 +245,9 @@ impl Executor {
         let Executor { server, index, prepared, .. } = self;
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
+        let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
+        let hash_of = |prepared: &[Prepared], at: usize| prepared.get(at)?.hash.filter(is_here);
+        let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
         for number in start..batch.len() {
@@ -236,12 +265,16 @@ impl Executor {
                 hash = Some(key_hash);
             }
             prepared.push(Prepared { command: last.1, hash });
+            if fetches_ahead && prepared.len().is_multiple_of(FETCHED_TOGETHER) {
+                fetch_portion(keyspace, database, prepared.len(), |at| hash_of(prepared, at));
+            }
         }
-        if prepared.len() >= FETCH_AHEAD_MIN {
-            let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-            let hashes = || prepared.iter().filter_map(|prepared| prepared.hash).filter(is_here);
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+        if fetches_ahead {
+            let end = prepared.len().next_multiple_of(FETCHED_TOGETHER);
+            if end != prepared.len() {
+                fetch_portion(keyspace, database, end, |at| hash_of(prepared, at));
+            }
+            fetch_portion(keyspace, database, end + FETCHED_TOGETHER, |at| hash_of(prepared, at));
         }
     }
 
@@ -276,6 +309,10 @@ impl Executor {
                     progress = Progress::Paused(number);
                     break;
                 }
+                Flow::Wait(blocked) => {
+                    progress = Progress::Blocked(number + 1, blocked);
+                    break;
+                }
             }
         }
         guards.release(&self.server.keyspace, &mut self.turn);
@@ -301,9 +338,15 @@ impl Executor {
         while from < batch.len() && owner_of(self, client, from).is_none_or(|owner| owner == self.index) {
             let prepared = self.prepared[from - start];
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
-            if let Flow::Close | Flow::Pause = flow {
+            let stopped = match flow {
+                Flow::Next => None,
+                Flow::Close => Some(Progress::Close),
+                Flow::Pause => Some(Progress::Paused(from)),
+                Flow::Wait(blocked) => Some(Progress::Blocked(from + 1, blocked)),
+            };
+            if let Some(progress) = stopped {
                 guards.release(&self.server.keyspace, &mut self.turn);
-                return if matches!(flow, Flow::Close) { Progress::Close } else { Progress::Paused(from) };
+                return progress;
             }
             from += 1;
         }
@@ -346,6 +389,7 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             self.finish(command, result, args, Some(client), &mut local.reply);
+            self.deliver(&mut guards, Some(client.view.id));
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         local.marks.push(local.reply.mark());
@@ -356,7 +400,9 @@ impl Executor {
     /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
     fn forward_to(&self, client: &Client, prepared: Prepared, args: Args<'_>) -> Option<usize> {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
-        let may_run_anywhere = matches!(command.handler, Handler::Data(_))
+        let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
+            && client.transaction.is_none()
+            && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
             && acl::permits(client, command, args)
@@ -387,11 +433,14 @@ impl Executor {
         let keyspace = &self.server.keyspace;
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
-            let hashes = || message.prepared.iter().map(|&(_, hash)| hash);
-            hashes().for_each(|hash| keyspace.prefetch_shard(hash));
-            hashes().for_each(|hash| keyspace.prefetch_group(hash));
-            hashes().for_each(|hash| keyspace.prefetch_entry(database, hash));
+            let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
+            message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
+            for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
+                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
+            }
         }
+        self.server.gate.enter(self.index);
+        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         for number in 0..message.prepared.len() {
@@ -402,9 +451,11 @@ impl Executor {
             let mut caller = Caller { database, client: None };
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             self.finish(command, result, args, None, &mut message.reply);
+            self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;
         guards.release(keyspace, &mut self.turn);
+        self.server.gate.leave(self.index);
         message.marks.push(message.reply.mark());
         self.settle_quick();
         self.publish();
@@ -452,30 +503,100 @@ impl Executor {
                     tracing::debug!("a connection that speaks HTTP is closed");
                     return Flow::Close;
                 }
-                Err(error) => return self.refuse(client, prepared.command, &error, reply),
+                Err(error) => return self.refuse(client, guards, prepared.command, error, reply),
             },
         };
         if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
             let error = "NOAUTH Authentication required.".into();
-            return self.refuse(client, Some(command), &error, reply);
+            return self.refuse(client, guards, Some(command), error, reply);
         }
         if let Err(error) = acl::authorize(client, command, args) {
-            return self.refuse(client, Some(command), &error, reply);
+            return self.refuse(client, guards, Some(command), error, reply);
         }
-        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+            || (client.transaction.is_some() && command.spec.name == "exec" && transaction_writes(client));
         if self.server.pause.holds(self.turn.now_ms, writes) {
             return Flow::Pause;
+        }
+        if client.subscriptions.is_some() && !reply.is_resp3() && !is_for_subscribers(command) {
+            let name = &command.full_name;
+            let error = format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+                 allowed in this context"
+            );
+            return self.refuse(client, guards, Some(command), error.into(), reply);
+        }
+        if client.transaction.is_some() && !command.spec.is_immediate {
+            return match self.queue(client, command, args, reply) {
+                Ok(()) => Flow::Next,
+                Err(error) => self.refuse(client, guards, Some(command), error, reply),
+            };
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
             if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
-        let mut caller = Caller { database: client.database, client: Some(client) };
-        let result = self.call(command, hash, &mut caller, guards, args, reply);
-        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
+        let result = self.complete(command, hash, client, guards, args, reply);
+        let flow = match result {
+            Ok(Outcome::Close) => Flow::Close,
+            Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
+            _ => Flow::Next,
+        };
         self.finish(command, result, args, Some(client), reply);
         self.apply_reply_mode(client, mark, reply);
+        self.deliver(guards, Some(client.view.id));
         flow
+    }
+
+    /// Runs a command for a connection of this worker, to its end.
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        command: &'static Command,
+        hash: Option<KeyHash>,
+        client: &mut Client,
+        guards: &mut Guards<'static>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> SessionResult {
+        let mut caller = Caller { database: client.database, client: Some(client) };
+        let result = match self.call(command, hash, &mut caller, guards, args, reply) {
+            Ok(Outcome::Continue(go_on)) => {
+                let result = go_on(&mut Execution { executor: self, client, args, reply });
+                if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
+            }
+            result => result,
+        };
+        if client.tracking.is_some() && result.is_ok() {
+            self.track(client, command, args, guards);
+        }
+        result
+    }
+
+    /// Delivers what the last command has to tell others. Not inside a transaction, which is told of as a whole.
+    #[inline]
+    pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
+        if !self.turn.notices.is_empty() && self.section == Section::Shared {
+            self.deliver_notices(guards, changed_by);
+        }
+    }
+
+    #[cold]
+    fn deliver_notices(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
+        guards.release(&self.server.keyspace, &mut self.turn);
+        self.publish_events();
+        self.send_invalidations(changed_by);
+        while !self.turn.notices.ready.is_empty() {
+            self.serve_ready();
+            self.publish_events();
+            self.send_invalidations(changed_by);
+        }
+    }
+
+    fn publish_events(&mut self) {
+        for notice in std::mem::take(&mut self.turn.notices.events) {
+            self.server.publish_event(&notice, self.config.notify_keyspace_events.0);
+        }
     }
 
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
@@ -494,15 +615,25 @@ impl Executor {
     fn refuse(
         &mut self,
         client: &mut Client,
+        guards: &mut Guards<'static>,
         command: Option<&'static Command>,
-        error: &CommandError,
+        error: CommandError,
         reply: &mut Reply,
     ) -> Flow {
         if let Some(command) = command {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
         }
+        let mut error = error;
+        if let Some(transaction) = &mut client.transaction {
+            transaction.abort();
+            if command.is_some_and(|command| command.spec.name == "exec") {
+                guards.release(&self.server.keyspace, &mut self.turn);
+                transaction::discard(self.server, &mut self.turn, client);
+                error = transaction::aborted_because_of(&error);
+            }
+        }
         let mark = reply.mark();
-        self.answer_error(error, reply);
+        self.answer_error(&error, reply);
         self.apply_reply_mode(client, Some(mark), reply);
         Flow::Next
     }
@@ -516,7 +647,7 @@ impl Executor {
 
     /// Runs a command's handler with the locks it needs.
     #[inline]
-    fn call(
+    pub(crate) fn call(
         &mut self,
         command: &'static Command,
         hash: Option<KeyHash>,
@@ -524,23 +655,39 @@ impl Executor {
         guards: &mut Guards<'static>,
         args: Args<'_>,
         reply: &mut Reply,
-    ) -> Result<Outcome, CommandError> {
+    ) -> SessionResult {
         if !command.is_quick || self.times_each {
             self.settle_quick();
         }
-        if self.config.maxmemory != 0 && command.spec.flags.contains(Flags::DENYOOM) {
+        if self.config.maxmemory != 0
+            && command.spec.flags.contains(Flags::DENYOOM)
+            && self.section == Section::Shared
+        {
             self.make_room(guards, args.total_bytes())?;
         }
         match (command.handler, &mut caller.client) {
-            (Handler::Data(data), _) => {
-                let keyspace = &self.server.keyspace;
+            (Handler::Data(data), client) => {
+                let server = self.server;
+                let alone =
+                    (matches!(data.run, Run::Alone(_)) && self.section == Section::Shared).then(|| {
+                        guards.release(&server.keyspace, &mut self.turn);
+                        server.gate.close(self.index)
+                    });
                 let (turn, database) = (&mut self.turn, caller.database);
-                let mut context = Context { keyspace, guards, turn, database, is_retry: false };
-                match dispatch::run(data, command.access, hash, &mut context, args, reply)? {
-                    Attempt::Done => {}
-                    Attempt::Wait(wait) => (wait.empty_reply)(reply),
+                let mut context =
+                    Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
+                let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
+                drop(alone);
+                match (attempt, client) {
+                    (Attempt::Done, _) => Ok(Outcome::Done),
+                    (Attempt::Wait(wait), Some(client)) if self.section == Section::Shared => {
+                        Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
+                    }
+                    (Attempt::Wait(wait), _) => {
+                        (wait.empty_reply)(reply);
+                        Ok(Outcome::Done)
+                    }
                 }
-                Ok(Outcome::Done)
             }
             (Handler::Server(run), Some(client)) => {
                 guards.release(&self.server.keyspace, &mut self.turn);
@@ -556,7 +703,11 @@ impl Executor {
     }
 
     /// Makes room for a write of `incoming` bytes, if memory is limited and short.
-    fn make_room(&mut self, guards: &mut Guards<'static>, incoming: usize) -> Result<(), CommandError> {
+    pub(crate) fn make_room(
+        &mut self,
+        guards: &mut Guards<'static>,
+        incoming: usize,
+    ) -> Result<(), CommandError> {
         let keyspace = &self.server.keyspace;
         let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
         guards.release(keyspace, &mut self.turn);
@@ -592,10 +743,10 @@ impl Executor {
 
     /// Counts and times a call, and answers its error.
     #[inline]
-    fn finish(
+    pub(crate) fn finish(
         &mut self,
         command: &'static Command,
-        result: Result<Outcome, CommandError>,
+        result: SessionResult,
         args: Args<'_>,
         client: Option<&Client>,
         reply: &mut Reply,
@@ -685,6 +836,21 @@ impl Executor {
     }
 }
 
+/// Fetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion before it.
+/// `hash_of` gives no hash for what is not to be fetched, and for numbers behind the last.
+#[inline]
+fn fetch_portion(
+    keyspace: &Keyspace,
+    database: usize,
+    end: usize,
+    hash_of: impl Fn(usize) -> Option<KeyHash>,
+) {
+    let groups_from = end - FETCHED_TOGETHER;
+    (groups_from..end).filter_map(&hash_of).for_each(|hash| keyspace.prefetch_group(hash));
+    let entries = groups_from.saturating_sub(FETCHED_TOGETHER)..groups_from;
+    entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
+}
+
 /// Bytes that one tick frees when the limit was lowered under what is in use.
 const IDLE_EVICTION_BYTES: usize = 1024 * 1024;
 
@@ -693,6 +859,19 @@ enum Flow {
     Next,
     Close,
     Pause,
+    Wait(Box<Blocked>),
+}
+
+/// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
+#[cold]
+fn is_for_subscribers(command: &Command) -> bool {
+    let spec = command.spec;
+    matches!(spec.name, "ping" | "quit" | "reset")
+        || (spec.group == Group::PubSub && spec.flags.contains(Flags::NOSCRIPT))
+}
+
+fn transaction_writes(client: &Client) -> bool {
+    client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
 }
 
 fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {

@@ -1,10 +1,13 @@
 //! Mailboxes: what other threads want from a worker, and commands on their way between workers.
 
+use std::sync::Arc;
+
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
 use crate::driver::Bell;
 use crate::listener::Incoming;
+use crate::pubsub::{Push, Receiver};
 
 /// Bytes of commands, and of replies, whose memory an emptied message keeps for the next ones.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
@@ -20,6 +23,12 @@ pub(crate) enum Letter {
     /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
     /// client's id.
     Look(usize, u64),
+    /// The reply to a call that waited, for the connection with this number and client's id.
+    Served(usize, u64, Box<Reply>),
+    /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
+    Unblock(usize, u64, bool),
+    /// Send this to these connections.
+    Push(Arc<Push>, Vec<Receiver>),
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -15,6 +15,7 @@ mod log;
 mod mailbox;
 mod memory;
 mod open_files;
+mod pubsub;
 mod rates;
 mod registry;
 mod replace_file;
@@ -25,6 +26,9 @@ mod stats;
 mod supervisor;
 mod syntax;
 mod tls;
+mod tracking;
+mod transaction;
+mod waiting;
 mod worker;
 
 use std::io::Write;

@@ -238,7 +238,7 @@ mod tests {
 
     use ember_protocol::OwnedBatch;
     use ember_testkit::{Exchange, RawClient, Value, run_session, split_arguments};
-    use emberkv_core::spec::Begin;
+    use emberkv_core::spec::{Begin, KeyFlags};
 
     use super::*;
     use crate::config::{Config, ConfigHandle, LogLevel};
@@ -283,7 +283,9 @@ mod tests {
                 assert_eq!(spec.arity, if varies { -required } else { required }, "{name} {}", spec.syntax);
             }
             for keys in spec.keys {
-                if let Begin::Index(first) = keys.begin {
+                if let Begin::Index(first) = keys.begin
+                    && !keys.flags.contains(KeyFlags::NOT_KEY)
+                {
                     assert!((words as usize..spec.arity.unsigned_abs() as usize).contains(&first), "{name}");
                 }
             }

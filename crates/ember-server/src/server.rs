@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
 use crate::acl::{Acl, Grammar};
-use crate::client::Clients;
+use crate::client::{ClientView, Clients};
 use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::stats::{Counter, WorkerStats};
 use crate::tls::Tls;
+use crate::tracking::Trackers;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -132,6 +135,12 @@ pub(crate) struct Server {
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
     pub(crate) clients: Clients,
+    /// Keeps workers away from the keyspace while one must be alone with it.
+    pub(crate) gate: Gate,
+    /// Clients in a blocking command.
+    pub(crate) blocked_clients: AtomicU64,
+    pub(crate) pubsub: PubSub,
+    pub(crate) trackers: Trackers,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -169,6 +178,7 @@ impl Server {
         let commands = registry.all().len();
         let grammar = grammar(&registry, &config.snapshot());
         let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
+        let gate = Gate::new(mailboxes.len());
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -187,6 +197,10 @@ impl Server {
             acl,
             tls,
             clients: Clients::default(),
+            gate,
+            blocked_clients: AtomicU64::new(0),
+            pubsub: PubSub::default(),
+            trackers: Trackers::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -238,6 +252,12 @@ impl Server {
         } else if errors.len() < ERROR_CODES_MAX {
             errors.insert(code.to_owned(), 1);
         }
+    }
+
+    /// Closes a client's connection soon.
+    pub(crate) fn kill(&self, view: &ClientView) {
+        view.is_killed.store(true, Ordering::Relaxed);
+        self.look_at(view.worker, view.token, view.id);
     }
 
     /// Makes worker `worker` look at one of its connections.

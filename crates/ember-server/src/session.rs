@@ -7,16 +7,33 @@ use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::turn::Turn;
 
 use crate::client::Client;
+use crate::executor::Executor;
 use crate::registry::Command;
 use crate::server::Server;
+use crate::waiting::Blocked;
 
 /// What a call does to its connection once its reply is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Nothing.
     Done,
     /// Closes it when all replies are sent.
     Close,
+    /// Parks it; nothing is written.
+    Wait(Box<Blocked>),
+    /// Nothing yet, and nothing is written: the call goes on with the means to run other calls.
+    Continue(fn(&mut Execution<'_>) -> SessionResult),
+}
+
+/// A call that runs other calls: EXEC, EVAL.
+pub(crate) struct Execution<'c> {
+    /// What runs calls.
+    pub(crate) executor: &'c mut Executor,
+    /// Who calls.
+    pub(crate) client: &'c mut Client,
+    /// The arguments; 0 is the name.
+    pub(crate) args: Args<'c>,
+    /// Where the reply goes.
+    pub(crate) reply: &'c mut Reply,
 }
 
 /// What a server command's handler returns: its reply is written, or an error and nothing is written.

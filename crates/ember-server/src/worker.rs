@@ -8,24 +8,29 @@
 //! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on
 //! until all of them are answered.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Limits, ParseStatus, Protocol, Reply};
+use emberkv_core::keys::Guards;
 use parking_lot::Mutex;
 
 use crate::acl::Identity;
-use crate::client::{Client, ClientView, Names};
+use crate::client::{Client, ClientView, Names, ReplyMode};
 use crate::connection::{self, Connection, Fill, Parked};
 use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
 use crate::listener::{self, Accepted, Incoming, Listener};
 use crate::mailbox::{Forwarded, Letter};
 use crate::memory;
+use crate::pubsub::{Address, Push, Receiver};
 use crate::rates::Totals;
 use crate::server::Server;
+use crate::transaction;
+use crate::waiting::Blocked;
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
 /// batch by more; what is left goes on in the next turn.
@@ -50,6 +55,9 @@ const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 /// Connections accepted in one turn; a flood of them must not hold up those already served.
 const ACCEPTS_MAX: usize = 256;
 
+/// After this time a call that is being served when its time is over is looked at again.
+const SERVING_MAX: Duration = Duration::from_millis(1);
+
 /// Tokens of listeners are counted down from here, connections' up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
 
@@ -72,6 +80,8 @@ pub(crate) struct Worker {
     accepts_at_tick: bool,
     /// Connections that wait for `CLIENT PAUSE` to end.
     paused: Vec<usize>,
+    /// When connections in blocking commands stop waiting.
+    deadlines: BTreeSet<(Instant, usize)>,
     letters: Vec<Letter>,
     /// What any connection without leftovers reads into.
     scratch: Vec<u8>,
@@ -117,6 +127,7 @@ impl Worker {
             is_accepting: false,
             accepts_at_tick: false,
             paused: Vec::new(),
+            deadlines: BTreeSet::new(),
             letters: Vec::new(),
             scratch: Vec::new(),
             wire: Vec::new(),
@@ -162,8 +173,8 @@ impl Worker {
     fn turn(&mut self) {
         let now = Instant::now();
         let is_busy = !self.ready.is_empty() || self.is_expiring || self.is_accepting;
-        let mut timeout =
-            if is_busy { Duration::ZERO } else { self.next_tick.saturating_duration_since(now) };
+        let wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
+        let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
         // The last of the others to be drained rings; it may have rung before this worker fell asleep.
@@ -195,8 +206,11 @@ impl Worker {
             self.serve(self.served[at]);
         }
         self.served.clear();
+        if !self.deadlines.is_empty() {
+            self.expire_waiting();
+        }
         if self.is_expiring {
-            self.expire();
+            self.observed("expire-cycle", Worker::expire);
         }
         if Instant::now() >= self.next_tick {
             self.tick();
@@ -219,7 +233,17 @@ impl Worker {
                 Letter::Adopt(incoming) => self.adopt(incoming),
                 Letter::Run(message) => self.executor.run_forwarded(message),
                 Letter::Answer(message) => self.accept_answer(message),
+                Letter::Push(push, receivers) => self.push(&push, &receivers),
                 Letter::Look(token, client_id) => self.look(token, client_id),
+                Letter::Served(token, client_id, reply) => {
+                    self.end_waiting(token, client_id, Ending::Served(reply))
+                }
+                Letter::Unblock(token, client_id, false) => {
+                    self.end_waiting(token, client_id, Ending::InVain)
+                }
+                Letter::Unblock(token, client_id, true) => {
+                    self.end_waiting(token, client_id, Ending::WithError)
+                }
                 Letter::Stop => self.stop(),
             }
         }
@@ -242,6 +266,76 @@ impl Worker {
             self.resume(token);
         } else {
             list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Answers a call that has waited, and goes on with its connection.
+    fn end_waiting(&mut self, token: usize, client_id: u64, ending: Ending) {
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(blocked) = connection.blocked.take() else { return };
+        forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
+        lend_buffer(&mut self.reply, connection);
+        let mode = connection.client.reply_mode;
+        match (mode, &ending) {
+            (ReplyMode::Off, _) => {}
+            (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
+            (ReplyMode::On, Ending::Served(reply)) => connection.output.append(reply),
+            (ReplyMode::On, Ending::InVain) => (blocked.empty_reply)(&mut connection.output),
+            (ReplyMode::On, Ending::WithError) => {
+                connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            }
+        }
+        if !matches!(ending, Ending::Served(_)) {
+            self.withdraw(&blocked);
+        }
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        connection.has_unparsed |= !connection.input.is_empty();
+        if connection.parked.is_some() {
+            self.resume(token);
+        } else {
+            list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Takes a waiter whose waiting was ended out of the queues of its keys.
+    fn withdraw(&mut self, blocked: &Blocked) {
+        let (gate, worker) = (&self.server.gate, self.executor.index);
+        gate.enter(worker);
+        self.executor.withdraw(blocked);
+        gate.leave(worker);
+        self.executor.publish();
+    }
+
+    /// Ends the waiting of connections whose time is over.
+    fn expire_waiting(&mut self) {
+        let now = Instant::now();
+        while let Some(&(deadline, token)) = self.deadlines.first()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
+            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+            let Some(blocked) = &mut connection.blocked else { continue };
+            if blocked.waiter.cancel() {
+                let client_id = connection.client.view.id;
+                self.end_waiting(token, client_id, Ending::InVain);
+            } else {
+                // It is served just now: its reply is on its way, or it will wait on and be asked again.
+                let again = now + SERVING_MAX;
+                blocked.deadline = Some(again);
+                self.deadlines.insert((again, token));
+            }
+        }
+    }
+
+    /// Writes a push to connections; those who do not read fast enough are closed when they are served next.
+    fn push(&mut self, push: &Push, receivers: &[Receiver]) {
+        for Receiver { token, client_id, pattern } in receivers {
+            let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
+            if !connection.closing && connection.client.reply_mode == ReplyMode::On {
+                let is_subscribed = connection.client.subscriptions.is_some();
+                push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
+                list(&mut self.ready, connection, *token);
+            }
         }
     }
 
@@ -268,6 +362,8 @@ impl Worker {
                 connection.readable = true;
                 // A pause may last longer than the process will: its commands are not run, which their clients see.
                 connection.closing |= connection.parked.take_if(|parked| parked.is_paused).is_some();
+                // Who waits for a key is not served any more, as in Redis.
+                connection.closing |= connection.blocked.is_some();
                 list(&mut self.ready, connection, token);
             }
         }
@@ -366,6 +462,12 @@ impl Worker {
             output_bytes: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
+            waiter: Mutex::new(None),
+            tracking: Mutex::new(None),
+            queued: AtomicI64::new(-1),
+            channels: AtomicU64::new(0),
+            patterns: AtomicU64::new(0),
+            shard_channels: AtomicU64::new(0),
         });
         let Ok(view) = view else {
             listener::turn_away(&incoming, listener::TOO_MANY);
@@ -388,10 +490,31 @@ impl Worker {
     fn close(&mut self, token: usize) {
         if let Some(mut connection) = self.connections[token].take() {
             connection.say_goodbye();
+            self.forget(&mut connection, token);
             self.server.clients.leave(connection.client.view.id);
             self.vacant.push(token);
             drop(connection);
             self.discount();
+        }
+    }
+
+    /// Takes back what the keyspace knows of a connection: what it waits for and watches.
+    fn forget(&mut self, connection: &mut Connection, token: usize) {
+        if let Some(blocked) = connection.blocked.take() {
+            forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
+            // If somebody serves it just now, he takes it out of the queues himself; the reply is for nobody.
+            blocked.waiter.cancel();
+            self.withdraw(&blocked);
+        }
+        if let Some(mut subscriptions) = connection.client.subscriptions.take() {
+            self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
+        }
+        self.server.trackers.end(&connection.client.view);
+        if connection.client.watched.is_some() {
+            let (gate, worker) = (&self.server.gate, self.executor.index);
+            gate.enter(worker);
+            transaction::unwatch(self.server, &mut self.executor.turn, &mut connection.client);
+            gate.leave(worker);
         }
     }
 
@@ -480,7 +603,8 @@ impl Worker {
                 // A pause can be long: who has gone is not kept for its end, as in Redis.
                 let connection = self.connections[token].as_deref();
                 connection.is_some_and(|connection| {
-                    !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
+                    connection.blocked.is_none()
+                        && !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
                 })
             }
             Fill::Broken => false,
@@ -514,7 +638,10 @@ impl Worker {
             if !self.batch.is_empty() {
                 let (client, output) = (&mut connection.client, &mut connection.output);
                 let progress = self.executor.run(token, client, &self.batch, &input, 0, output);
-                if let Some((next, is_paused)) = note_progress(progress, connection, self.batch.len()) {
+                let len = self.batch.len();
+                if let Some((next, is_paused)) =
+                    note_progress(progress, connection, len, &mut self.deadlines, token)
+                {
                     let batch = std::mem::take(&mut self.batch);
                     connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
                     if is_paused {
@@ -530,7 +657,7 @@ impl Worker {
             match status {
                 ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
                 // Later; the parser repeats an error.
-                _ if connection.awaiting.is_some() => {
+                _ if connection.awaiting.is_some() || connection.blocked.is_some() => {
                     connection.has_unparsed = true;
                     break;
                 }
@@ -567,14 +694,17 @@ impl Worker {
     /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
     fn resume(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        let Some(parked) = connection.parked.take_if(|_| connection.awaiting.is_none()) else { return };
+        let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
+        let Some(parked) = connection.parked.take_if(|_| is_free) else { return };
         connection.client.view.is_paused.store(false, Ordering::Relaxed);
         let Parked { batch, next, .. } = *parked;
         let (input, is_own) = connection.take_input(&mut self.scratch);
         lend_buffer(&mut self.reply, connection);
         let (client, output) = (&mut connection.client, &mut connection.output);
         let progress = self.executor.run(token, client, &batch, &input, next, output);
-        if let Some((next, is_paused)) = note_progress(progress, connection, batch.len()) {
+        if let Some((next, is_paused)) =
+            note_progress(progress, connection, batch.len(), &mut self.deadlines, token)
+        {
             connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
             if is_paused {
                 self.paused.push(token);
@@ -598,7 +728,8 @@ impl Worker {
             self.executor.stats.query_limit_closed.add(1);
             return false;
         }
-        let limit = config.client_output_buffer_limit.normal;
+        let limits = &config.client_output_buffer_limit;
+        let limit = if view.is_subscribed() { limits.pubsub } else { limits.normal };
         let now_ms = self.executor.turn.now_ms;
         let is_above_soft = limit.soft_bytes != 0 && output > limit.soft_bytes;
         if !is_above_soft {
@@ -638,7 +769,11 @@ impl Worker {
     /// Does periodic work, which is an event of the latency monitor when it takes too long.
     fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
         let begun = Instant::now();
+        let (gate, worker) = (&self.server.gate, self.executor.index);
+        gate.enter(worker);
         work(self);
+        self.executor.deliver(&mut Guards::None, None);
+        gate.leave(worker);
         let milliseconds = begun.elapsed().as_millis() as u64;
         let threshold = self.executor.config.latency_monitor_threshold;
         if threshold != 0 && milliseconds >= threshold {
@@ -750,7 +885,13 @@ fn note_readiness(connections: &mut [Option<Box<Connection>>], ready: &mut Vec<u
 }
 
 /// Writes down how a batch ended; returns where it goes on, and whether after a pause, if it must wait.
-fn note_progress(progress: Progress, connection: &mut Connection, batch_len: usize) -> Option<(usize, bool)> {
+fn note_progress(
+    progress: Progress,
+    connection: &mut Connection,
+    batch_len: usize,
+    deadlines: &mut BTreeSet<(Instant, usize)>,
+    token: usize,
+) -> Option<(usize, bool)> {
     match progress {
         Progress::Done => None,
         Progress::Close => {
@@ -765,5 +906,32 @@ fn note_progress(progress: Progress, connection: &mut Connection, batch_len: usi
             connection.awaiting = Some(Box::new(assembly));
             (next < batch_len).then_some((next, false))
         }
+        Progress::Blocked(next, blocked) => {
+            deadlines.extend(blocked.deadline.map(|deadline| (deadline, token)));
+            connection.blocked = Some(blocked);
+            (next < batch_len).then_some((next, false))
+        }
     }
+}
+
+/// How the waiting of a call ends.
+enum Ending {
+    Served(Box<Reply>),
+    InVain,
+    WithError,
+}
+
+/// Notes that a connection does not wait any more.
+fn forget_waiting(
+    deadlines: &mut BTreeSet<(Instant, usize)>,
+    server: &Server,
+    connection: &Connection,
+    blocked: &Blocked,
+    token: usize,
+) {
+    if let Some(deadline) = blocked.deadline {
+        deadlines.remove(&(deadline, token));
+    }
+    *connection.client.view.waiter.lock() = None;
+    server.blocked_clients.fetch_sub(1, Ordering::Relaxed);
 }

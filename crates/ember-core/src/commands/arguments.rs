@@ -4,10 +4,27 @@ use ember_protocol::Args;
 use ember_protocol::number;
 
 use crate::error::CommandError;
+use crate::long_double::LongDouble;
 
 /// The integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
+}
+
+/// The cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign, nothing being 0.
+pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
+    let text = args.at(arg);
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let number = digits.iter().try_fold(0u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    let is_sign_alone = digits.is_empty() && !text.is_empty();
+    let number = number.filter(|_| !is_sign_alone).ok_or("ERR invalid cursor")?;
+    Ok(if negative { number.wrapping_neg() } else { number })
 }
 
 /// The number of a database in argument `arg`, of `databases` there are.
@@ -24,9 +41,37 @@ pub fn database_in_range(number: i32, databases: usize) -> Result<usize, Command
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
 }
 
+/// How long to wait, in ms, as argument `arg` says in seconds; `None` for 0, which is for ever.
+pub fn seconds_to_wait(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
+    let text = args.at(arg);
+    let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
+    let is_negative = text.first() == Some(&b'-');
+    match seconds.thousandfold_ceiling() {
+        Some(0) => Ok(None),
+        _ if is_negative => Err("ERR timeout is negative".into()),
+        Some(ms) if now_ms.checked_add(ms).is_some() => Ok(Some(ms.unsigned_abs())),
+        _ => Err("ERR timeout is out of range".into()),
+    }
+}
+
 /// Whether argument `arg` is `word`, in any case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize) -> Result<Option<u64>, CommandError> {
+    /// What no timeout may reach: 2^63 ms.
+    const END_MS: f64 = 9_223_372_036_854_775_808.0;
+    let seconds = number::parse_f64(args.at(arg)).ok_or("ERR timeout is not a float or out of range")?;
+    let ms = (seconds * 1000.0).ceil();
+    if ms < 0.0 {
+        return Err("ERR timeout is negative".into());
+    }
+    if ms >= END_MS {
+        return Err("ERR timeout is out of range".into());
+    }
+    Ok(Some(ms as u64).filter(|&ms| ms > 0))
 }
 
 /// The unit of an expiry time and whether it counts from now.

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod bitmap;
+mod element_scan;
 mod generic;
 mod geo;
 mod hash;

@@ -347,9 +347,26 @@ impl<'a> EntryRef<'a> {
         Some(unsafe { self.base.add(HEADER_BYTES).cast::<i64>().read_unaligned() })
     }
 
+    /// Whether the key has an expiry.
+    #[inline]
+    pub fn is_volatile(self) -> bool {
+        self.header(1) & FLAG_EXPIRES != 0
+    }
+
     /// Whether the key's time has come at `now_ms`: it is not there any more for anybody who asks.
     pub fn is_expired(self, now_ms: i64) -> bool {
         self.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms)
+    }
+
+    /// When time next takes something away: the key at its expiry, or an element of its value that may expire before. Unix
+    /// time in ms. O(1).
+    #[inline]
+    pub fn next_due_ms(self) -> Option<i64> {
+        let elements = self.aggregate().and_then(Aggregate::next_expiry_ms);
+        match (self.expire_at_ms(), elements) {
+            (Some(key), Some(elements)) => Some(key.min(elements)),
+            (key, elements) => key.or(elements),
+        }
     }
 
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
@@ -394,7 +411,7 @@ impl<'a> EntryRef<'a> {
     }
 
     /// The string value in a form that stores it elsewhere with the same encoding; a large one is shared.
-    fn duplicate_string(self) -> NewValue<'a> {
+    pub fn duplicate_string(self) -> NewValue<'a> {
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
             StringValue::Inline(bytes) if self.encoding() == Encoding::Raw => NewValue::Edited(bytes),
@@ -428,10 +445,39 @@ impl<'a> EntryRef<'a> {
         let StringValue::Large(large) = self.string() else { return 0 };
         size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
     }
+}
 
-    /// How many allocations, about, are freed with the value.
-    pub fn free_effort(self) -> usize {
-        self.aggregate().map_or(1, Aggregate::free_effort)
+/// The address of an entry, for a structure that refers to entries which a table beside it owns.
+///
+/// An entry stays at its address until it is removed, or its value or expiry takes another number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryAddress(u64);
+
+impl EntryAddress {
+    /// The entry.
+    ///
+    /// # Safety
+    /// The address is that of an entry that is there still and has not moved; for as long as `'a` it stays so, and nothing
+    /// changes it.
+    #[inline]
+    pub unsafe fn entry<'a>(self) -> EntryRef<'a> {
+        let base = ptr::with_exposed_provenance_mut(self.0 as usize);
+        let base = NonNull::new(base).expect("no entry has the address 0");
+        EntryRef { base, owner: std::marker::PhantomData }
+    }
+
+    /// Asks the processor to fetch the entry's first cache line, if there is an entry.
+    #[inline]
+    pub fn prefetch(self) {
+        prefetch(ptr::with_exposed_provenance(self.0 as usize));
+    }
+}
+
+impl EntryRef<'_> {
+    /// The address of the entry.
+    #[inline]
+    pub fn address(self) -> EntryAddress {
+        EntryAddress(self.base.as_ptr().expose_provenance() as u64)
     }
 }
 
@@ -503,12 +549,20 @@ impl Slot {
         EntryRef { base: self.base(), owner: std::marker::PhantomData }
     }
 
-    /// Asks the processor to fetch the entry's first cache line.
+    /// Changes the hash bits beside the address, for a move to a table that places its entries by other bits.
+    ///
+    /// # Panics
+    /// If the slot is empty or the tag has more than [`TAG_BITS`] bits.
     #[inline]
-    pub fn prefetch(&self) {
-        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
-        prefetch(ptr::with_exposed_provenance(address));
-        prefetch(ptr::with_exposed_provenance(address + 64));
+    pub fn set_tag(&mut self, tag: u32) {
+        assert!(!self.is_empty() && tag < 1 << TAG_BITS, "tags have {TAG_BITS} bits, empty slots have none");
+        self.0 = u64::from(tag) << ADDRESS_BITS | self.0 & ADDRESS_MASK;
+    }
+
+    /// Where the entry is; null for an empty slot.
+    #[inline]
+    pub fn address(&self) -> *const u8 {
+        ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << 4) as usize)
     }
 
     /// Sets the eviction clock (24 bits).
@@ -757,7 +811,11 @@ impl Slot {
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
                 drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
             }
-            Encoding::Aggregate => drop(self.take_aggregate()),
+            Encoding::Aggregate => {
+                if let Some(aggregate) = self.take_aggregate() {
+                    aggregate.free();
+                }
+            }
         }
     }
 }

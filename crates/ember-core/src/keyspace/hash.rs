@@ -78,6 +78,12 @@ fn sip_hash((k0, k1): (u64, u64), key: &[u8]) -> u64 {
 pub struct KeyHash(u64);
 
 impl KeyHash {
+    /// All bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The index of the shard, below [`super::SHARDS`].
     #[inline]
     pub fn shard(self) -> usize {

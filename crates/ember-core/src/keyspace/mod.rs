@@ -15,8 +15,10 @@ pub mod table;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::events::Notices;
+use crate::observers::Observers;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
+use crate::types::elements;
 use hash::{HashFunction, KeyHash, KeyHasher};
 use shard::{Database, ShardData};
 use table::SLOTS_PER_GROUP;
@@ -75,6 +77,7 @@ impl Keyspace {
             (1..=expiry::DATABASES_MAX).contains(&options.databases),
             "the configuration checks the range"
         );
+        elements::choose_hash_function(options.hash_function);
         let shard = |_| Shard {
             next_due_ms: AtomicI64::new(NEVER_MS),
             first_slots: AtomicPtr::default(),
@@ -138,12 +141,16 @@ impl Keyspace {
         entry::prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
-    /// Asks the processor to fetch the entry that a search for the hash would compare, if the shard is free just now.
+    /// Asks the processor to fetch the first two lines of the entry that a search for the hash would compare, if the
+    /// shard is free just now.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
-        if let Some(data) = self.shards[hash.shard()].data.try_lock() {
-            data.database(database).table().prefetch_entry(hash.tag());
-        }
+        let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
+        let address = data.database(database).table().entry_address(hash.tag());
+        // Giving the lock back would wait for the translation of an address that is being fetched.
+        drop(data);
+        entry::prefetch(address);
+        entry::prefetch(address.wrapping_add(64));
     }
 
     /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.
@@ -190,9 +197,13 @@ impl Keyspace {
     pub fn flush(&self, database: Option<usize>, notices: &mut Notices) -> Vec<Database> {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
-        for data in &guards {
+        for data in &mut guards {
             databases.clone().for_each(|index| self.tell_present(data, index, index, notices));
+            if data.observers().is_some() {
+                data.edit_observers(Observers::forget_tracked);
+            }
         }
+        notices.is_flushed = true;
         let taken =
             guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
         let taken = taken.collect();

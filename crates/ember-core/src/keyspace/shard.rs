@@ -19,11 +19,13 @@ pub struct Database {
     entry_bytes: usize,
     /// What the expiry index calls this database: its first number, which SWAPDB does not change.
     expiry_name: usize,
+    /// Entries that time takes something away from: those with an expiry, and those with elements that have one.
+    due: usize,
 }
 
 impl Database {
     const fn new(expiry_name: usize) -> Database {
-        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name }
+        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name, due: 0 }
     }
 
     /// The entries.
@@ -116,8 +118,9 @@ impl ShardData {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn volatile(&self) -> usize {
-        self.all_databases().map(|database| database.volatile).sum()
+    /// The entries that need a reference in the expiry index.
+    fn due(&self) -> usize {
+        self.all_databases().map(|database| database.due).sum()
     }
 
     /// Finds an entry, expired or not.
@@ -143,12 +146,14 @@ impl ShardData {
         clock: u32,
     ) -> Position {
         let slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
+        let due_ms = slot.entry().next_due_ms();
         let target = self.database_mut(database);
         target.entry_bytes += slot.entry().footprint_bytes();
         target.volatile += usize::from(expire_at_ms.is_some());
+        target.due += usize::from(due_ms.is_some());
         let at = target.table.insert_new(slot);
-        if let Some(expire_at_ms) = expire_at_ms {
-            self.refer(database, hash.tag(), expire_at_ms);
+        if let Some(due_ms) = due_ms {
+            self.refer(database, hash.tag(), due_ms);
         }
         at
     }
@@ -159,17 +164,17 @@ impl ShardData {
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
-        let expiry_before = slot.entry().expire_at_ms();
+        let (was_volatile, due_before) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
         let result = edit(slot);
-        let expiry_after = slot.entry().expire_at_ms();
+        let (is_volatile, due_after) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
         target.entry_bytes = target.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
-        if expiry_before != expiry_after {
+        target.volatile = target.volatile + usize::from(is_volatile) - usize::from(was_volatile);
+        if due_before != due_after {
             let tag = slot.tag();
-            target.volatile =
-                target.volatile + usize::from(expiry_after.is_some()) - usize::from(expiry_before.is_some());
-            // A later expiry keeps its earlier reference, which finds out when it comes due.
-            if let Some(after) = expiry_after
-                && expiry_before.is_none_or(|before| after < before)
+            target.due = target.due + usize::from(due_after.is_some()) - usize::from(due_before.is_some());
+            // A later time keeps its earlier reference, which finds out when it comes due.
+            if let Some(after) = due_after
+                && due_before.is_none_or(|before| after < before)
             {
                 self.refer(database, tag, after);
             }
@@ -189,8 +194,9 @@ impl ShardData {
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
         target.entry_bytes -= slot.entry().footprint_bytes();
-        target.volatile -= usize::from(slot.entry().expire_at_ms().is_some());
-        if self.expiry.is_bloated(self.volatile()) {
+        target.volatile -= usize::from(slot.entry().is_volatile());
+        target.due -= usize::from(slot.entry().next_due_ms().is_some());
+        if self.expiry.is_bloated(self.due()) {
             self.rebuild_expiry();
         }
         slot
@@ -198,16 +204,23 @@ impl ShardData {
 
     /// Tells whoever observes a key that it has changed.
     #[inline]
-    pub fn tell_change(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn tell_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() || notices.tells_changes {
             self.tell_observers(database, key, notices);
         }
     }
 
-    #[cold]
-    fn tell_observers(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    /// Tells those who wait for a key that it has changed.
+    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
-            observers.tell(database, key, notices);
+            observers.tell_waiters(database, key, notices);
+        }
+    }
+
+    #[cold]
+    fn tell_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+        if self.observers.is_some() {
+            self.edit_observers(|observers| observers.tell(database, key, notices));
         }
         if notices.tells_changes {
             notices.changed.push((database, key.into()));
@@ -230,11 +243,11 @@ impl ShardData {
         u32::try_from(ticks).unwrap_or(u32::MAX)
     }
 
-    fn refer(&mut self, database: usize, tag: u32, expire_at_ms: i64) {
+    fn refer(&mut self, database: usize, tag: u32, due_ms: i64) {
         // One tick later: when the tick has come, the whole of the millisecond before it has passed.
-        let due = self.tick_of(expire_at_ms).saturating_add(1);
+        let due = self.tick_of(due_ms).saturating_add(1);
         self.expiry.add(due, Reference::new(self.database(database).expiry_name, tag));
-        if self.expiry.is_bloated(self.volatile()) {
+        if self.expiry.is_bloated(self.due()) {
             self.rebuild_expiry();
         }
     }
@@ -242,24 +255,24 @@ impl ShardData {
     /// Makes the expiry index anew, without stale references. O(entries); [`ExpiryIndex::is_bloated`] makes it rare.
     fn rebuild_expiry(&mut self) {
         self.expiry.clear();
-        let volatile: Vec<(usize, u32, i64)> = self
+        let due: Vec<(usize, u32, i64)> = self
             .all_databases()
-            .filter(|database| database.volatile > 0)
+            .filter(|database| database.due > 0)
             .flat_map(|database| {
                 database.table.slots().filter_map(move |slot| {
-                    let expire_at_ms = slot.entry().expire_at_ms()?;
-                    Some((database.expiry_name, slot.tag(), expire_at_ms))
+                    let due_ms = slot.entry().next_due_ms()?;
+                    Some((database.expiry_name, slot.tag(), due_ms))
                 })
             })
             .collect();
-        for (name, tag, expire_at_ms) in volatile {
-            let due = self.tick_of(expire_at_ms).saturating_add(1);
+        for (name, tag, due_ms) in due {
+            let due = self.tick_of(due_ms).saturating_add(1);
             self.expiry.add(due, Reference::new(name, tag));
         }
     }
 
-    /// Removes entries whose time has come, looking at no more than `budget` references, and tells it.
-    /// Returns the entries removed and the references looked at.
+    /// Removes entries and elements whose time has come, looking at no more than `budget` references and elements, and tells
+    /// it. Returns the entries that have expired and the number of looks.
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
         let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
@@ -272,26 +285,53 @@ impl ShardData {
             let database = self.all_databases().position(named);
             let database = database.expect("a reference is to a database that was used, and those stay");
             let tag = reference.tag();
-            let is_expired =
-                |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|expire_at_ms| expire_at_ms <= now_ms);
+            let is_expired = |entry: EntryRef<'_>| entry.is_expired(now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
                 let slot = self.remove(database, at);
                 self.tell_change(database, slot.entry().key(), &mut turn.notices);
                 turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
                 removed.push(slot);
             }
+            let is_due = |entry: EntryRef<'_>| entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+            while looked < budget
+                && let Some(at) = self.database(database).table.find_by_tag(tag, is_due)
+            {
+                looked += self.expire_elements(database, at, turn, budget - looked);
+            }
             let mut earliest: Option<i64> = None;
             self.database(database).table.find_by_tag(tag, |entry| {
-                if let Some(expire_at_ms) = entry.expire_at_ms() {
-                    earliest = Some(earliest.map_or(expire_at_ms, |other| other.min(expire_at_ms)));
+                if let Some(due_ms) = entry.next_due_ms() {
+                    earliest = Some(earliest.map_or(due_ms, |other| other.min(due_ms)));
                 }
                 false
             });
-            if let Some(expire_at_ms) = earliest {
-                self.refer(database, tag, expire_at_ms);
+            if let Some(due_ms) = earliest {
+                self.refer(database, tag, due_ms);
             }
         }
         (removed, looked)
+    }
+
+    /// Removes elements of an entry that have expired, looking at no more than `looks_max`, and the entry with the last one,
+    /// and tells it. Returns the number of looks, at least 1.
+    fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
+        let now_ms = turn.now_ms;
+        let (expired, is_vacant) = self.edit(database, at, |slot| {
+            let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
+            (value.remove_expired(now_ms, looks_max), value.is_vacant())
+        });
+        let entry = self.entry(database, at);
+        let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
+        if expired > 0 {
+            self.tell_change(database, &key, &mut turn.notices);
+            turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
+        }
+        if is_vacant {
+            turn.notices.notify(Event::DEL, database, &key);
+            self.remove(database, at);
+        }
+        if is_still_due { looks_max } else { expired.max(1) }
     }
 
     /// When [`ShardData::expire_due`] has something to look at next, Unix time in ms.
@@ -308,7 +348,7 @@ impl ShardData {
         let database = self.database_mut(index);
         let emptied = Database::new(database.expiry_name);
         let taken = std::mem::replace(database, emptied);
-        if self.volatile() == 0 {
+        if self.due() == 0 {
             self.expiry.clear();
         }
         taken
@@ -336,6 +376,8 @@ impl ShardData {
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
+            let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();
+            assert_eq!(due, database.due, "due counts the entries that time takes something away from");
         }
         let mut names: Vec<usize> = self.all_databases().map(|database| database.expiry_name).collect();
         names.sort_unstable();

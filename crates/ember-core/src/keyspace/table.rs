@@ -73,7 +73,7 @@ impl Group {
 }
 
 /// Where a slot stands; valid until the table is next changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     group: u32,
     slot: u32,
@@ -113,6 +113,13 @@ fn groups_for(entries: usize) -> usize {
 impl Table {
     /// A table without entries; it owns no memory.
     pub const EMPTY: Table = Table { groups: Vec::new(), len: 0 };
+
+    /// A table without entries that takes `entries` of them before it grows.
+    pub fn with_room_for(entries: usize) -> Table {
+        let mut table = Table::EMPTY;
+        table.resize(groups_for(entries));
+        table
+    }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
@@ -160,23 +167,24 @@ impl Table {
         self.groups.as_ptr().cast()
     }
 
-    /// Asks the processor to fetch the entries that a search for `tag` would compare first.
+    /// The address of the entry that a search for `tag` would compare first, null if there seems to be none; to be
+    /// fetched ahead, not to be read through.
     #[inline]
-    pub fn prefetch_entry(&self, tag: u32) {
+    pub fn entry_address(&self, tag: u32) -> *const u8 {
         if self.groups.is_empty() {
-            return;
+            return std::ptr::null();
         }
         let home = self.home(tag);
         for group in [home, self.next_group(home)] {
             let matches = self.groups[group].matches(tag);
             if matches != 0 {
-                self.groups[group].0[matches.trailing_zeros() as usize].prefetch();
-                return;
+                return self.groups[group].0[matches.trailing_zeros() as usize].address();
             }
             if !self.groups[group].is_full() {
-                return;
+                break;
             }
         }
+        std::ptr::null()
     }
 
     /// Finds the entry of `key`. O(1) expected.
@@ -368,16 +376,26 @@ impl Table {
     /// An entry chosen with the same chance as every other. Expected O(1): a table is nearly half full at least, but for
     /// the smallest.
     pub fn random(&self, random: &mut Random) -> Option<EntryRef<'_>> {
+        self.random_position(random).map(|at| self.slot(at).entry())
+    }
+
+    /// The position of an entry chosen as by [`Table::random`].
+    pub fn random_position(&self, random: &mut Random) -> Option<Position> {
         if self.len == 0 {
             return None;
         }
         loop {
             let group = random.below(self.groups.len());
-            let slot = &self.groups[group].0[random.below(SLOTS_PER_GROUP)];
-            if !slot.is_empty() {
-                return Some(slot.entry());
+            let slot = random.below(SLOTS_PER_GROUP);
+            if !self.groups[group].0[slot].is_empty() {
+                return Some(Position { group: group as u32, slot: slot as u32 });
             }
         }
+    }
+
+    /// Every slot in use, owned, in no useful order. O(slots).
+    pub fn into_slots(self) -> impl Iterator<Item = Slot> {
+        self.groups.into_iter().flat_map(|group| group.0).filter(|slot| !slot.is_empty())
     }
 
     /// Every slot in use, in no useful order. O(slots).

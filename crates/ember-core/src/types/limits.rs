@@ -30,7 +30,7 @@ pub struct EncodingLimits {
 impl EncodingLimits {
     /// The defaults of the configuration.
     pub const DEFAULT: EncodingLimits = EncodingLimits {
-        hash_max_listpack_entries: 128,
+        hash_max_listpack_entries: 512,
         hash_max_listpack_value: 64,
         set_max_intset_entries: 512,
         set_max_listpack_entries: 128,

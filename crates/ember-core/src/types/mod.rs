@@ -2,9 +2,13 @@
 //!
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 
+pub mod elements;
+pub mod geo;
 pub mod hash;
+pub mod intset;
 pub mod limits;
 pub mod list;
+pub mod listpack;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
@@ -12,14 +16,16 @@ pub mod stream;
 use std::fmt;
 
 use crate::keyspace::entry::{ValueType, size_class};
+use crate::reclaim;
 use hash::Hash;
 use list::List;
 use set::Set;
 use sorted_set::SortedSet;
 use stream::Stream;
 
-/// Elements above which freeing a value is left to the background thread, where the configuration wishes so.
-pub const FREE_EFFORT_MAX: usize = 64;
+/// Values that take at least so many deallocations are freed by the background thread: fewer take less time than it takes
+/// to wake it.
+const RECLAIM_EFFORT_MIN: usize = 256;
 
 /// A value with elements, of one of the types.
 #[derive(Clone)]
@@ -72,6 +78,17 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// How many allocations, about, are freed with the value.
     fn free_effort(&self) -> usize {
         self.len()
+    }
+
+    /// The earliest time at which [`Collection::remove_expired`] has something to do, Unix time in ms: no element expires
+    /// before it. O(1).
+    fn next_expiry_ms(&self) -> Option<i64> {
+        None
+    }
+
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
+    fn remove_expired(&mut self, _now_ms: i64, _max: usize) -> usize {
+        0
     }
 
     /// Checks what must always hold; for tests.
@@ -155,9 +172,22 @@ impl Aggregate {
         with_any!(self, value => value.is_vacant())
     }
 
-    /// How many allocations, about, are freed with the value.
-    pub fn free_effort(&self) -> usize {
-        with_any!(self, value => value.free_effort())
+    /// Frees the value, in the background if that takes long.
+    pub fn free(self: Box<Self>) {
+        if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
+            reclaim::later(self);
+        }
+    }
+
+    /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).
+    #[inline]
+    pub fn next_expiry_ms(&self) -> Option<i64> {
+        with_any!(self, value => value.next_expiry_ms())
+    }
+
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
+    pub fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+        with_any!(self, value => value.remove_expired(now_ms, max))
     }
 
     /// Checks what must always hold; for tests.

@@ -26,6 +26,18 @@ impl Script {
         reply.trim_end().replace("\\'", "'")
     }
 
+    /// Runs a line of [`check`].
+    pub(crate) fn step(&mut self, line: &str) -> String {
+        match line.split_once(' ') {
+            Some(("ENTRY", key)) => self.entry(key),
+            Some(("PASS", ms)) => {
+                self.local.turn.now_ms += ms.parse::<i64>().expect("PASS takes a number of ms");
+                String::new()
+            }
+            _ => self.run(line),
+        }
+    }
+
     /// The encoding and the expiry in ms from now of a key, as `raw` or `int 1000`; empty if the key is not there.
     pub(crate) fn entry(&self, key: &str) -> String {
         let hash = self.local.keyspace.hash(key.as_bytes());
@@ -47,15 +59,7 @@ pub(crate) fn check(steps: &[(&str, &str)]) {
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let mut script = Script::new(protocol);
         for (line, expected) in steps {
-            let actual = match line.split_once(' ') {
-                Some(("ENTRY", key)) => script.entry(key),
-                Some(("PASS", ms)) => {
-                    script.local.turn.now_ms += ms.parse::<i64>().expect("PASS takes a number of ms");
-                    String::new()
-                }
-                _ => script.run(line),
-            };
-            assert_eq!(actual, *expected, "{line} in {protocol:?}");
+            assert_eq!(script.step(line), *expected, "{line} in {protocol:?}");
         }
         script.local.keyspace.check_invariants();
     }

@@ -10,6 +10,7 @@ mod bitmap;
 mod connection;
 mod generic;
 mod server;
+mod set;
 mod string;
 
 use ember_testkit::Random;
@@ -28,8 +29,14 @@ pub struct Generator {
 }
 
 /// All generators, group by group.
-pub const COMMANDS: &[&[Generator]] =
-    &[string::COMMANDS, bitmap::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];
+pub const COMMANDS: &[&[Generator]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    set::COMMANDS,
+    generic::COMMANDS,
+    connection::COMMANDS,
+    server::COMMANDS,
+];
 
 /// One command to send, and what is special about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,9 +217,12 @@ const FLOATS: &[&str] = &[
     "1e5 ",
 ];
 
+/// Keys that mostly hold sets: string commands seldom overwrite them.
+const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    KEYS.contains(&word)
+    KEYS.contains(&word) || SET_KEYS.contains(&word)
 }
 
 impl Draw {
@@ -298,6 +308,13 @@ impl Draw {
                 }
                 return;
             }
+            Some("set") => self.key_or(SET_KEYS),
+            Some("sets") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(self.key_or(SET_KEYS));
+                }
+                return;
+            }
             Some("pairs") => {
                 for _ in 0..=self.random.below(3) {
                     words.push(self.key());
@@ -351,6 +368,11 @@ impl Draw {
 
     pub(crate) fn key(&mut self) -> Vec<u8> {
         self.random.pick(KEYS).to_vec()
+    }
+
+    /// Mostly one of `keys`, which commands of one type prefer; sometimes any other.
+    fn key_or(&mut self, keys: &[&[u8]]) -> Vec<u8> {
+        if self.random.chance(80) { self.random.pick(keys).to_vec() } else { self.key() }
     }
 
     pub(crate) fn value(&mut self) -> Vec<u8> {

@@ -9,12 +9,31 @@ use emberkv_core::error::CommandError;
 use super::log::{LogEntry, Reason};
 use super::user::{DEFAULT_NAME, User};
 use super::{Denial, Standing};
-use crate::client::Client;
+use crate::client::{Client, ClientView};
 use crate::registry::Command;
 use crate::server::{Server, unix_ms};
 
-/// Where a denied call came from.
-const CONTEXT: &str = "toplevel";
+/// Where a call comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    /// A connection.
+    TopLevel,
+    /// A connection between MULTI and the end of EXEC.
+    Transaction,
+}
+
+impl Context {
+    fn of(client: &Client) -> Context {
+        if client.transaction.is_some() { Context::Transaction } else { Context::TopLevel }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Context::TopLevel => "toplevel",
+            Context::Transaction => "multi",
+        }
+    }
+}
 
 /// The user that a connection is.
 pub(crate) struct Identity {
@@ -69,11 +88,6 @@ impl Client {
         Ok(())
     }
 
-    /// Makes the connection what it was when it was new.
-    pub(crate) fn log_out(&mut self) {
-        self.become_user(Identity::unknown(self.identity.server));
-    }
-
     fn become_user(&mut self, identity: Identity) {
         self.is_authenticated = identity.has_authenticated();
         self.is_unrestricted = identity.is_unrestricted();
@@ -115,6 +129,58 @@ pub(crate) fn authorize(client: &Client, command: &Command, args: Args<'_>) -> R
     client.identity.user.check(command, args).map_err(|denial| deny(client, command, args, denial))
 }
 
+/// As [`authorize`], for a call that was allowed when it was queued and is now to be run by EXEC.
+///
+/// # Errors
+/// `NOPERM`: the rules have changed since.
+#[inline]
+pub(crate) fn authorize_queued(
+    client: &Client,
+    command: &Command,
+    args: Args<'_>,
+) -> Result<(), CommandError> {
+    if client.is_unrestricted {
+        return Ok(());
+    }
+    client.identity.user.check(command, args).map_err(|denial| {
+        note_denial(Context::Transaction, client, command, args, denial);
+        let reason = match denial {
+            Denial::Command => "no permission to execute the command or subcommand",
+            Denial::Key(_) => "no permission to touch the specified keys",
+            Denial::Channel(_) => "no permission to access one of the channels used as arguments to the command",
+        };
+        format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This \
+             command is no longer allowed for the following reason: {reason}"
+        )
+        .into()
+    })
+}
+
+/// As [`authorize`], for a call that has waited and is run again, by whatever worker.
+///
+/// # Errors
+/// `NOPERM`: the rules have changed since.
+pub(crate) fn authorize_waiter(
+    server: &Server,
+    client_id: u64,
+    command: &Command,
+    args: Args<'_>,
+) -> Result<(), CommandError> {
+    if !server.acl.restricts_anybody() {
+        return Ok(());
+    }
+    // Who is gone, or whose user is, gets no answer anyway.
+    let Some(view) = server.clients.get(client_id) else { return Ok(()) };
+    let user = Arc::clone(&view.user.lock());
+    let Some(user) = server.acl.find(&user.name).filter(|found| found.is_same(&user)) else { return Ok(()) };
+    user.check(command, args).map_err(|denial| {
+        let (reason, object) = reason_and_object(denial, command, args);
+        enter(server, Context::TopLevel, &view, command, reason, object, &user.name);
+        refusal(&user, denial, command, args)
+    })
+}
+
 /// Whether [`authorize`] would allow a call, without any trace of the question.
 #[inline]
 pub(crate) fn permits(client: &Client, command: &Command, args: Args<'_>) -> bool {
@@ -123,13 +189,12 @@ pub(crate) fn permits(client: &Client, command: &Command, args: Args<'_>) -> boo
 
 #[cold]
 fn deny(client: &Client, command: &Command, args: Args<'_>, denial: Denial) -> CommandError {
-    let user = &client.identity.user;
-    let (reason, object) = match denial {
-        Denial::Command => (Reason::Command, command.full_name.as_bytes()),
-        Denial::Key(at) => (Reason::Key, args.at(at)),
-        Denial::Channel(at) => (Reason::Channel, args.at(at)),
-    };
-    enter(client, command, reason, object, &user.name);
+    note_denial(Context::of(client), client, command, args, denial);
+    refusal(&client.identity.user, denial, command, args)
+}
+
+/// What the client is told.
+fn refusal(user: &User, denial: Denial, command: &Command, args: Args<'_>) -> CommandError {
     match denial {
         Denial::Command => [b"NOPERM ", &*denial.explain(user, command, args)].concat().into(),
         Denial::Key(_) => "NOPERM No permissions to access a key".into(),
@@ -137,21 +202,44 @@ fn deny(client: &Client, command: &Command, args: Args<'_>, denial: Denial) -> C
     }
 }
 
-/// Counts and logs that a client was not let in as `user`.
-pub(crate) fn note_failed_login(client: &Client, command: &Command, args: Args<'_>, user: &[u8]) {
-    enter(client, command, Reason::Auth, args.at(0), user);
+fn reason_and_object<'a>(denial: Denial, command: &'a Command, args: Args<'a>) -> (Reason, &'a [u8]) {
+    match denial {
+        Denial::Command => (Reason::Command, command.full_name.as_bytes()),
+        Denial::Key(at) => (Reason::Key, args.at(at)),
+        Denial::Channel(at) => (Reason::Channel, args.at(at)),
+    }
 }
 
-fn enter(client: &Client, command: &Command, reason: Reason, object: &[u8], user: &[u8]) {
+/// Counts and logs that a client was not let in as `user`.
+pub(crate) fn note_failed_login(client: &Client, command: &Command, args: Args<'_>, user: &[u8]) {
     let server = client.identity.server;
+    enter(server, Context::of(client), &client.view, command, Reason::Auth, args.at(0), user);
+}
+
+#[cold]
+fn note_denial(context: Context, client: &Client, command: &Command, args: Args<'_>, denial: Denial) {
+    let Identity { server, user, .. } = &client.identity;
+    let (reason, object) = reason_and_object(denial, command, args);
+    enter(server, context, &client.view, command, reason, object, &user.name);
+}
+
+fn enter(
+    server: &Server,
+    context: Context,
+    view: &ClientView,
+    command: &Command,
+    reason: Reason,
+    object: &[u8],
+    user: &[u8],
+) {
     let now_ms = unix_ms();
     let mut about = Vec::new();
-    client.view.describe(now_ms, &command.full_name, &mut about);
+    view.describe(now_ms, &command.full_name, &mut about);
     let entry = LogEntry {
         id: 0,
         count: 1,
         reason,
-        context: CONTEXT,
+        context: context.name(),
         object: object.to_vec(),
         user: user.into(),
         client: about,

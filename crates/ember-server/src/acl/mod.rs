@@ -19,11 +19,13 @@ mod user;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-pub(crate) use access::{Identity, authorize, note_failed_login, permits};
+pub(crate) use access::{
+    Identity, authorize, authorize_queued, authorize_waiter, note_failed_login, permits,
+};
 pub(crate) use log::AclLog;
 pub(crate) use rule::has_spaces;
 pub(crate) use selector::{Grammar, category_named};
@@ -62,6 +64,8 @@ struct Users {
     by_name: BTreeMap<Box<[u8]>, Arc<User>>,
     /// Counts the users that ever were.
     made: u64,
+    /// How many may not do everything.
+    restricted: usize,
 }
 
 impl Users {
@@ -70,12 +74,50 @@ impl Users {
         self.made
     }
 
-    fn put(&mut self, user: User) {
-        self.by_name.insert(user.name.clone(), Arc::new(user));
+    /// Puts a user in the place of the one with its name, which is returned. O(log users).
+    fn put(&mut self, user: User) -> Option<Arc<User>> {
+        self.restricted += usize::from(!user.is_unrestricted());
+        let replaced = self.by_name.insert(user.name.clone(), Arc::new(user));
+        self.restricted -= replaced.iter().filter(|user| !user.is_unrestricted()).count();
+        replaced
+    }
+
+    /// Removes a user. O(log users).
+    fn remove(&mut self, name: &[u8]) -> Option<Arc<User>> {
+        let removed = self.by_name.remove(name)?;
+        self.restricted -= usize::from(!removed.is_unrestricted());
+        Some(removed)
+    }
+
+    /// Removes all users.
+    fn take_all(&mut self) -> BTreeMap<Box<[u8]>, Arc<User>> {
+        self.restricted = 0;
+        std::mem::take(&mut self.by_name)
     }
 
     fn default_user(&self) -> &Arc<User> {
         self.by_name.get(DEFAULT_NAME).expect("the default user is made at the start and cannot be removed")
+    }
+}
+
+/// A user who may no longer listen to all that it could before.
+pub(crate) struct Revocation {
+    user: Arc<User>,
+}
+
+impl Revocation {
+    fn between(before: &User, after: Arc<User>) -> Option<Revocation> {
+        (!after.has_all_channels_of(before)).then_some(Revocation { user: after })
+    }
+
+    /// Whether it concerns a user.
+    pub(crate) fn concerns(&self, user: &User) -> bool {
+        self.user.is_same(user)
+    }
+
+    /// Whether a channel, or a pattern of channels, is still allowed.
+    pub(crate) fn allows(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.user.allows_channel(channel, is_pattern)
     }
 }
 
@@ -84,6 +126,8 @@ pub(crate) struct Acl {
     users: Mutex<Users>,
     /// Counts the changes of `users`.
     generation: AtomicU64,
+    /// Whether there is a user that may not do everything.
+    restricts_anybody: AtomicBool,
     pub(crate) log: AclLog,
     /// Held while the file is written.
     saving: Mutex<()>,
@@ -109,6 +153,7 @@ impl Acl {
         Acl {
             users: Mutex::new(users),
             generation: AtomicU64::new(0),
+            restricts_anybody: AtomicBool::new(false),
             log: AclLog::default(),
             saving: Mutex::new(()),
         }
@@ -153,7 +198,7 @@ impl Acl {
             warn_if_off(&user);
             users.put(user);
         }
-        self.changed();
+        self.changed(&users);
         Ok(())
     }
 
@@ -164,8 +209,14 @@ impl Acl {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Called with the lock held, or before threads are started.
-    fn changed(&self) {
+    /// Whether there is a user that may not do everything.
+    pub(crate) fn restricts_anybody(&self) -> bool {
+        self.restricts_anybody.load(Ordering::Relaxed)
+    }
+
+    /// Makes a change known, with the lock still held.
+    fn changed(&self, users: &Users) {
+        self.restricts_anybody.store(users.restricted > 0, Ordering::Relaxed);
         // Pairs with the Acquire in `generation`: who sees the new number finds the new users.
         self.generation.fetch_add(1, Ordering::Release);
     }
@@ -195,7 +246,7 @@ impl Acl {
         self.users.lock().by_name.values().cloned().collect()
     }
 
-    /// Changes a user, or makes it. O(log users + rules).
+    /// Changes a user, or makes it; returns what may no longer be listened to. O(log users + rules).
     ///
     /// # Errors
     /// What is wrong with the rules, as Redis words it; nothing is changed then.
@@ -204,16 +255,17 @@ impl Acl {
         name: &[u8],
         rules: impl Iterator<Item = &'w [u8]> + Clone,
         grammar: Grammar<'_>,
-    ) -> Result<(), Vec<u8>> {
+    ) -> Result<Option<Revocation>, Vec<u8>> {
         let mut users = self.users.lock();
         let mut user = match users.by_name.get(name) {
             Some(known) => User::clone(known),
             None => User::new(name, users.next_id(), grammar),
         };
         user.apply_words(rules, grammar)?;
-        users.put(user);
-        self.changed();
-        Ok(())
+        let before = users.put(user);
+        self.changed(&users);
+        let after = users.by_name.get(name).map(Arc::clone);
+        Ok(before.zip(after).and_then(|(before, after)| Revocation::between(&before, after)))
     }
 
     /// Sets what `requirepass` says; empty for no password.
@@ -222,15 +274,15 @@ impl Acl {
         let mut user = User::clone(users.default_user());
         user.set_only_password(password);
         users.put(user);
-        self.changed();
+        self.changed(&users);
     }
 
     /// Removes a user, if it exists; never call it for the default one.
     pub(crate) fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
         assert_ne!(name, DEFAULT_NAME, "the default user cannot be removed");
         let mut users = self.users.lock();
-        let removed = users.by_name.remove(name)?;
-        self.changed();
+        let removed = users.remove(name)?;
+        self.changed(&users);
         Some(removed)
     }
 
@@ -255,9 +307,11 @@ impl Acl {
         if !loaded.iter().any(|user| *user.name == *DEFAULT_NAME) {
             loaded.push(User::new_default(default_id, grammar));
         }
-        let old = std::mem::take(&mut users.by_name);
-        loaded.into_iter().for_each(|user| users.put(user));
-        self.changed();
+        let old = users.take_all();
+        for user in loaded {
+            users.put(user);
+        }
+        self.changed(&users);
         Ok(old.into_values().filter(|user| user.id != default_id).collect())
     }
 

@@ -330,6 +330,16 @@ impl Selector {
         self.all_channels || self.channels.iter().map(|pattern| &**pattern).any(|pattern| allows(&pattern))
     }
 
+    /// Whether every channel may be used.
+    pub(super) fn allows_all_channels(&self) -> bool {
+        self.all_channels
+    }
+
+    /// The patterns of channels that may be used.
+    pub(super) fn channel_rules(&self) -> impl Iterator<Item = &[u8]> {
+        self.channels.iter().map(|pattern| &**pattern)
+    }
+
     // Descriptions.
 
     /// The rules about commands, separated by blanks.

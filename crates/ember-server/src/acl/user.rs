@@ -182,6 +182,21 @@ impl User {
         Err(denial)
     }
 
+    /// Whether a subscription to a channel, or to a pattern of channels, is allowed.
+    pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))
+    }
+
+    /// Whether it may use all channels that `other` may, as far as the rules tell.
+    pub(super) fn has_all_channels_of(&self, other: &User) -> bool {
+        let rules = || self.selectors.iter().flat_map(Selector::channel_rules);
+        self.selectors.iter().any(Selector::allows_all_channels)
+            || other.selectors.iter().all(|selector| {
+                !selector.allows_all_channels()
+                    && selector.channel_rules().all(|rule| rules().any(|own| own == rule))
+            })
+    }
+
     /// The flags, in the order of ACL LIST.
     pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
         let on = if self.is_on { "on" } else { "off" };

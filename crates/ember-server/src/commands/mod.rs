@@ -1,7 +1,9 @@
 //! The commands that need the server: its connections, its configuration, its statistics.
 
 mod connection;
+mod pubsub;
 mod server;
+mod transactions;
 
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
@@ -9,7 +11,8 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
 /// All server commands.
-pub(crate) const FAMILIES: &[&[&[ServerCommand]]] = &[connection::COMMANDS, server::COMMANDS];
+pub(crate) const FAMILIES: &[&[&[ServerCommand]]] =
+    &[connection::COMMANDS, pubsub::COMMANDS, server::COMMANDS, transactions::COMMANDS];
 
 /// The HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
 const fn help_subcommand(

@@ -32,7 +32,9 @@ pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
 pub(crate) use users::{StoredUser, UserDirective};
-pub(crate) use value::{DebugCommand, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients};
+pub(crate) use value::{
+    DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -122,6 +124,9 @@ config! {
     slowlog_max_len: u64,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    notify_keyspace_events: KeyspaceEvents,
+    /// 0 for no limit.
+    tracking_table_max_keys: u64,
     latency_tracking: bool,
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,

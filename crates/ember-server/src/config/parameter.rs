@@ -271,6 +271,7 @@ mod tests {
                     .map(str::to_owned)
                     .to_vec(),
                 "tls-ciphersuites" => ["", "TLS_AES_128_GCM_SHA256"].map(str::to_owned).to_vec(),
+                "notify-keyspace-events" => ["", "AKE", "g$nKEm", "lt"].map(str::to_owned).to_vec(),
                 "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
                 other => panic!("no example of {other}"),
             },
@@ -313,7 +314,6 @@ mod tests {
             ("metrics-port", "9100", "the metrics endpoint is not available in this version"),
             ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
             ("cluster-enabled", "yes", "cluster mode is not available in this version"),
-            ("notify-keyspace-events", "KEA", "keyspace notifications are not available in this version"),
             (
                 "daemonize",
                 "yes",

@@ -7,7 +7,7 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{DebugCommand, LogLevel, PubsubDefault, Supervised, TlsAuthClients};
+use super::value::{DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Supervised, TlsAuthClients};
 use super::{bind_address, percentiles};
 use crate::tls;
 
@@ -424,7 +424,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         name: "hash-max-listpack-entries",
         aliases: &["hash-max-ziplist-entries"],
         kind: integer!(hash_max_listpack_entries, 0..=i64::MAX),
-        default: "128",
+        default: "512",
         mutable: true,
         about: "Up to how many fields a hash is kept in one packed buffer.",
     },
@@ -598,15 +598,29 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "The HTTP port of the metrics endpoint.",
     },
     Parameter {
+        name: "tracking-table-max-keys",
+        aliases: &[],
+        kind: integer!(tracking_table_max_keys, 0..=i64::MAX),
+        default: "1000000",
+        mutable: true,
+        about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
+                no limit. Each shard has its share.",
+    },
+    Parameter {
         name: "notify-keyspace-events",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &[""],
-            reason: "keyspace notifications are not available in this version",
+        kind: Kind::Words {
+            shape: "letters of `KEg$lshzxetdmnA`",
+            get: |config| config.notify_keyspace_events.format(),
+            set: |config, text| {
+                KeyspaceEvents::parse(text).map(|events| config.notify_keyspace_events = events)
+            },
         },
         default: "",
         mutable: true,
-        about: "Which changes of keys are published.",
+        about: "Which changes of keys are published: `K` on the channel of the key, `E` on that of the event; `g` \
+                generic commands, `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `x` expired keys, \
+                `e` evicted keys, `t` streams, `m` reads of missing keys, `n` new keys, `A` for `g$lshzxetd`.",
     },
     Parameter {
         name: "loglevel",

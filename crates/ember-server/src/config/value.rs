@@ -4,6 +4,8 @@
 
 use std::ops::RangeInclusive;
 
+use emberkv_core::events::EventClass;
+
 /// Reads a decimal integer as strictly as Redis: no sign `+`, no leading zeros, no white space.
 pub(crate) fn parse_integer(text: &str, range: &RangeInclusive<i64>) -> Result<i64, String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -184,6 +186,61 @@ choices! {
         Auto = "auto",
         /// None.
         No = "no",
+    }
+}
+
+/// The classes of events that are published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceEvents(pub(crate) EventClass);
+
+impl KeyspaceEvents {
+    /// The letters of single classes, in the order in which they are shown.
+    const LETTERS: [(char, EventClass); 15] = [
+        ('g', EventClass::GENERIC),
+        ('$', EventClass::STRING),
+        ('l', EventClass::LIST),
+        ('s', EventClass::SET),
+        ('h', EventClass::HASH),
+        ('z', EventClass::SORTED_SET),
+        ('x', EventClass::EXPIRED),
+        ('e', EventClass::EVICTED),
+        ('t', EventClass::STREAM),
+        ('d', EventClass::MODULE),
+        ('n', EventClass::NEW),
+        ('A', EventClass::ALL),
+        ('K', EventClass::KEYSPACE),
+        ('E', EventClass::KEYEVENT),
+        ('m', EventClass::KEY_MISS),
+    ];
+
+    /// Reads letters.
+    pub(crate) fn parse(text: &str) -> Result<KeyspaceEvents, String> {
+        let mut classes = EventClass::empty();
+        for letter in text.chars() {
+            let class = Self::LETTERS.iter().find(|(known, _)| *known == letter);
+            classes |= class.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?.1;
+        }
+        Ok(KeyspaceEvents(classes))
+    }
+
+    /// The letters. `A` stands for the classes it means, and for that of new keys when that is on too.
+    pub(crate) fn format(self) -> String {
+        let is_all = self.0.contains(EventClass::ALL);
+        let parts = EventClass::ALL.union(EventClass::NEW);
+        let shown = Self::LETTERS.iter().filter(|(letter, class)| {
+            let is_part = parts.contains(*class) && *letter != 'A';
+            self.0.contains(*class) && if is_part { !is_all } else { true }
+        });
+        shown.map(|(letter, _)| letter).collect()
+    }
+
+    /// The classes to gather: none, unless they are published on channels of keys or of events.
+    pub(crate) fn wanted(self) -> EventClass {
+        if self.0.intersects(EventClass::KEYSPACE | EventClass::KEYEVENT) {
+            self.0
+        } else {
+            EventClass::empty()
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use ember_protocol::{Args, Mark, Reply};
 
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
-use crate::commands::arguments::{integer, is_word};
+use crate::commands::arguments::{self, integer, is_word};
 use crate::error::CommandError;
 use crate::glob::{self, Case};
 use crate::keyspace::SHARDS;
@@ -84,22 +84,10 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Reads a cursor as C's `strtoul` does: digits with an optional sign, nothing being 0.
-    fn parse(text: &[u8]) -> Result<Cursor, CommandError> {
-        let (negative, digits) = match text {
-            [b'-', digits @ ..] => (true, digits),
-            [b'+', digits @ ..] | digits => (false, digits),
-        };
-        let number = digits.iter().try_fold(0u64, |number, digit| {
-            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-            number.checked_mul(10)?.checked_add(digit)
-        });
-        let is_sign_alone = digits.is_empty() && !text.is_empty();
-        let number = number.filter(|_| !is_sign_alone).ok_or("ERR invalid cursor")?;
-        let number = if negative { number.wrapping_neg() } else { number };
+    fn of(number: u64) -> Cursor {
         // Beyond the last shard there is nothing: the iteration is over.
         let shard = usize::try_from(number >> TAG_BITS).map_or(SHARDS, |shard| shard.min(SHARDS));
-        Ok(Cursor { shard, tag: number as u32 & ((1 << TAG_BITS) - 1) })
+        Cursor { shard, tag: number as u32 & ((1 << TAG_BITS) - 1) }
     }
 
     /// The number to go on from; 0 is the end.
@@ -109,7 +97,7 @@ impl Cursor {
 }
 
 fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
-    let mut cursor = Cursor::parse(call.args.at(1))?;
+    let mut cursor = Cursor::of(arguments::cursor(call.args, 1)?);
     let options = Options::parse(call.args)?;
     let mut keys = Reply::new(call.reply.protocol());
     let (mut returned, mut looked) = (0, 0);

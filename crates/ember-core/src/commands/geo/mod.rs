@@ -1,5 +1,15 @@
-//! Geographic positions, kept in sorted sets.
+//! Geographic commands: sorted sets whose scores are positions.
+
+mod arguments;
+mod geoadd;
+mod geodist;
+mod geopos;
+mod georadius;
+mod geosearch;
+mod search;
 
 use crate::call::DataCommand;
 
-pub(super) const COMMANDS: &[&[DataCommand]] = &[];
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] =
+    &[geoadd::COMMANDS, geodist::COMMANDS, geopos::COMMANDS, georadius::COMMANDS, geosearch::COMMANDS];

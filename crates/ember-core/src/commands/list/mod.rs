@@ -1,5 +1,37 @@
-//! Lists.
+//! List commands.
+
+mod arguments;
+mod blmove;
+mod blpop;
+mod lindex;
+mod linsert;
+mod llen;
+mod lmove;
+mod lmpop;
+mod lpop;
+mod lpos;
+mod lpush;
+mod lrange;
+mod lrem;
+mod lset;
+mod ltrim;
 
 use crate::call::DataCommand;
 
-pub(super) const COMMANDS: &[&[DataCommand]] = &[];
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    blmove::COMMANDS,
+    blpop::COMMANDS,
+    lindex::COMMANDS,
+    linsert::COMMANDS,
+    llen::COMMANDS,
+    lmove::COMMANDS,
+    lmpop::COMMANDS,
+    lpop::COMMANDS,
+    lpos::COMMANDS,
+    lpush::COMMANDS,
+    lrange::COMMANDS,
+    lrem::COMMANDS,
+    lset::COMMANDS,
+    ltrim::COMMANDS,
+];

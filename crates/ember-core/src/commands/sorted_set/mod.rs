@@ -1,5 +1,31 @@
-//! Sorted sets.
+//! Sorted set commands.
+
+mod reply;
+pub(super) mod zadd;
+mod zcard;
+mod zcount;
+mod zpop;
+mod zrandmember;
+mod zrange;
+mod zrank;
+mod zrem;
+mod zremrange;
+mod zscore;
+mod zunion;
 
 use crate::call::DataCommand;
 
-pub(super) const COMMANDS: &[&[DataCommand]] = &[];
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    zadd::COMMANDS,
+    zcard::COMMANDS,
+    zcount::COMMANDS,
+    zpop::COMMANDS,
+    zrandmember::COMMANDS,
+    zrange::COMMANDS,
+    zrank::COMMANDS,
+    zrem::COMMANDS,
+    zremrange::COMMANDS,
+    zscore::COMMANDS,
+    zunion::COMMANDS,
+];

@@ -1,25 +1,364 @@
-//! Values of the type of hashes.
+//! A hash: fields with values, and an expiry for those that have one.
+//!
+//! | encoding | `OBJECT ENCODING` | kept as |
+//! |---|---|---|
+//! | [`packed`] pairs | `listpack` | one listpack: name, value, … |
+//! | [`packed`] triplets | `listpackex` | the same with expiries, once a field has had one |
+//! | [`table`] | `hashtable` | a hash table of entries, and an index of expiries |
+//!
+//! A hash takes the last form when it exceeds the limits of the configuration, and never goes back.
+//!
+//! A field whose time has come is not there any more for anybody who asks: look-ups take the time now. It is removed by
+//! [`Collection::remove_expired`], before a command looks at the hash or when the shard's expiry index says so; both
+//! take bounded steps, so that a field may outlive its time unseen.
 
+mod due;
+mod packed;
+mod random;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::keyspace::entry::{NewValue, StringValue, size_class};
+use crate::types::limits::EncodingLimits;
+use crate::types::listpack::Listpack;
 use crate::types::{Collection, variant};
+use packed::{PAIR, TRIPLET};
+use table::Table;
 
-/// The value of a key that holds one of the hashes.
-#[derive(Clone, Debug, Default)]
-pub struct Hash {}
+/// A field of a hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// The name.
+    pub name: StringValue<'a>,
+    /// The value.
+    pub value: StringValue<'a>,
+    /// When it expires, Unix time in ms.
+    pub expire_at_ms: Option<i64>,
+}
+
+impl Field<'_> {
+    /// Whether its time has come at `now_ms`.
+    #[inline]
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
+    }
+}
+
+/// What a set field's expiry is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewExpiry {
+    /// None.
+    None,
+    /// That which it had.
+    Kept,
+    /// This Unix time in ms, yet to come.
+    At(i64),
+}
+
+impl NewExpiry {
+    /// The expiry of a field that had this one before.
+    fn instead_of(self, old: Option<i64>) -> Option<i64> {
+        match self {
+            NewExpiry::None => None,
+            NewExpiry::Kept => old,
+            NewExpiry::At(at_ms) => Some(at_ms),
+        }
+    }
+}
+
+/// A field about to be set.
+#[derive(Clone, Copy, Debug)]
+pub struct NewField<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// The buffer that has the value, if it has one of its own: kept instead of copied, if it is large.
+    pub shared: Option<&'a Arc<Vec<u8>>>,
+    /// The expiry.
+    pub expiry: NewExpiry,
+}
+
+impl<'a> NewField<'a> {
+    /// The value in the form in which a table keeps it.
+    #[inline]
+    fn stored(&self) -> NewValue<'a> {
+        match self.shared {
+            Some(shared) => NewValue::Large(Arc::clone(shared)),
+            None => NewValue::from_bytes(self.value),
+        }
+    }
+}
+
+/// Fields with values.
+#[derive(Clone)]
+pub struct Hash(Fields);
+
+#[derive(Clone)]
+enum Fields {
+    Pairs(Listpack),
+    Triplets(Box<Listpack>),
+    Table(Box<Table>),
+}
+
+/// The two kinds of encodings; a listpack with the number of elements for each field.
+enum View<'a> {
+    Packed(&'a Listpack, usize),
+    Table(&'a Table),
+}
+
+impl Default for Hash {
+    fn default() -> Hash {
+        Hash(Fields::Pairs(Listpack::new()))
+    }
+}
+
+impl Hash {
+    #[inline]
+    fn view(&self) -> View<'_> {
+        match &self.0 {
+            Fields::Pairs(list) => View::Packed(list, PAIR),
+            Fields::Triplets(list) => View::Packed(list, TRIPLET),
+            Fields::Table(table) => View::Table(table),
+        }
+    }
+
+    /// The field `name`, if it is there and has not expired. O(1), or O(fields) while they are packed.
+    #[inline]
+    pub fn get(&self, name: &[u8], now_ms: i64) -> Option<Field<'_>> {
+        let field = match self.view() {
+            View::Packed(list, stride) => {
+                packed::find(list, stride, name).map(|at| packed::field(list, stride, at))
+            }
+            View::Table(table) => table.get(name),
+        };
+        field.filter(|field| !field.is_expired(now_ms))
+    }
+
+    /// Calls `visit` for every field that has not expired, in no particular order. O(fields).
+    pub fn for_each(&self, now_ms: i64, mut visit: impl FnMut(Field<'_>)) {
+        let visit = |field: Field<'_>| {
+            if !field.is_expired(now_ms) {
+                visit(field);
+            }
+        };
+        match self.view() {
+            View::Packed(list, stride) => packed::fields(list, stride).for_each(visit),
+            View::Table(table) => table.iter().for_each(visit),
+        }
+    }
+
+    /// The number of fields that have not expired. O(1) unless some have and are not removed yet.
+    pub fn live_len(&self, now_ms: i64) -> usize {
+        if !self.is_due(now_ms) {
+            return self.len();
+        }
+        let mut live = 0;
+        self.for_each(now_ms, |_| live += 1);
+        live
+    }
+
+    /// Whether [`Collection::remove_expired`] has something to do. O(1).
+    #[inline]
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.next_expiry_ms().is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0 at
+    /// the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
+    /// they are packed. Expired fields are visited too.
+    pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Field<'_>)) -> u64 {
+        match self.view() {
+            View::Packed(list, stride) => {
+                packed::fields(list, stride).for_each(visit);
+                0
+            }
+            View::Table(table) => table.scan(cursor, count, visit),
+        }
+    }
+
+    /// Prepares for `count` fields about to be set, which make a table at once if they are too many for a listpack.
+    pub fn expect_fields(&mut self, count: usize, limits: &EncodingLimits) {
+        if count > limits.hash_max_listpack_entries {
+            self.become_table();
+        }
+    }
+
+    /// Sets a field; true if there was none of this name that had not expired at `now_ms`. O(1), or O(fields) while they
+    /// are packed.
+    pub fn set(&mut self, new: &NewField<'_>, now_ms: i64, limits: &EncodingLimits) -> bool {
+        if let View::Packed(list, _) = self.view() {
+            let longest = new.name.len().max(new.value.len());
+            let added = new.name.len() + new.value.len();
+            if longest > limits.hash_max_listpack_value || !list.has_room_for(added) {
+                self.become_table();
+            } else if matches!(new.expiry, NewExpiry::At(_)) {
+                self.become_triplets();
+            }
+        }
+        let is_new = match &mut self.0 {
+            Fields::Table(table) => return table.set(new, now_ms),
+            Fields::Pairs(list) => set_pair(list, new),
+            Fields::Triplets(list) => set_triplet(list, new, now_ms),
+        };
+        if is_new && self.len() > limits.hash_max_listpack_entries {
+            self.become_table();
+        }
+        is_new
+    }
+
+    /// Gives the field `name`, which is there, an expiry yet to come, or none. O(1), or O(fields) while they are packed.
+    pub fn set_expiry(&mut self, name: &[u8], expire_at_ms: Option<i64>) {
+        if expire_at_ms.is_some() {
+            self.become_triplets();
+        }
+        match &mut self.0 {
+            Fields::Pairs(_) => {}
+            Fields::Triplets(list) => {
+                if let Some(at) = packed::find(list, TRIPLET, name) {
+                    packed::move_triplet(list, at, None, expire_at_ms);
+                }
+            }
+            Fields::Table(table) => table.set_expiry(name, expire_at_ms),
+        }
+    }
+
+    /// Removes a field; true if it was there and had not expired at `now_ms`. O(1), or O(fields) while they are packed.
+    pub fn remove(&mut self, name: &[u8], now_ms: i64) -> bool {
+        let (list, stride) = match &mut self.0 {
+            Fields::Pairs(list) => (list, PAIR),
+            Fields::Triplets(list) => (&mut **list, TRIPLET),
+            Fields::Table(table) => return table.remove(name, now_ms),
+        };
+        let Some(at) = packed::find(list, stride, name) else { return false };
+        let was_live = !packed::field(list, stride, at).is_expired(now_ms);
+        packed::remove(list, stride, at);
+        was_live
+    }
+
+    /// Makes room for expiries, unless there is.
+    fn become_triplets(&mut self) {
+        if let Fields::Pairs(list) = &self.0 {
+            self.0 = Fields::Triplets(Box::new(packed::to_triplets(list)));
+        }
+    }
+
+    /// Moves the fields to a table, unless they are in one.
+    #[cold]
+    fn become_table(&mut self) {
+        let View::Packed(list, stride) = self.view() else { return };
+        let mut table = Table::default();
+        for field in packed::fields(list, stride) {
+            let (mut name, mut value) = (itoa::Buffer::new(), itoa::Buffer::new());
+            let new = NewField {
+                name: bytes(field.name, &mut name),
+                value: bytes(field.value, &mut value),
+                shared: None,
+                expiry: field.expire_at_ms.map_or(NewExpiry::None, NewExpiry::At),
+            };
+            table.set(&new, i64::MIN);
+        }
+        self.0 = Fields::Table(Box::new(table));
+    }
+}
+
+fn set_pair(list: &mut Listpack, new: &NewField<'_>) -> bool {
+    match packed::find(list, PAIR, new.name) {
+        Some(at) => {
+            packed::replace_value(list, at, new.value);
+            false
+        }
+        None => {
+            packed::push_pair(list, new.name, new.value);
+            true
+        }
+    }
+}
+
+fn set_triplet(list: &mut Listpack, new: &NewField<'_>, now_ms: i64) -> bool {
+    let Some(at) = packed::find(list, TRIPLET, new.name) else {
+        packed::insert_triplet(list, new.name, new.value, new.expiry.instead_of(None));
+        return true;
+    };
+    let old = packed::field(list, TRIPLET, at);
+    let (was_live, old_expiry) = (!old.is_expired(now_ms), old.expire_at_ms);
+    let expire_at_ms = new.expiry.instead_of(old_expiry.filter(|_| was_live));
+    if expire_at_ms == old_expiry {
+        packed::replace_value(list, at, new.value);
+    } else {
+        packed::move_triplet(list, at, Some(new.value), expire_at_ms);
+    }
+    !was_live
+}
+
+/// The bytes of a name or value; an integer's digits are written to `digits`.
+fn bytes<'a>(text: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
+    match text {
+        StringValue::Int(number) => digits.format(number).as_bytes(),
+        StringValue::Inline(bytes) => bytes,
+        StringValue::Large(large) => large.bytes(),
+    }
+}
 
 impl Collection for Hash {
     variant!(Hash);
 
     fn encoding_name(&self) -> &'static str {
-        "listpack"
+        match &self.0 {
+            Fields::Pairs(_) => "listpack",
+            Fields::Triplets(_) => "listpackex",
+            Fields::Table(_) => "hashtable",
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        0
+        match &self.0 {
+            Fields::Pairs(list) => list.memory_bytes(),
+            Fields::Triplets(list) => size_class(size_of::<Listpack>()) + list.memory_bytes(),
+            Fields::Table(table) => table.memory_bytes(),
+        }
     }
 
+    /// The number of fields, those included that have expired and are not removed yet.
+    #[inline]
     fn len(&self) -> usize {
-        0
+        match self.view() {
+            View::Packed(list, stride) => list.len() / stride,
+            View::Table(table) => table.len(),
+        }
     }
 
-    fn check_invariants(&self) {}
+    fn free_effort(&self) -> usize {
+        match self.view() {
+            View::Packed(..) => 1,
+            View::Table(table) => table.len(),
+        }
+    }
+
+    #[inline]
+    fn next_expiry_ms(&self) -> Option<i64> {
+        match &self.0 {
+            Fields::Pairs(_) => None,
+            Fields::Triplets(list) => packed::earliest_ms(list),
+            Fields::Table(table) => table.earliest_ms(),
+        }
+    }
+
+    fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+        match &mut self.0 {
+            Fields::Pairs(_) => 0,
+            Fields::Triplets(list) => packed::remove_expired(list, now_ms, max),
+            Fields::Table(table) => table.remove_expired(now_ms, max),
+        }
+    }
+
+    fn check_invariants(&self) {
+        match self.view() {
+            View::Packed(list, stride) => packed::check_invariants(list, stride),
+            View::Table(table) => table.check_invariants(),
+        }
+    }
 }

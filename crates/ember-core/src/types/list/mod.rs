@@ -1,25 +1,291 @@
-//! Values of the type of lists.
+//! A list: one listpack while it is small, then a quicklist.
+//!
+//! Which form it has follows Redis 7.2: before elements are added, their bytes and number are held against
+//! `list-max-listpack-size`, and what would exceed it becomes a quicklist; after a removal a quicklist that is down to
+//! one node of half that size becomes a listpack again.
 
+mod element;
+mod node;
+mod quicklist;
+
+pub use element::{Element, Needle, NewElement, OwnedElement};
+pub use node::NodeLimit;
+pub use quicklist::Iter;
+
+use node::{NodeIter, remove_in_listpack};
+use quicklist::Quicklist;
+
+use crate::keyspace::entry::size_class;
+use crate::types::listpack::Listpack;
 use crate::types::{Collection, variant};
 
-/// The value of a key that holds one of the lists.
-#[derive(Clone, Debug, Default)]
-pub struct List {}
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where the first element is: `LEFT`.
+    Front,
+    /// Where the last element is: `RIGHT`.
+    Back,
+}
+
+/// A side of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Towards the front.
+    Before,
+    /// Towards the back.
+    After,
+}
+
+/// A sequence of byte strings.
+#[derive(Clone, Debug)]
+pub struct List {
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Packed(Listpack),
+    Nodes(Box<Quicklist>),
+}
+
+impl Default for List {
+    fn default() -> List {
+        List { form: Form::Packed(Listpack::new()) }
+    }
+}
 
 impl Collection for List {
     variant!(List);
 
     fn encoding_name(&self) -> &'static str {
-        "listpack"
+        match &self.form {
+            Form::Packed(_) => "listpack",
+            Form::Nodes(_) => "quicklist",
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        0
+        match &self.form {
+            Form::Packed(packed) => packed.memory_bytes(),
+            Form::Nodes(list) => size_class(size_of::<Quicklist>()) + list.memory_bytes(),
+        }
     }
 
     fn len(&self) -> usize {
-        0
+        match &self.form {
+            Form::Packed(packed) => packed.len(),
+            Form::Nodes(list) => list.len(),
+        }
     }
 
-    fn check_invariants(&self) {}
+    fn free_effort(&self) -> usize {
+        match &self.form {
+            Form::Packed(_) => 1,
+            Form::Nodes(list) => list.node_count(),
+        }
+    }
+
+    fn check_invariants(&self) {
+        match &self.form {
+            Form::Packed(packed) => packed.check_invariants(),
+            Form::Nodes(list) => list.check_invariants(),
+        }
+    }
 }
+
+impl List {
+    /// Adds elements at an end, one after the other. O(their bytes + bytes of a node for each).
+    pub fn push_all<'a>(
+        &mut self,
+        end: End,
+        elements: impl Iterator<Item = NewElement<'a>> + Clone,
+        limit: NodeLimit,
+    ) {
+        let (mut bytes, mut count) = (0, 0);
+        for element in elements.clone() {
+            bytes += element.bytes().len();
+            count += 1;
+        }
+        self.make_room(bytes, count, limit);
+        for element in elements {
+            self.push_here(end, element, limit);
+        }
+    }
+
+    /// Adds an element at an end.
+    pub fn push(&mut self, end: End, element: NewElement<'_>, limit: NodeLimit) {
+        self.push_all(end, std::iter::once(element), limit);
+    }
+
+    /// Takes the element at `from` away and adds it at `to`; a copy of it, if there is one.
+    pub fn rotate(&mut self, from: End, to: End, limit: NodeLimit) -> Option<OwnedElement> {
+        let element = self.end(from)?.to_owned();
+        self.remove_here(if from == End::Front { 0 } else { self.len() - 1 }, 1);
+        self.push(to, element.as_new(), limit);
+        self.shrink(limit);
+        Some(element)
+    }
+
+    /// The element at an end.
+    #[inline]
+    pub fn end(&self, end: End) -> Option<Element<'_>> {
+        match end {
+            End::Front => self.iter().next(),
+            End::Back => self.iter().next_back(),
+        }
+    }
+
+    /// The element at `index`. O(nodes to the nearer end + elements of a node).
+    pub fn get(&self, index: usize) -> Option<Element<'_>> {
+        self.iter_from(index).next()
+    }
+
+    /// All elements in order, from either end.
+    pub fn iter(&self) -> Iter<'_> {
+        match &self.form {
+            Form::Packed(packed) => Iter { front: NodeIter::Packed(packed.iter()), ..Iter::default() },
+            Form::Nodes(list) => Iter { between: list.nodes(), ..Iter::default() },
+        }
+    }
+
+    /// The elements from the one at `index` on; none if it is beyond the end. O(nodes to the nearer end).
+    pub fn iter_from(&self, index: usize) -> Iter<'_> {
+        match &self.form {
+            Form::Packed(packed) => match packed.at(index as isize) {
+                Some(offset) => Iter { front: NodeIter::Packed(packed.iter_from(offset)), ..Iter::default() },
+                None => Iter::default(),
+            },
+            Form::Nodes(list) => list.iter_from(index),
+        }
+    }
+
+    /// The elements up to the one at `index`, that one included; to be read from the back. None if it is beyond the end.
+    /// O(nodes to the nearer end).
+    pub fn iter_to(&self, index: usize) -> Iter<'_> {
+        match &self.form {
+            Form::Packed(packed) => match packed.at(index as isize) {
+                Some(offset) => Iter { back: NodeIter::Packed(packed.iter_to(offset)), ..Iter::default() },
+                None => Iter::default(),
+            },
+            Form::Nodes(list) => list.iter_to(index),
+        }
+    }
+
+    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in any case. O(nodes to the nearer end + bytes of a
+    /// node).
+    pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
+        self.make_room(element.bytes().len(), 1, limit);
+        if index >= self.len() {
+            return false;
+        }
+        match &mut self.form {
+            Form::Packed(packed) => {
+                if let Some(offset) = packed.at(index as isize) {
+                    packed.replace(offset, element.bytes());
+                }
+            }
+            Form::Nodes(list) => list.replace(index, element, limit),
+        }
+        self.shrink(limit);
+        true
+    }
+
+    /// Adds `element` beside the first one that is equal to `pivot`; whether there is one. As in Redis, room for it is made
+    /// in any case. O(N).
+    pub fn insert_beside(
+        &mut self,
+        pivot: &Needle<'_>,
+        side: Side,
+        element: NewElement<'_>,
+        limit: NodeLimit,
+    ) -> bool {
+        self.make_room(element.bytes().len(), 1, limit);
+        match &mut self.form {
+            Form::Packed(packed) => {
+                let found = packed.first().and_then(|first| packed.find(first, pivot.bytes(), 0));
+                match (found, side) {
+                    (Some(offset), Side::Before) => _ = packed.insert_before(offset, element.bytes()),
+                    (Some(offset), Side::After) => _ = packed.insert_after(offset, element.bytes()),
+                    (None, _) => {}
+                }
+                found.is_some()
+            }
+            Form::Nodes(list) => list.insert_beside(pivot, side, element, limit),
+        }
+    }
+
+    /// Removes up to `count` elements from the one at `start` on. O(nodes to the nearer end + what is removed).
+    pub fn remove_range(&mut self, start: usize, count: usize, limit: NodeLimit) {
+        self.remove_here(start, count);
+        self.shrink(limit);
+    }
+
+    /// Removes up to `count` elements at an end. O(what is removed).
+    pub fn remove_end(&mut self, end: End, count: usize, limit: NodeLimit) {
+        let count = count.min(self.len());
+        let start = if end == End::Front { 0 } else { self.len() - count };
+        self.remove_range(start, count, limit);
+    }
+
+    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. O(N).
+    pub fn remove_matching(
+        &mut self,
+        needle: &Needle<'_>,
+        from: End,
+        count: usize,
+        limit: NodeLimit,
+    ) -> usize {
+        let removed = match &mut self.form {
+            Form::Packed(packed) => remove_in_listpack(packed, needle, from, count),
+            Form::Nodes(list) => list.remove_matching(needle, from, count),
+        };
+        if removed > 0 {
+            self.shrink(limit);
+        }
+        removed
+    }
+
+    /// Adds an element without a look at the form.
+    #[inline]
+    fn push_here(&mut self, end: End, element: NewElement<'_>, limit: NodeLimit) {
+        match (&mut self.form, end) {
+            (Form::Packed(packed), End::Front) => packed.push_front(element.bytes()),
+            (Form::Packed(packed), End::Back) => packed.push_back(element.bytes()),
+            (Form::Nodes(list), end) => list.push(end, element, limit),
+        }
+    }
+
+    /// Removes elements without a look at the form.
+    fn remove_here(&mut self, start: usize, count: usize) {
+        match &mut self.form {
+            Form::Packed(packed) => {
+                if let Some(offset) = packed.at(start as isize) {
+                    packed.remove_range(offset, count);
+                }
+            }
+            Form::Nodes(list) => list.remove_range(start, count),
+        }
+    }
+
+    /// Becomes a quicklist if a listpack would be too large with `count` more elements of `bytes` in all.
+    fn make_room(&mut self, bytes: usize, count: usize, limit: NodeLimit) {
+        if let Form::Packed(packed) = &mut self.form
+            && limit.is_exceeded_by(packed.len_bytes() + bytes, packed.len() + count)
+        {
+            self.form = Form::Nodes(Box::new(Quicklist::of(std::mem::take(packed))));
+        }
+    }
+
+    /// Becomes a listpack if one node is left and that is half empty.
+    fn shrink(&mut self, limit: NodeLimit) {
+        if let Form::Nodes(list) = &mut self.form
+            && let Some(packed) = list.take_single(|packed| limit.half_fits(packed.len_bytes(), packed.len()))
+        {
+            self.form = Form::Packed(packed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

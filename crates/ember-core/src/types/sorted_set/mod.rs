@@ -1,25 +1,301 @@
-//! Values of the type of sorted sets.
+//! Values of the type of sorted sets: members in the order of their scores, and of their bytes where scores are equal.
+//!
+//! A small one is a listpack ([`packed`]), a large one a hash table and a tree ([`indexed`], [`tree`]). A set that has grown
+//! large stays in that form.
 
+mod indexed;
+mod node;
+mod packed;
+pub mod range;
+mod tree;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::turn::Random;
+use crate::types::limits::EncodingLimits;
+use crate::types::listpack::{Element, Listpack};
 use crate::types::{Collection, variant};
+use indexed::{Indexed, IndexedIter};
+use packed::{Packed, PackedIter};
+use range::{LexRange, ScoreRange};
 
-/// The value of a key that holds one of the sorted sets.
-#[derive(Clone, Debug, Default)]
-pub struct SortedSet {}
+/// The value of a key that holds a sorted set.
+#[derive(Clone)]
+pub struct SortedSet(Form);
+
+#[derive(Clone)]
+enum Form {
+    Packed(Packed),
+    Indexed(Box<Indexed>),
+}
+
+impl Default for SortedSet {
+    fn default() -> SortedSet {
+        SortedSet(Form::Packed(Packed::default()))
+    }
+}
+
+/// Does the same with a set in either form.
+macro_rules! either {
+    ($set:expr, $form:ident => $result:expr) => {
+        match $set {
+            Form::Packed($form) => $result,
+            Form::Indexed($form) => $result,
+        }
+    };
+}
+
+impl SortedSet {
+    /// An empty set for `len` members of up to `member_bytes`, in the form that they will need.
+    pub fn for_members(len: usize, member_bytes: usize, limits: &EncodingLimits) -> SortedSet {
+        let mut set = SortedSet::default();
+        if len > limits.zset_max_listpack_entries || member_bytes > limits.zset_max_listpack_value {
+            set.index();
+        }
+        set
+    }
+
+    /// Adds a member that is not there and belongs behind all that are. O(log n).
+    pub fn push_back(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) {
+        self.make_room(member.len(), limits);
+        either!(&mut self.0, form => form.push_back(member, score));
+    }
+
+    /// Lets the set leave the form of a listpack, before more members come than it may have.
+    pub fn expect_members(&mut self, more: usize, limits: &EncodingLimits) {
+        if more > limits.zset_max_listpack_entries {
+            self.index();
+        }
+    }
+
+    fn index(&mut self) {
+        if let Form::Packed(packed) = &self.0 {
+            let mut indexed = Box::<Indexed>::default();
+            let mut digits = itoa::Buffer::new();
+            for (member, score) in packed.iter(0..packed.len()) {
+                indexed.push_back(member.bytes(&mut digits), score);
+            }
+            self.0 = Form::Indexed(indexed);
+        }
+    }
+
+    /// Lets the set leave the form of a listpack if that may not have another member of `bytes`.
+    fn make_room(&mut self, bytes: usize, limits: &EncodingLimits) {
+        if let Form::Packed(packed) = &self.0
+            && (packed.len() >= limits.zset_max_listpack_entries
+                || bytes > limits.zset_max_listpack_value
+                || !packed.has_room_for(bytes))
+        {
+            self.index();
+        }
+    }
+
+    /// The listpack, if that is the form: what is saved of the set then.
+    pub fn listpack(&self) -> Option<&Listpack> {
+        match &self.0 {
+            Form::Packed(packed) => Some(packed.listpack()),
+            Form::Indexed(_) => None,
+        }
+    }
+
+    /// The score of a member. O(1); O(n) in a listpack.
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        either!(&self.0, form => form.score(member))
+    }
+
+    /// Adds a member or gives it another score; returns the score it had. O(log n).
+    pub fn set(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) -> Option<f64> {
+        if let Form::Packed(packed) = &mut self.0 {
+            if let Some(previous) = packed.change(member, score) {
+                return Some(previous);
+            }
+            self.make_room(member.len(), limits);
+        }
+        match &mut self.0 {
+            Form::Packed(packed) => {
+                packed.insert(member, score);
+                None
+            }
+            Form::Indexed(indexed) => indexed.set(member, score),
+        }
+    }
+
+    /// Removes a member and returns its score. O(log n).
+    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        either!(&mut self.0, form => form.remove(member))
+    }
+
+    /// Removes the members with ranks in `range`, which is within the set. O(log n + members removed).
+    pub fn remove_range(&mut self, range: Range<usize>) {
+        either!(&mut self.0, form => form.remove_range(range));
+    }
+
+    /// The rank, from 0, and the score of a member. O(log n).
+    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        either!(&self.0, form => form.rank(member))
+    }
+
+    /// The members with ranks in `range`, and their scores, in order, from either end. O(log n) to begin, O(1) for each.
+    pub fn iter(&self, range: Range<usize>) -> Iter<'_> {
+        let range = range.start..range.end.min(self.len()).max(range.start);
+        Iter(match &self.0 {
+            Form::Packed(packed) => FormIter::Packed(packed.iter(range)),
+            Form::Indexed(indexed) => FormIter::Indexed(indexed.iter(range)),
+        })
+    }
+
+    /// All members and their scores, in order.
+    pub fn iter_all(&self) -> Iter<'_> {
+        self.iter(0..self.len())
+    }
+
+    /// The ranks of the scores in a range. O(log n).
+    pub fn score_range(&self, range: &ScoreRange) -> Range<usize> {
+        either!(&self.0, form => form.score_range(range))
+    }
+
+    /// The ranks of the members in a range, in a set whose scores are all equal. In others it depends on the form what is
+    /// found, and in a listpack on the end from which it is looked for. O(log n).
+    pub fn lex_range(&self, range: &LexRange<'_>, is_reverse: bool) -> Range<usize> {
+        match &self.0 {
+            Form::Packed(packed) => packed.lex_range(range, is_reverse),
+            Form::Indexed(indexed) => indexed.lex_range(range),
+        }
+    }
+
+    /// A member and its score, chosen with the same chance as every other. O(1) expected; O(n) in a listpack.
+    pub fn random(&self, random: &mut Random) -> Option<(Element<'_>, f64)> {
+        match &self.0 {
+            Form::Packed(packed) if packed.len() > 0 => {
+                let rank = random.below(packed.len());
+                packed.iter(rank..rank + 1).next()
+            }
+            Form::Packed(_) => None,
+            Form::Indexed(indexed) => {
+                indexed.random(random).map(|(member, score)| (Element::Bytes(member), score))
+            }
+        }
+    }
+
+    /// `count` different ranks, or all if there are fewer, each choice having the same chance; ascending.
+    /// O(count log count), O(n) if that is a large part of the set.
+    pub fn random_ranks(&self, count: usize, random: &mut Random) -> Vec<usize> {
+        let len = self.len();
+        if count >= len {
+            return (0..len).collect();
+        }
+        // Floyd's method (Bentley, Floyd, "Programming Pearls: A Sample of Brilliance", CACM 30(9), 1987).
+        let mut chosen = HashSet::new();
+        for last in len - count..len {
+            let rank = random.below(last + 1);
+            if !chosen.insert(rank) {
+                chosen.insert(last);
+            }
+        }
+        let mut ranks: Vec<usize> = chosen.into_iter().collect();
+        ranks.sort_unstable();
+        ranks
+    }
+
+    /// Calls `visit` for some `count` members and their scores behind `cursor`, 0 at the beginning; returns the cursor to go
+    /// on from, 0 at the end. A listpack is visited whole. What is there from the first call to the last is visited.
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        match &self.0 {
+            Form::Packed(packed) => {
+                let mut digits = itoa::Buffer::new();
+                for (member, score) in packed.iter(0..packed.len()) {
+                    visit(member.bytes(&mut digits), score);
+                }
+                0
+            }
+            Form::Indexed(indexed) => indexed.scan(cursor, count, visit),
+        }
+    }
+}
 
 impl Collection for SortedSet {
     variant!(SortedSet);
 
     fn encoding_name(&self) -> &'static str {
-        "listpack"
+        match self.0 {
+            Form::Packed(_) => "listpack",
+            Form::Indexed(_) => "skiplist",
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        0
+        match &self.0 {
+            Form::Packed(packed) => packed.memory_bytes(),
+            Form::Indexed(indexed) => {
+                crate::keyspace::entry::size_class(size_of::<Indexed>()) + indexed.memory_bytes()
+            }
+        }
     }
 
     fn len(&self) -> usize {
-        0
+        either!(&self.0, form => form.len())
     }
 
-    fn check_invariants(&self) {}
+    fn free_effort(&self) -> usize {
+        match &self.0 {
+            Form::Packed(_) => 1,
+            Form::Indexed(indexed) => indexed.len(),
+        }
+    }
+
+    fn check_invariants(&self) {
+        either!(&self.0, form => form.check_invariants());
+        let mut previous: Option<(Vec<u8>, f64)> = None;
+        for (member, score) in self.iter_all() {
+            let member = member.to_vec();
+            if let Some((before, lower)) = &previous {
+                assert!(*lower < score || (*lower == score && *before < member), "members are in order");
+            }
+            previous = Some((member, score));
+        }
+    }
 }
+
+/// Members and scores in order; see [`SortedSet::iter`].
+pub struct Iter<'a>(FormIter<'a>);
+
+enum FormIter<'a> {
+    Packed(PackedIter<'a>),
+    Indexed(IndexedIter<'a>),
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (Element<'a>, f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Element<'a>, f64)> {
+        match &mut self.0 {
+            FormIter::Packed(packed) => packed.next(),
+            FormIter::Indexed(indexed) => {
+                indexed.next().map(|(member, score)| (Element::Bytes(member), score))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            FormIter::Packed(packed) => packed.size_hint(),
+            FormIter::Indexed(indexed) => indexed.size_hint(),
+        }
+    }
+}
+
+impl<'a> DoubleEndedIterator for Iter<'a> {
+    #[inline]
+    fn next_back(&mut self) -> Option<(Element<'a>, f64)> {
+        match &mut self.0 {
+            FormIter::Packed(packed) => packed.next_back(),
+            FormIter::Indexed(indexed) => {
+                indexed.next_back().map(|(member, score)| (Element::Bytes(member), score))
+            }
+        }
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}

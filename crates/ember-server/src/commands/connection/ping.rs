@@ -38,6 +38,13 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn ping(session: &mut Session<'_>) -> SessionResult {
+    // RESP2 tells replies from messages by their shape.
+    if session.client.subscriptions.is_some() && !session.reply.is_resp3() && session.args.len() <= 2 {
+        session.reply.array(2);
+        session.reply.bulk(b"pong");
+        session.reply.bulk(session.args.get(1).unwrap_or_default());
+        return Ok(Outcome::Done);
+    }
     match session.args.len() {
         1 => session.reply.simple("PONG"),
         2 => session.reply.bulk(session.args.at(1)),

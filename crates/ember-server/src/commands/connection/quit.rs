@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         complexity: "O(1)",
         arity: -1,
         flags: HANDSHAKE,
+        is_immediate: true,
         example: Example { given: &[], call: "QUIT", reply: "OK" },
         ..Spec::DEFAULT
     },

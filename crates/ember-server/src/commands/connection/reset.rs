@@ -6,8 +6,11 @@ use ember_protocol::Protocol;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
-use crate::client::ReplyMode;
+use crate::acl::Identity;
+use crate::client::Client;
+use crate::pubsub::Address;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::transaction;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -18,6 +21,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         complexity: "O(1)",
         arity: 1,
         flags: HANDSHAKE,
+        is_immediate: true,
         example: Example { given: &[], call: "RESET", reply: "RESET" },
         ..Spec::DEFAULT
     },
@@ -25,15 +29,21 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
-    let view = &session.client.view;
+    transaction::discard(session.server, session.turn, session.client);
+    if let Some(mut subscriptions) = session.client.subscriptions.take() {
+        session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
+    }
+    session.server.trackers.end(&session.client.view);
+    let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);
     view.is_resp3.store(false, Ordering::Relaxed);
     view.no_evict.store(false, Ordering::Relaxed);
     view.no_touch.store(false, Ordering::Relaxed);
+    for count in [&view.channels, &view.patterns, &view.shard_channels] {
+        count.store(0, Ordering::Relaxed);
+    }
     view.names.lock().name = Box::default();
-    session.client.log_out();
-    session.client.database = 0;
-    session.client.reply_mode = ReplyMode::On;
+    *session.client = Client::new(view, Identity::unknown(session.server));
     session.reply.set_protocol(Protocol::Resp2);
     session.reply.simple("RESET");
     Ok(Outcome::Done)

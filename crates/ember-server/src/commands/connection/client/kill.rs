@@ -1,7 +1,6 @@
 //! CLIENT KILL.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
@@ -91,7 +90,7 @@ impl Filters<'_> {
         self.id.is_none_or(|id| view.id == id)
             && self.address.is_none_or(|address| view.peer.remote().as_bytes() == address)
             && self.local_address.is_none_or(|address| view.peer.local().as_bytes() == address)
-            && self.client_type.is_none_or(|client_type| client_type == ClientType::Normal)
+            && self.client_type.is_none_or(|client_type| client_type == ClientType::of(view))
             && self.user.as_ref().is_none_or(|user| view.user.lock().is_same(user))
             && self.age_seconds_min.is_none_or(|seconds| (now_ms - view.created_ms) / 1000 >= seconds)
     }
@@ -126,8 +125,7 @@ fn kill_admitted(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome)
         if is_caller {
             outcome = Outcome::Close;
         } else {
-            view.is_killed.store(true, Ordering::Relaxed);
-            session.server.look_at(view.worker, view.token, view.id);
+            session.server.kill(&view);
         }
     }
     (killed, outcome)

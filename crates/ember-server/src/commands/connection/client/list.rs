@@ -68,8 +68,17 @@ pub(super) const LIST: ServerCommand = Command::new(
 pub(super) enum ClientType {
     /// Runs commands.
     Normal,
-    /// Any other, of which there are none.
-    Other,
+    /// Listens to channels.
+    Subscriber,
+    /// Replicates, of which there are none.
+    Replication,
+}
+
+impl ClientType {
+    /// The type of a connection.
+    pub(super) fn of(view: &ClientView) -> ClientType {
+        if view.is_subscribed() { ClientType::Subscriber } else { ClientType::Normal }
+    }
 }
 
 /// The type that `name` names in any case.
@@ -80,8 +89,10 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     if is_one_of(&["normal"]) {
         Ok(ClientType::Normal)
-    } else if is_one_of(&["slave", "replica", "pubsub", "master"]) {
-        Ok(ClientType::Other)
+    } else if is_one_of(&["pubsub"]) {
+        Ok(ClientType::Subscriber)
+    } else if is_one_of(&["slave", "replica", "master"]) {
+        Ok(ClientType::Replication)
     } else {
         Err(CommandError::quoting("ERR Unknown client type '", name, "'"))
     }
@@ -109,10 +120,10 @@ fn list(session: &mut Session<'_>) -> SessionResult {
     let clients = &session.server.clients;
     let views = match args.len() {
         2 => clients.all(),
-        4 if is_word(args, 2, "TYPE") => match client_type(args.at(3))? {
-            ClientType::Normal => clients.all(),
-            ClientType::Other => Vec::new(),
-        },
+        4 if is_word(args, 2, "TYPE") => {
+            let wanted = client_type(args.at(3))?;
+            clients.all().into_iter().filter(|view| ClientType::of(view) == wanted).collect()
+        }
         4.. if is_word(args, 2, "ID") => {
             let mut views = Vec::new();
             for id in args.skip(3).iter() {

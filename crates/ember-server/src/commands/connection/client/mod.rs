@@ -5,6 +5,7 @@ mod list;
 mod modes;
 mod names;
 mod pause;
+mod tracking;
 mod unblock;
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
@@ -26,8 +27,9 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     },
     None,
     &[
+        tracking::CACHING,
         names::GETNAME,
-        unblock::GETREDIR,
+        tracking::GETREDIR,
         HELP,
         list::ID,
         list::INFO,
@@ -39,6 +41,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         modes::REPLY,
         names::SETINFO,
         names::SETNAME,
+        tracking::TRACKING,
+        tracking::TRACKINGINFO,
         unblock::UNBLOCK,
         pause::UNPAUSE,
     ],
@@ -67,10 +71,12 @@ const HELP: ServerCommand = help_subcommand(
 );
 
 const HELP_LINES: &[&str] = &[
+    "CACHING (YES|NO)",
+    "    Say whether the keys of the next call are tracked.",
     "GETNAME",
     "    Tell the name of this connection.",
     "GETREDIR",
-    "    Tell where tracking notifications go: -1, since tracking is off.",
+    "    Tell which client is told of changes in place of this one; 0 for none, -1 while tracking is off.",
     "ID",
     "    Tell the ID of this connection.",
     "INFO",
@@ -111,6 +117,10 @@ const HELP_LINES: &[&str] = &[
     "    Name the client library. Options are LIB-NAME and LIB-VER.",
     "SETNAME <name>",
     "    Name this connection.",
+    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
+    "    Let the server tell this connection when what it has read changes.",
+    "TRACKINGINFO",
+    "    Tell how this connection tracks.",
     "UNBLOCK <clientid> [TIMEOUT|ERROR]",
     "    End the waiting of a blocked client.",
     "UNPAUSE",

@@ -1,10 +1,11 @@
-//! CLIENT UNBLOCK and GETREDIR, whose answers are known: no command blocks, and nothing is tracked.
+//! CLIENT UNBLOCK: ends the waiting of another client.
 
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::{ADMIN, OWN};
+use super::ADMIN;
+use crate::mailbox::Letter;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const UNBLOCK: ServerCommand = Command::new(
@@ -20,30 +21,26 @@ pub(super) const UNBLOCK: ServerCommand = Command::new(
     Some(unblock),
 );
 
-pub(super) const GETREDIR: ServerCommand = Command::new(
-    Spec {
-        name: "getredir",
-        summary: "Tells which client gets the connection's tracking notifications; -1 while tracking is off.",
-        since: "6.0.0",
-        arity: 2,
-        example: Example { given: &[], call: "CLIENT GETREDIR", reply: "(integer) -1" },
-        ..OWN
-    },
-    Some(|session| {
-        session.reply.integer(-1);
-        Ok(Outcome::Done)
-    }),
-);
-
 fn unblock(session: &mut Session<'_>) -> SessionResult {
     let args = session.args;
-    match args.len() {
-        3 => {}
-        4 if is_word(args, 3, "TIMEOUT") || is_word(args, 3, "ERROR") => {}
+    let with_error = match args.len() {
+        3 => false,
+        4 if is_word(args, 3, "TIMEOUT") => false,
+        4 if is_word(args, 3, "ERROR") => true,
         4 => return Err("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR".into()),
         _ => return Err(CommandError::Syntax),
-    }
-    integer(args, 2)?;
-    session.reply.integer(0);
+    };
+    let id = integer(args, 2)?;
+    let view = u64::try_from(id).ok().and_then(|id| session.server.clients.get(id));
+    let unblocked = view.is_some_and(|view| {
+        let waiter = view.waiter.lock().clone();
+        let is_mine = waiter.is_some_and(|waiter| waiter.cancel());
+        if is_mine {
+            let letter = Letter::Unblock(view.token, view.id, with_error);
+            session.server.workers[view.worker].mailbox.send(letter);
+        }
+        is_mine
+    });
+    session.reply.integer(unblocked.into());
     Ok(Outcome::Done)
 }

@@ -8,7 +8,6 @@ mod rules;
 mod users;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
@@ -101,8 +100,7 @@ fn close_connections(session: &Session<'_>, users: &[Arc<User>]) {
     for view in session.server.clients.all() {
         let is_theirs = users.iter().any(|user| user.is_same(&view.user.lock()));
         if is_theirs && view.id != session.client.view.id {
-            view.is_killed.store(true, Ordering::Relaxed);
-            session.server.look_at(view.worker, view.token, view.id);
+            session.server.kill(&view);
         }
     }
 }

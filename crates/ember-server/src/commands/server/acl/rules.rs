@@ -5,7 +5,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
-use crate::acl::has_spaces;
+use crate::acl::{Revocation, has_spaces};
+use crate::pubsub::Kind;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const SETUSER: ServerCommand = Command::new(
@@ -69,9 +70,28 @@ fn setuser(session: &mut Session<'_>) -> SessionResult {
     }
     let (server, rules) = (session.server, session.args.skip(3));
     let set = server.acl.set_user(name, rules.iter(), server.grammar());
-    set.map_err(|error| [b"ERR ", &*error].concat())?;
+    let revocation = set.map_err(|error| [b"ERR ", &*error].concat())?;
     session.reply.ok();
-    Ok(Outcome::Done)
+    Ok(revocation.map_or(Outcome::Done, |revocation| close_listeners(session, &revocation)))
+}
+
+/// Closes the connections that listen to what their user may no longer; the caller's own after its reply.
+fn close_listeners(session: &Session<'_>, revocation: &Revocation) -> Outcome {
+    let server = session.server;
+    let is_revoked = |kind, name: &[u8]| !revocation.allows(name, kind == Kind::Pattern);
+    let mut outcome = Outcome::Done;
+    for address in server.pubsub.subscribers(is_revoked) {
+        let Some(view) = server.clients.get(address.client_id) else { continue };
+        if !revocation.concerns(&view.user.lock()) {
+            continue;
+        }
+        if view.id == session.client.view.id {
+            outcome = Outcome::Close;
+        } else {
+            server.kill(&view);
+        }
+    }
+    outcome
 }
 
 fn getuser(session: &mut Session<'_>) -> SessionResult {

@@ -1,6 +1,7 @@
 //! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
 
 use super::Report;
+use crate::pubsub::Kind;
 use crate::server::Server;
 use crate::stats::{Counter, LATENCY_BUCKETS, WorkerStats};
 
@@ -27,10 +28,11 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.zeros(&["evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     report.line("keyspace_hits", sum(|stats| &stats.hits));
     report.line("keyspace_misses", sum(|stats| &stats.misses));
+    let pubsub = &report.server.pubsub;
+    report.line("pubsub_channels", pubsub.len(Kind::Channel));
+    report.line("pubsub_patterns", pubsub.len(Kind::Pattern));
+    report.line("pubsubshard_channels", pubsub.len(Kind::ShardChannel));
     report.zeros(&[
-        "pubsub_channels",
-        "pubsub_patterns",
-        "pubsubshard_channels",
         "latest_fork_usec",
         "total_forks",
         "migrate_cached_sockets",
@@ -41,11 +43,12 @@ pub(super) fn stats(report: &mut Report<'_>) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ]);
+    let tracked = report.server.tracked();
+    report.line("tracking_total_keys", tracked.0);
+    report.line("tracking_total_items", tracked.1);
+    report.line("tracking_total_prefixes", report.server.trackers.prefixes());
+    report.zeros(&["unexpected_error_replies"]);
     report.line("total_error_replies", sum(|stats| &stats.errors));
     report.zeros(&["dump_payload_sanitizations"]);
     report.line("total_reads_processed", sum(|stats| &stats.reads));

@@ -81,13 +81,10 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("maxclients", report.config.maxclients);
     report.line("client_recent_max_input_buffer", largest_input);
     report.line("client_recent_max_output_buffer", largest_output);
-    report.zeros(&[
-        "blocked_clients",
-        "tracking_clients",
-        "pubsub_clients",
-        "watching_clients",
-        "clients_in_timeout_table",
-    ]);
+    report.line("blocked_clients", report.server.blocked_clients.load(Ordering::Relaxed));
+    report.line("pubsub_clients", views.iter().filter(|view| view.is_subscribed()).count());
+    report.line("tracking_clients", report.server.trackers.len());
+    report.zeros(&["watching_clients", "clients_in_timeout_table"]);
     report.zeros(&["total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"]);
 }
 

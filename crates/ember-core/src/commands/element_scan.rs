@@ -1,0 +1,57 @@
+//! What the commands that iterate over the elements of one value have in common: options and reply.
+
+use ember_protocol::{Args, Mark, Reply};
+
+use super::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::glob::{self, Case};
+
+/// `COUNT` when it is not given.
+const COUNT_DEFAULT: usize = 10;
+
+/// The options behind key and cursor.
+pub(crate) struct ScanOptions<'a> {
+    pattern: Option<&'a [u8]>,
+    /// How many elements to look at, about.
+    pub(crate) count: usize,
+}
+
+impl<'a> ScanOptions<'a> {
+    /// Reads `MATCH` and `COUNT` from argument `first` on.
+    pub(crate) fn parse(args: Args<'a>, first: usize) -> Result<ScanOptions<'a>, CommandError> {
+        let mut options = ScanOptions { pattern: None, count: COUNT_DEFAULT };
+        for arg in (first..args.len()).step_by(2) {
+            if arg + 1 == args.len() {
+                return Err(CommandError::Syntax);
+            } else if is_word(args, arg, "COUNT") {
+                let count = usize::try_from(integer(args, arg + 1)?).unwrap_or(0);
+                options.count = if count > 0 { count } else { return Err(CommandError::Syntax) };
+            } else if is_word(args, arg, "MATCH") {
+                options.pattern = Some(args.at(arg + 1)).filter(|pattern| !glob::matches_all(pattern));
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether an element's name is one that is asked for.
+    pub(crate) fn accept(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive))
+    }
+}
+
+/// Writes the reply: the cursor to go on from and the `count` replies that `elements` holds.
+pub(crate) fn write_page(reply: &mut Reply, cursor: u64, elements: &Reply, count: usize) {
+    reply.array(2);
+    reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
+    reply.array(count);
+    reply.append_from(elements, Mark::default(), elements.mark());
+}
+
+/// Writes the reply for a key that is not there.
+pub(crate) fn write_nothing(reply: &mut Reply) {
+    reply.array(2);
+    reply.bulk(b"0");
+    reply.array(0);
+}

@@ -1,0 +1,63 @@
+//! Reading and answering positions and distances.
+
+use std::io::Write;
+
+use ember_protocol::{Args, Reply, number};
+
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::types::geo::Position;
+
+fn float(args: Args<'_>, arg: usize) -> Result<f64, CommandError> {
+    number::parse_f64(args.at(arg)).ok_or(CommandError::NotFloat)
+}
+
+/// The position whose longitude is argument `arg` and whose latitude is the next one.
+pub(super) fn position(args: Args<'_>, arg: usize) -> Result<Position, CommandError> {
+    let position = Position { longitude: float(args, arg)?, latitude: float(args, arg + 1)? };
+    if !position.is_valid() {
+        let Position { longitude, latitude } = position;
+        return Err(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}").into());
+    }
+    Ok(position)
+}
+
+/// The metres in the unit that argument `arg` names.
+pub(super) fn unit(args: Args<'_>, arg: usize) -> Result<f64, CommandError> {
+    const UNITS: [(&str, f64); 4] = [("M", 1.0), ("KM", 1000.0), ("FT", 0.3048), ("MI", 1609.34)];
+    let unit = UNITS.into_iter().find(|(word, _)| is_word(args, arg, word));
+    unit.map(|(_, metres)| metres)
+        .ok_or_else(|| "ERR unsupported unit provided. please use M, KM, FT, MI".into())
+}
+
+/// The length in argument `arg`; `error` if it is no number.
+pub(super) fn length(args: Args<'_>, arg: usize, error: &'static str) -> Result<f64, CommandError> {
+    number::parse_f64(args.at(arg)).ok_or_else(|| error.into())
+}
+
+/// Answers a distance: four digits behind the point.
+pub(super) fn write_distance(reply: &mut Reply, distance: f64) {
+    let mut text = Vec::with_capacity(24);
+    // Writing to a vector cannot fail.
+    let _ = write!(text, "{distance:.4}");
+    reply.bulk(&text);
+}
+
+/// Answers a position: longitude and latitude.
+pub(super) fn write_position(reply: &mut Reply, position: Position) {
+    reply.array(2);
+    write_degrees(reply, position.longitude);
+    write_degrees(reply, position.latitude);
+}
+
+/// Answers degrees: 17 digits behind the point, but no zeros at the end.
+fn write_degrees(reply: &mut Reply, degrees: f64) {
+    let text = format!("{degrees:.17}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = if text == "-0" { "0" } else { text };
+    if reply.is_resp3() {
+        reply.raw(format!(",{text}\r\n").as_bytes());
+    } else {
+        reply.bulk(text.as_bytes());
+    }
+}

@@ -1,0 +1,284 @@
+//! What the searching commands have in common: options, the search itself, and what becomes of the result.
+
+use std::cmp::Ordering;
+
+use ember_protocol::{Args, Reply};
+
+use super::arguments::{length, position, unit, write_distance, write_position};
+use crate::call::{Call, CommandResult};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::types::geo::{Position, Shape, area, geohash};
+use crate::types::limits::EncodingLimits;
+use crate::types::sorted_set::SortedSet;
+use crate::types::sorted_set::range::ScoreRange;
+
+/// What sets the commands apart.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    /// The argument with the key that is searched.
+    pub(super) source: usize,
+    /// Whether centre and shape are options.
+    pub(super) is_by_options: bool,
+    /// The argument with the key for the result, if that is fixed.
+    pub(super) target: Option<usize>,
+    /// Whether an option may name a key for the result.
+    pub(super) may_store: bool,
+}
+
+/// Results are sorted by their distance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sorting {
+    None,
+    Nearest,
+    Farthest,
+}
+
+/// What a search is asked for. Where the set is missing, so may be the centre and the shape.
+pub(super) struct Query {
+    pub(super) centre: Option<Position>,
+    pub(super) shape: Option<Shape>,
+    /// The metres of the unit of all distances.
+    pub(super) unit_m: f64,
+    sorting: Sorting,
+    /// The results wanted at most; 0 is no limit.
+    count: usize,
+    /// Whether any results will do, not only the nearest.
+    is_any: bool,
+    with_distance: bool,
+    with_hash: bool,
+    with_position: bool,
+    /// The argument with the key for the result.
+    target: Option<usize>,
+    /// Whether distances become the scores of the result.
+    stores_distances: bool,
+}
+
+/// A member that a search has found.
+struct Found {
+    member: Vec<u8>,
+    score: f64,
+    position: Position,
+    distance_m: f64,
+}
+
+/// The radius in argument `arg` and its unit in the next one.
+pub(super) fn circle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
+    let radius = length(args, arg, "ERR need numeric radius")?;
+    if radius < 0.0 {
+        return Err("ERR radius cannot be negative".into());
+    }
+    let unit_m = unit(args, arg + 1)?;
+    Ok((Shape::Circle { radius_m: radius * unit_m }, unit_m))
+}
+
+/// The width in argument `arg`, the height in the next one, and their unit in the third.
+fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
+    let width = length(args, arg, "ERR need numeric width")?;
+    let height = length(args, arg + 1, "ERR need numeric height")?;
+    if width < 0.0 || height < 0.0 {
+        return Err("ERR height or width cannot be negative".into());
+    }
+    let unit_m = unit(args, arg + 2)?;
+    Ok((Shape::Rectangle { width_m: width * unit_m, height_m: height * unit_m }, unit_m))
+}
+
+/// The position of a member of a set that is there.
+pub(super) fn position_of(set: &SortedSet, member: &[u8]) -> Result<Position, CommandError> {
+    let score = set.score(member).ok_or("ERR could not decode requested zset member")?;
+    Ok(geohash::position(score))
+}
+
+impl Query {
+    pub(super) fn new(kind: Kind, centre: Option<Position>, shape: Option<(Shape, f64)>) -> Query {
+        Query {
+            centre,
+            shape: shape.map(|(shape, _)| shape),
+            unit_m: shape.map_or(1.0, |(_, unit_m)| unit_m),
+            sorting: Sorting::None,
+            count: 0,
+            is_any: false,
+            with_distance: false,
+            with_hash: false,
+            with_position: false,
+            target: kind.target,
+            stores_distances: false,
+        }
+    }
+
+    /// Reads the options from argument `first` on; `set` is what is searched.
+    pub(super) fn read_options(
+        &mut self,
+        args: Args<'_>,
+        first: usize,
+        kind: Kind,
+        set: Option<&SortedSet>,
+    ) -> CommandResult {
+        // Which of the alternatives for centre and shape was taken: the same may come again, the other not.
+        let (mut is_from_member, mut is_from_position) = (false, false);
+        let (mut is_by_radius, mut is_by_box) = (false, false);
+        let mut arg = first;
+        while arg < args.len() {
+            let behind = args.len() - arg - 1;
+            let is = |word: &str| is_word(args, arg, word);
+            if is("WITHDIST") {
+                self.with_distance = true;
+            } else if is("WITHHASH") {
+                self.with_hash = true;
+            } else if is("WITHCOORD") {
+                self.with_position = true;
+            } else if is("ANY") {
+                self.is_any = true;
+            } else if is("ASC") {
+                self.sorting = Sorting::Nearest;
+            } else if is("DESC") {
+                self.sorting = Sorting::Farthest;
+            } else if is("COUNT") && behind >= 1 {
+                let count = usize::try_from(integer(args, arg + 1)?).unwrap_or(0);
+                self.count = if count > 0 { count } else { return Err("ERR COUNT must be > 0".into()) };
+                arg += 1;
+            } else if kind.may_store && (is("STORE") || is("STOREDIST")) && behind >= 1 {
+                self.target = Some(arg + 1);
+                self.stores_distances = is("STOREDIST");
+                arg += 1;
+            } else if kind.is_by_options && kind.target.is_some() && is("STOREDIST") {
+                self.stores_distances = true;
+            } else if kind.is_by_options && is("FROMMEMBER") && behind >= 1 && !is_from_position {
+                self.centre = set.map(|set| position_of(set, args.at(arg + 1))).transpose()?;
+                is_from_member = true;
+                arg += 1;
+            } else if kind.is_by_options && is("FROMLONLAT") && behind >= 2 && !is_from_member {
+                self.centre = Some(position(args, arg + 1)?);
+                is_from_position = true;
+                arg += 2;
+            } else if kind.is_by_options && is("BYRADIUS") && behind >= 2 && !is_by_box {
+                self.set_shape(circle(args, arg + 1)?);
+                is_by_radius = true;
+                arg += 2;
+            } else if kind.is_by_options && is("BYBOX") && behind >= 3 && !is_by_radius {
+                self.set_shape(rectangle(args, arg + 1)?);
+                is_by_box = true;
+                arg += 3;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            arg += 1;
+        }
+        let has_centre = !kind.is_by_options || is_from_member || is_from_position;
+        let has_shape = !kind.is_by_options || is_by_radius || is_by_box;
+        self.check(args, kind, has_centre, has_shape)
+    }
+
+    fn set_shape(&mut self, (shape, unit_m): (Shape, f64)) {
+        self.shape = Some(shape);
+        self.unit_m = unit_m;
+    }
+
+    fn check(&self, args: Args<'_>, kind: Kind, has_centre: bool, has_shape: bool) -> CommandResult {
+        if self.target.is_some() && (self.with_distance || self.with_hash || self.with_position) {
+            let who = if kind.is_by_options { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
+            return Err(
+                format!("ERR {who} is not compatible with WITHDIST, WITHHASH and WITHCOORD options").into()
+            );
+        }
+        if !has_centre {
+            let before = "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ";
+            return Err(CommandError::quoting(before, args.at(0), ""));
+        }
+        if !has_shape {
+            let before = "ERR exactly one of BYRADIUS and BYBOX can be specified for ";
+            return Err(CommandError::quoting(before, args.at(0), ""));
+        }
+        if self.is_any && self.count == 0 {
+            return Err("ERR the ANY argument requires COUNT argument".into());
+        }
+        Ok(())
+    }
+
+    /// The members that the shape covers, in the order and number asked for.
+    fn results(&self, set: &SortedSet) -> Vec<Found> {
+        let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return Vec::new() };
+        let found_max = if self.is_any { self.count } else { usize::MAX };
+        let mut results = search(set, centre, shape, found_max);
+        // The nearest are meant where it is not said which of many.
+        let is_nearest = self.sorting == Sorting::Nearest || (self.count > 0 && !self.is_any);
+        let by_distance =
+            |a: &Found, b: &Found| a.distance_m.partial_cmp(&b.distance_m).unwrap_or(Ordering::Equal);
+        if self.sorting == Sorting::Farthest {
+            results.sort_by(|a, b| by_distance(b, a));
+        } else if is_nearest {
+            results.sort_by(by_distance);
+        }
+        if self.count > 0 {
+            results.truncate(self.count);
+        }
+        results
+    }
+
+    /// The result as a sorted set.
+    fn stored(&self, results: &[Found], limits: &EncodingLimits) -> SortedSet {
+        let longest = results.iter().map(|found| found.member.len()).max().unwrap_or(0);
+        let mut stored = SortedSet::for_members(results.len(), longest, limits);
+        for found in results {
+            let score = if self.stores_distances { found.distance_m / self.unit_m } else { found.score };
+            stored.set(&found.member, score, limits);
+        }
+        stored
+    }
+
+    fn write(&self, reply: &mut Reply, results: &[Found]) {
+        let facts = [self.with_distance, self.with_hash, self.with_position];
+        let facts = facts.into_iter().filter(|&is_wanted| is_wanted).count();
+        reply.array(results.len());
+        for found in results {
+            if facts > 0 {
+                reply.array(1 + facts);
+            }
+            reply.bulk(&found.member);
+            if self.with_distance {
+                write_distance(reply, found.distance_m / self.unit_m);
+            }
+            if self.with_hash {
+                reply.integer(found.score as i64);
+            }
+            if self.with_position {
+                write_position(reply, found.position);
+            }
+        }
+    }
+}
+
+/// The members that `shape` around `centre` covers, up to `found_max` of them; O(members in its cells + log n).
+fn search(set: &SortedSet, centre: Position, shape: Shape, found_max: usize) -> Vec<Found> {
+    let mut results = Vec::new();
+    for cell in area::cells(centre, shape) {
+        let (first, end) = cell.scores();
+        for (member, score) in set.iter(set.score_range(&ScoreRange::half_open(first, end))) {
+            let position = geohash::position(score);
+            if let Some(distance_m) = shape.distance_m(centre, position) {
+                results.push(Found { member: member.to_vec(), score, position, distance_m });
+                if results.len() >= found_max {
+                    return results;
+                }
+            }
+        }
+    }
+    results
+}
+
+/// Searches the sorted set of a command whose query has been read, and replies or stores.
+pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> CommandResult {
+    let set = call.keys.value::<SortedSet>(kind.source)?;
+    let results = set.map_or_else(Vec::new, |set| query.results(set));
+    let Some(target) = query.target else {
+        query.write(call.reply, &results);
+        return Ok(());
+    };
+    let limits = call.keys.turn.encoding;
+    let event = if kind.is_by_options { "geosearchstore" } else { "georadiusstore" };
+    let stored = query.stored(&results, &limits);
+    call.reply.integer(results.len() as i64);
+    call.keys.key(target).store_value(Event::sorted_set(event), stored);
+    Ok(())
+}

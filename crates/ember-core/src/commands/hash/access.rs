@@ -1,0 +1,62 @@
+//! How hash commands get at the value of their key: what has expired in it is removed before they look.
+
+use ember_protocol::{Args, Reply};
+
+use crate::call::Call;
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::keys::{Key, Keys};
+use crate::types::Collection;
+use crate::types::hash::{Hash, NewExpiry, NewField};
+
+/// Fields that a command removes at most, because they have expired, before it looks at a hash. Where more have expired at
+/// once, the others are passed over until active expiry gets to them: no command waits for millions of removals.
+const EXPIRED_MAX: usize = 1024;
+
+/// Lets `look` read the hash in argument 1, as a use; it is told the time now, Unix time in ms.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+#[inline]
+pub(super) fn read<R>(
+    call: &mut Call<'_, '_>,
+    look: impl FnOnce(Option<&Hash>, &mut Reply, i64) -> R,
+) -> Result<R, CommandError> {
+    let now_ms = call.keys.turn.now_ms;
+    match call.keys.read_value::<Hash>(1)? {
+        Some(hash) if hash.is_due(now_ms) => {}
+        hash => return Ok(look(hash, call.reply, now_ms)),
+    }
+    remove_expired(&mut call.keys.key(1), EXPIRED_MAX)?;
+    Ok(look(call.keys.value::<Hash>(1)?, call.reply, now_ms))
+}
+
+/// The key in argument 1, for a change of a hash.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+#[inline]
+pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandError> {
+    let mut key = keys.key(1);
+    remove_expired(&mut key, EXPIRED_MAX)?;
+    Ok(key)
+}
+
+/// Removes fields of a hash that have expired, looking at no more than `max`, and the key with the last one.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+#[inline]
+pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), CommandError> {
+    let now_ms = key.now_ms();
+    if key.value::<Hash>()?.is_some_and(|hash| hash.is_due(now_ms)) {
+        key.edit_value::<Hash, usize>(Event::ELEMENTS_EXPIRED, |hash| hash.remove_expired(now_ms, max))?;
+    }
+    Ok(())
+}
+
+/// The field that argument `arg` names and the argument behind it has the value of.
+#[inline]
+pub(super) fn new_field(args: Args<'_>, arg: usize, expiry: NewExpiry) -> NewField<'_> {
+    NewField { name: args.at(arg), value: args.at(arg + 1), shared: args.shared(arg + 1), expiry }
+}

@@ -1,0 +1,39 @@
+//! HDEL.
+
+use super::access;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::Hash;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "hdel",
+        summary: "Removes fields from a hash, and the key with the last field.",
+        since: "2.0.0",
+        group: Group::Hash,
+        complexity: "O(N) for N fields.",
+        arity: -3,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+        syntax: "key field [field ...]",
+        history: &[("2.4.0", "Takes several fields.")],
+        example: Example {
+            given: &["HSET user name Ann age 30"],
+            call: "HDEL user age email",
+            reply: "(integer) 1",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(hdel),
+)];
+
+fn hdel(call: &mut Call<'_, '_>) -> CommandResult {
+    let (names, now_ms) = (call.args.skip(2), call.keys.turn.now_ms);
+    let mut key = access::key(&mut call.keys)?;
+    let removed = key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
+        names.iter().filter(|name| hash.remove(name, now_ms)).count()
+    })?;
+    call.reply.integer(removed.unwrap_or(0) as i64);
+    Ok(())
+}

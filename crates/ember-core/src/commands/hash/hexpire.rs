@@ -1,0 +1,127 @@
+//! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT.
+
+use super::access;
+use super::fields::{self, Condition};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::ExpiryUnit;
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::Hash;
+
+const TEMPLATE: Spec = Spec {
+    since: "7.4.0",
+    group: Group::Hash,
+    complexity: "O(N) for N fields.",
+    arity: -6,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+    ..Spec::DEFAULT
+};
+const GIVEN: &[&str] = &["HSET user name Ann token xyz"];
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "hexpire",
+            summary: "Lets fields of a hash expire after a number of seconds.",
+            syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+            example: Example {
+                given: GIVEN,
+                call: "HEXPIRE user 60 FIELDS 2 token other",
+                reply: "1) (integer) 1\n2) (integer) -2",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::Seconds, "hexpire")),
+    ),
+    Command::new(
+        Spec {
+            name: "hpexpire",
+            summary: "Lets fields of a hash expire after a number of milliseconds.",
+            syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+            example: Example {
+                given: GIVEN,
+                call: "HPEXPIRE user 1500 XX FIELDS 1 token",
+                reply: "1) (integer) 0",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::Milliseconds, "hpexpire")),
+    ),
+    Command::new(
+        Spec {
+            name: "hexpireat",
+            summary: "Lets fields of a hash expire at a Unix time in seconds.",
+            syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+            example: Example {
+                given: GIVEN,
+                call: "HEXPIREAT user 33177117420 FIELDS 1 token",
+                reply: "1) (integer) 1",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::UnixSeconds, "hexpireat")),
+    ),
+    Command::new(
+        Spec {
+            name: "hpexpireat",
+            summary: "Lets fields of a hash expire at a Unix time in milliseconds.",
+            syntax: "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+            example: Example {
+                given: GIVEN,
+                call: "HPEXPIREAT user 1 FIELDS 1 token",
+                reply: "1) (integer) 2",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| expire(call, ExpiryUnit::UnixMilliseconds, "hpexpireat")),
+    ),
+];
+
+/// The field was removed because its expiry has passed.
+const REMOVED: i64 = 2;
+/// The expiry was set.
+const SET: i64 = 1;
+/// The condition did not hold.
+const REFUSED: i64 = 0;
+/// There is no such field.
+const NO_FIELD: i64 = -2;
+
+fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    call.keys.key(1).value::<Hash>()?;
+    let expire_at_ms = fields::expiry(args, 2, unit, now_ms, command)?;
+    let condition = Condition::parse(args, 3);
+    let at = if condition.is_some() { 4 } else { 3 };
+    let condition = condition.unwrap_or(Condition::Always);
+    let names = fields::named(args, at, "ERR Parameter `numFields` should be greater than 0")?;
+    let reply = &mut *call.reply;
+    reply.array(names.len());
+    let event = Event::hash(if expire_at_ms <= now_ms { "hdel" } else { "hexpire" });
+    let changed = access::key(&mut call.keys)?.edit_value::<Hash, usize>(event, |hash| {
+        let changes = names.clone().filter(|&arg| {
+            let outcome = expire_field(hash, args.at(arg), expire_at_ms, condition, now_ms);
+            reply.integer(outcome);
+            outcome > REFUSED
+        });
+        changes.count()
+    })?;
+    if changed.is_none() {
+        names.for_each(|_| reply.integer(NO_FIELD));
+    }
+    Ok(())
+}
+
+/// Lets one field expire if `condition` allows it, and returns what to reply.
+fn expire_field(hash: &mut Hash, name: &[u8], expire_at_ms: i64, condition: Condition, now_ms: i64) -> i64 {
+    let Some(field) = hash.get(name, now_ms) else { return NO_FIELD };
+    if !condition.allows(field.expire_at_ms, expire_at_ms) {
+        return REFUSED;
+    }
+    if expire_at_ms <= now_ms {
+        hash.remove(name, now_ms);
+        return REMOVED;
+    }
+    hash.set_expiry(name, Some(expire_at_ms));
+    SET
+}

@@ -1,0 +1,75 @@
+//! HGETALL, HKEYS, HVALS: all of a hash, or half of it.
+
+use ember_protocol::Reply;
+
+use super::access;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::string::value;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::Field;
+
+const TEMPLATE: Spec = Spec {
+    since: "2.0.0",
+    group: Group::Hash,
+    complexity: "O(N) for N fields in the hash.",
+    arity: 2,
+    flags: Flags::READONLY,
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    tips: &["nondeterministic_output_order"],
+    syntax: "key",
+    ..Spec::DEFAULT
+};
+const GIVEN: &[&str] = &["HSET user name Ann age 30"];
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "hgetall",
+            summary: "Returns all fields of a hash with their values.",
+            example: Example {
+                given: GIVEN,
+                call: "HGETALL user",
+                reply: "1) \"name\"\n2) \"Ann\"\n3) \"age\"\n4) \"30\"",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| all(call, Reply::map, reply_pair)),
+    ),
+    Command::new(
+        Spec {
+            name: "hkeys",
+            summary: "Returns all fields of a hash.",
+            example: Example { given: GIVEN, call: "HKEYS user", reply: "1) \"name\"\n2) \"age\"" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.name)))),
+    ),
+    Command::new(
+        Spec {
+            name: "hvals",
+            summary: "Returns the values of all fields of a hash.",
+            example: Example { given: GIVEN, call: "HVALS user", reply: "1) \"Ann\"\n2) \"30\"" },
+            ..TEMPLATE
+        },
+        Run::Keys(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.value)))),
+    ),
+];
+
+fn reply_pair(reply: &mut Reply, field: Field<'_>) {
+    value::reply(reply, Some(field.name));
+    value::reply(reply, Some(field.value));
+}
+
+/// Replies with what `each` writes for every field, behind what `head` writes for their number.
+fn all(
+    call: &mut Call<'_, '_>,
+    head: fn(&mut Reply, usize),
+    each: fn(&mut Reply, Field<'_>),
+) -> CommandResult {
+    access::read(call, |hash, reply, now_ms| {
+        head(reply, hash.map_or(0, |hash| hash.live_len(now_ms)));
+        if let Some(hash) = hash {
+            hash.for_each(now_ms, |field| each(reply, field));
+        }
+    })
+}

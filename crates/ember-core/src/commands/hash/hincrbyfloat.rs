@@ -1,0 +1,61 @@
+//! HINCRBYFLOAT.
+
+use super::access;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::keys::Edited;
+use crate::keyspace::entry::StringValue;
+use crate::long_double::LongDouble;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::{Field, Hash, NewExpiry, NewField};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "hincrbyfloat",
+        summary: "Adds a floating point number to the value of a field of a hash; a missing field counts as 0.",
+        since: "2.6.0",
+        group: Group::Hash,
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        syntax: "key field increment",
+        example: Example {
+            given: &["HSET pear price 10.50"],
+            call: "HINCRBYFLOAT pear price 0.1",
+            reply: "\"10.6\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(hincrbyfloat),
+)];
+
+fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
+    let name = call.args.at(2);
+    let increment = LongDouble::parse(call.args.at(3)).ok_or(CommandError::NotFloat)?;
+    if LongDouble::ZERO.checked_add(increment).is_none() {
+        return Err("ERR value is NaN or Infinity".into());
+    }
+    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.encoding);
+    let mut key = access::key(&mut call.keys)?;
+    let sum = key.edit_or_create(Event::hash("hincrbyfloat"), |hash: &mut Hash| {
+        let sum = old_value(hash.get(name, now_ms))?.checked_add(increment);
+        let text = sum.ok_or(CommandError::NanOrInfinity)?.to_text();
+        let new = NewField { name, value: text.as_bytes(), shared: None, expiry: NewExpiry::Kept };
+        hash.set(&new, now_ms, &limits);
+        Ok::<_, CommandError>(Edited::changed(text))
+    })??;
+    call.reply.bulk(sum.result.as_bytes());
+    Ok(())
+}
+
+/// The number in a field that may be missing.
+fn old_value(field: Option<Field<'_>>) -> Result<LongDouble, CommandError> {
+    let number = match field.map(|field| field.value) {
+        None => Some(LongDouble::ZERO),
+        Some(StringValue::Int(number)) => Some(LongDouble::from(number)),
+        Some(StringValue::Inline(bytes)) => LongDouble::parse(bytes),
+        Some(StringValue::Large(_)) => None,
+    };
+    number.ok_or("ERR hash value is not a float".into())
+}

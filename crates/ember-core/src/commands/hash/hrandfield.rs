@@ -1,0 +1,137 @@
+//! HRANDFIELD.
+
+use ember_protocol::{Args, Reply};
+
+use super::access;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::commands::string::value;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::turn::Random;
+use crate::types::Collection;
+use crate::types::hash::{Field, Hash};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "hrandfield",
+        summary: "Returns fields of a hash chosen at random: different ones, or with a negative count some of them \
+                  several times.",
+        since: "6.2.0",
+        group: Group::Hash,
+        complexity: "O(N) for N fields returned.",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key options:[count [WITHVALUES]]",
+        example: Example { given: &["HSET user name Ann"], call: "HRANDFIELD user", reply: "\"name\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(hrandfield),
+)];
+
+/// How many fields, and whether with their values.
+#[derive(Clone, Copy)]
+struct Wanted {
+    count: u64,
+    may_repeat: bool,
+    with_values: bool,
+}
+
+impl Wanted {
+    fn parse(args: Args<'_>) -> Result<Wanted, CommandError> {
+        let count = integer(args, 2)?;
+        if count == i64::MIN {
+            return Err(
+                "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
+                    .into(),
+            );
+        }
+        let with_values = args.len() == 4 && is_word(args, 3, "WITHVALUES");
+        if args.len() > 3 && !with_values {
+            return Err(CommandError::Syntax);
+        }
+        if with_values && count.unsigned_abs() > i64::MAX as u64 / 2 {
+            return Err("ERR value is out of range".into());
+        }
+        Ok(Wanted { count: count.unsigned_abs(), may_repeat: count < 0, with_values })
+    }
+}
+
+/// The bytes of the shortest field in a reply: `$0\r\n\r\n`.
+const FIELD_REPLY_BYTES_MIN: u64 = 6;
+
+fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
+    // Whatever has expired goes: a draw that meets only such fields would not end.
+    access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
+    let mut random = Random::seeded(call.keys.turn.random.next_u64());
+    let bytes_max = call.keys.turn.string_bytes_max;
+    access::read(call, |hash, reply, _| match (wanted, hash) {
+        (None, hash) => {
+            let field = hash.and_then(|hash| hash.random(&mut random));
+            value::reply(reply, field.map(|field| field.name));
+            Ok(())
+        }
+        (Some(wanted), Some(hash)) if wanted.count > 0 && wanted.may_repeat => {
+            reply_repeating(reply, hash, wanted, &mut random, bytes_max)
+        }
+        (Some(wanted), Some(hash)) => {
+            reply_different(reply, hash, wanted, &mut random);
+            Ok(())
+        }
+        (Some(_), None) => {
+            reply.array(0);
+            Ok(())
+        }
+    })?
+}
+
+/// The head of a reply of `count` fields.
+fn reply_head(reply: &mut Reply, count: usize, wanted: Wanted) {
+    let is_flat = wanted.with_values && !reply.is_resp3();
+    reply.array(if is_flat { count * 2 } else { count });
+}
+
+fn reply_different(reply: &mut Reply, hash: &Hash, wanted: Wanted, random: &mut Random) {
+    let count = usize::try_from(wanted.count).map_or(hash.len(), |count| count.min(hash.len()));
+    reply_head(reply, count, wanted);
+    hash.draw_different(count, random, |field| reply_field(reply, field, wanted));
+}
+
+/// Fields may come several times, so the reply may be larger than the hash; larger than the largest string it never is.
+fn reply_repeating(
+    reply: &mut Reply,
+    hash: &Hash,
+    wanted: Wanted,
+    random: &mut Random,
+    bytes_max: usize,
+) -> CommandResult {
+    let (mark, len_before) = (reply.mark(), reply.len_bytes());
+    let mut is_too_long = wanted.count.saturating_mul(FIELD_REPLY_BYTES_MIN) > bytes_max as u64;
+    if !is_too_long {
+        reply_head(reply, wanted.count as usize, wanted);
+        hash.draw(wanted.count, random, |field| {
+            reply_field(reply, field, wanted);
+            is_too_long = reply.len_bytes() - len_before > bytes_max;
+            !is_too_long
+        });
+    }
+    if is_too_long {
+        reply.truncate_to(mark);
+        return Err("ERR the reply would be longer than proto-max-bulk-len".into());
+    }
+    Ok(())
+}
+
+fn reply_field(reply: &mut Reply, field: Field<'_>, wanted: Wanted) {
+    if wanted.with_values && reply.is_resp3() {
+        reply.array(2);
+    }
+    value::reply(reply, Some(field.name));
+    if wanted.with_values {
+        value::reply(reply, Some(field.value));
+    }
+}

@@ -1,0 +1,147 @@
+//! HSETEX.
+
+use std::ops::Range;
+
+use ember_protocol::Args;
+
+use super::access::{self, new_field};
+use super::fields;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{expiry_unit, integer, is_word};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::hash::{Hash, NewExpiry};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "hsetex",
+        summary: "Sets fields of a hash with an expiry, all or none of them.",
+        since: "8.0.0",
+        group: Group::Hash,
+        complexity: "O(N) for N fields.",
+        arity: -6,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+        syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+                 PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value ...]",
+        example: Example {
+            given: &["HSET user name Ann"],
+            call: "HSETEX user EX 60 FIELDS 2 token xyz code 42",
+            reply: "(integer) 1",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(hsetex),
+)];
+
+/// Which fields must be there for any to be set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Always,
+    IfNone,
+    IfAll,
+}
+
+struct Options {
+    condition: Condition,
+    /// The expiry, which may have passed.
+    expiry: NewExpiry,
+    /// The arguments with fields and values.
+    pairs: Range<usize>,
+}
+
+impl Options {
+    fn parse(args: Args<'_>, now_ms: i64) -> Result<Options, CommandError> {
+        let (mut condition, mut expiry) = (Condition::Always, NewExpiry::None);
+        let mut arg = 2;
+        while arg < args.len() {
+            if is_word(args, arg, "FIELDS") {
+                return Ok(Options { condition, expiry, pairs: pairs(args, arg)? });
+            } else if let Some(unit) = expiry_unit(args, arg) {
+                refuse_if(expiry != NewExpiry::None, SECOND_EXPIRY)?;
+                arg += 1;
+                refuse_if(arg == args.len(), "ERR missing expire time")?;
+                expiry = NewExpiry::At(fields::expiry(args, arg, unit, now_ms, "hsetex")?);
+            } else if is_word(args, arg, "KEEPTTL") {
+                refuse_if(expiry != NewExpiry::None, SECOND_EXPIRY)?;
+                expiry = NewExpiry::Kept;
+            } else if is_word(args, arg, "FXX") || is_word(args, arg, "FNX") {
+                refuse_if(condition != Condition::Always, SECOND_CONDITION)?;
+                let is_if_all = is_word(args, arg, "FXX");
+                condition = if is_if_all { Condition::IfAll } else { Condition::IfNone };
+            } else {
+                return Err(CommandError::quoting("ERR unknown argument: ", args.at(arg), ""));
+            }
+            arg += 1;
+        }
+        Err(CommandError::WrongArity("hsetex".into()))
+    }
+}
+
+const SECOND_EXPIRY: &str = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified";
+const SECOND_CONDITION: &str = "ERR Only one of FXX or FNX arguments can be specified";
+
+fn refuse_if(is_refused: bool, error: &'static str) -> Result<(), CommandError> {
+    if is_refused { Err(error.into()) } else { Ok(()) }
+}
+
+/// The arguments with fields and values, behind `FIELDS` in argument `at` and their number.
+fn pairs(args: Args<'_>, at: usize) -> Result<Range<usize>, CommandError> {
+    let given = at + 2..args.len();
+    if given.len() < 2 {
+        return Err(CommandError::WrongArity("hsetex".into()));
+    }
+    let count = integer(args, at + 1).ok().and_then(|count| i32::try_from(count).ok());
+    let count = count.filter(|&count| count > 0).ok_or("ERR invalid number of fields")?;
+    if given.len() % 2 != 0 || count as usize != given.len() / 2 {
+        return Err(CommandError::WrongArity("hsetex".into()));
+    }
+    Ok(given)
+}
+
+fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let options = Options::parse(args, now_ms)?;
+    let key = access::key(&mut call.keys)?;
+    let is_allowed = {
+        let hash = key.value::<Hash>()?;
+        let is_there = |arg: usize| hash.is_some_and(|hash| hash.get(args.at(arg), now_ms).is_some());
+        let mut names = options.pairs.clone().step_by(2);
+        match options.condition {
+            Condition::Always => true,
+            Condition::IfNone => !names.any(is_there),
+            Condition::IfAll => names.all(is_there),
+        }
+    };
+    if is_allowed {
+        set(call, options)?;
+    }
+    call.reply.integer(is_allowed.into());
+    Ok(())
+}
+
+/// Sets the fields. One event tells of that and another of the expiry; when that has passed, the second is of the removal.
+fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
+    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.encoding);
+    let Options { expiry, pairs, .. } = options;
+    let mut key = call.keys.key(1);
+    key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {
+        hash.expect_fields(pairs.len() / 2, &limits);
+        for arg in pairs.clone().step_by(2) {
+            let is_past = matches!(expiry, NewExpiry::At(at_ms) if at_ms <= now_ms);
+            let expiry = if is_past { NewExpiry::Kept } else { expiry };
+            hash.set(&new_field(args, arg, expiry), now_ms, &limits);
+        }
+    })?;
+    match expiry {
+        NewExpiry::At(at_ms) if at_ms > now_ms => key.notify(Event::hash("hexpire")),
+        NewExpiry::At(_) => {
+            key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
+                pairs.step_by(2).filter(|&arg| hash.remove(args.at(arg), now_ms)).count()
+            })?;
+        }
+        NewExpiry::None | NewExpiry::Kept => {}
+    }
+    Ok(())
+}

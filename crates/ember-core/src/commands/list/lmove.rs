@@ -1,0 +1,79 @@
+//! LMOVE, and RPOPLPUSH, its old form.
+
+use super::arguments::{end, limit};
+use super::{lpop, lpush};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::list::{End, List};
+
+/// LMOVE, of which all commands that move an element are forms.
+pub(super) const LMOVE: Spec = Spec {
+    name: "lmove",
+    summary: "Takes an element off an end of a list, adds it at an end of another or the same list, and returns it.",
+    since: "6.2.0",
+    group: Group::List,
+    arity: 5,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: &[
+        KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE)),
+        KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT)),
+    ],
+    syntax: "source destination wherefrom:<LEFT | RIGHT> whereto:<LEFT | RIGHT>",
+    example: Example { given: &["RPUSH todo a b c"], call: "LMOVE todo done LEFT RIGHT", reply: "\"a\"" },
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(LMOVE, Run::Keys(lmove)),
+    Command::new(
+        Spec {
+            name: "rpoplpush",
+            summary: "Takes the last element off a list, adds it before the first one of another, and returns it.",
+            since: "1.2.0",
+            arity: 3,
+            syntax: "source destination",
+            deprecated: Some(("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")),
+            example: Example { given: &["RPUSH todo a b c"], call: "RPOPLPUSH todo done", reply: "\"c\"" },
+            ..LMOVE
+        },
+        Run::Keys(rpoplpush),
+    ),
+];
+
+/// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the reply;
+/// false, with nothing written, if there is none.
+pub(super) fn move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, CommandError> {
+    let Call { args, keys, reply, .. } = call;
+    let limit = limit(keys.turn);
+    let mut source = keys.key(1);
+    if args.at(1) == args.at(2) {
+        let moved = source.edit_value(lpush::event(to), |list: &mut List| list.rotate(from, to, limit))?;
+        let Some(moved) = moved.flatten() else { return Ok(false) };
+        source.notify(lpop::event(from));
+        moved.write(reply);
+        return Ok(true);
+    }
+    let Some(element) = source.value::<List>()?.and_then(|list| list.end(from)) else { return Ok(false) };
+    let element = element.to_owned();
+    keys.key(2).edit_or_create(lpush::event(to), |list: &mut List| list.push(to, element.as_new(), limit))?;
+    keys.key(1).edit_value(lpop::event(from), |list: &mut List| list.remove_end(from, 1, limit))?;
+    element.write(reply);
+    Ok(true)
+}
+
+fn lmove(call: &mut Call<'_, '_>) -> CommandResult {
+    let (from, to) = (end(call.args, 3)?, end(call.args, 4)?);
+    reply_moved(call, from, to)
+}
+
+fn rpoplpush(call: &mut Call<'_, '_>) -> CommandResult {
+    reply_moved(call, End::Back, End::Front)
+}
+
+fn reply_moved(call: &mut Call<'_, '_>, from: End, to: End) -> CommandResult {
+    if !move_element(call, from, to)? {
+        call.reply.null();
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! LMPOP, and BLMPOP, which waits.
+
+use std::ops::Range;
+
+use ember_protocol::{Args, Reply};
+
+use super::arguments::{at_least, end};
+use super::lpop::take_many;
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
+use crate::commands::arguments::{is_word, seconds_to_wait};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::list::End;
+
+const TAKEN: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
+
+const LMPOP: Spec = Spec {
+    name: "lmpop",
+    summary: "Takes elements off an end of the first of several lists that has any.",
+    since: "7.0.0",
+    group: Group::List,
+    complexity: "O(N+M), N being the number of keys, M that of elements returned",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    keys: &[KeySpec::counted(1, TAKEN)],
+    syntax: "numkeys key [key ...] where:<LEFT | RIGHT> [COUNT count]",
+    example: Example {
+        given: &["RPUSH letters a b c"],
+        call: "LMPOP 2 none letters RIGHT COUNT 2",
+        reply: "1) \"letters\"\n2) 1) \"c\"\n   2) \"b\"",
+    },
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(LMPOP, Run::Keys(lmpop)),
+    Command::new(
+        Spec {
+            name: "blmpop",
+            summary: "Takes elements off an end of the first of several lists that has any; waits until there are some.",
+            arity: -5,
+            flags: LMPOP.flags.union(Flags::BLOCKING),
+            keys: &[KeySpec::counted(2, TAKEN)],
+            syntax: "timeout numkeys key [key ...] where:<LEFT | RIGHT> [COUNT count]",
+            example: Example {
+                given: &["RPUSH letters a b c"],
+                call: "BLMPOP 1 1 letters LEFT",
+                reply: "1) \"letters\"\n2) 1) \"a\"",
+            },
+            ..LMPOP
+        },
+        Run::Blocking(blmpop),
+    ),
+];
+
+/// What a call asks for.
+struct Request {
+    /// The arguments that are keys.
+    keys: Range<usize>,
+    end: End,
+    count: usize,
+}
+
+impl Request {
+    /// Reads the arguments from the number of keys on, which stands in argument `arg`.
+    fn read(args: Args<'_>, arg: usize) -> Result<Request, CommandError> {
+        let key_count = at_least(1, args, arg, "ERR numkeys should be greater than 0")?;
+        let end_arg = (arg + 1).saturating_add(key_count);
+        if end_arg >= args.len() {
+            return Err(CommandError::Syntax);
+        }
+        let end = end(args, end_arg)?;
+        let count = match args.len() - end_arg {
+            1 => 1,
+            2 => return Err(CommandError::Syntax),
+            more => {
+                if !is_word(args, end_arg + 1, "COUNT") {
+                    return Err(CommandError::Syntax);
+                }
+                let count = at_least(1, args, end_arg + 2, "ERR count should be greater than 0")?;
+                if more > 3 {
+                    return Err(CommandError::Syntax);
+                }
+                count
+            }
+        };
+        Ok(Request { keys: arg + 1..end_arg, end, count })
+    }
+
+    /// Takes what is asked for off the first list that there is; whether there is one.
+    fn run(self, call: &mut Call<'_, '_>) -> Result<bool, CommandError> {
+        let Call { args, keys, reply, .. } = call;
+        for arg in self.keys {
+            let name_key = |reply: &mut Reply| {
+                reply.array(2);
+                reply.bulk(args.at(arg));
+            };
+            if take_many(keys, arg, self.end, self.count, reply, name_key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn lmpop(call: &mut Call<'_, '_>) -> CommandResult {
+    if !Request::read(call.args, 1)?.run(call)? {
+        call.reply.null_array();
+    }
+    Ok(())
+}
+
+fn blmpop(call: &mut Call<'_, '_>) -> AttemptResult {
+    let request = Request::read(call.args, 2)?;
+    let timeout_ms = seconds_to_wait(call.args, 1, call.keys.turn.now_ms)?;
+    if request.run(call)? {
+        return Ok(Attempt::Done);
+    }
+    Ok(Attempt::Wait(Wait { timeout_ms, empty_reply: Reply::null_array, instead: None }))
+}

@@ -1,0 +1,108 @@
+//! LPOP and RPOP.
+
+use ember_protocol::Reply;
+
+use super::arguments::{at_least, limit};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::keys::Keys;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
+use crate::types::list::{End, List};
+
+const LPOP: Spec = Spec {
+    name: "lpop",
+    summary: "Removes the first elements of a list and returns them.",
+    since: "1.0.0",
+    group: Group::List,
+    complexity: "O(N), N being the number of elements returned",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
+    syntax: "key [count]@6.2.0",
+    history: &[("6.2.0", "The number of elements.")],
+    example: Example { given: &["RPUSH letters a b c"], call: "LPOP letters 2", reply: "1) \"a\"\n2) \"b\"" },
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(LPOP, Run::Keys(|call| pop(call, End::Front, "lpop"))),
+    Command::new(
+        Spec {
+            name: "rpop",
+            summary: "Removes the last elements of a list and returns them, the last one first.",
+            example: Example { given: &["RPUSH letters a b c"], call: "RPOP letters", reply: "\"c\"" },
+            ..LPOP
+        },
+        Run::Keys(|call| pop(call, End::Back, "rpop")),
+    ),
+];
+
+/// The event of an element removed at an end.
+pub(super) fn event(end: End) -> Event {
+    Event::list(if end == End::Front { "lpop" } else { "rpop" })
+}
+
+/// Removes the element at an end of the list in argument `arg` and writes it to `reply`, behind what `head` writes; whether
+/// there was one.
+pub(super) fn take_one(
+    keys: &mut Keys<'_, '_>,
+    arg: usize,
+    end: End,
+    reply: &mut Reply,
+    head: impl FnOnce(&mut Reply),
+) -> Result<bool, CommandError> {
+    let limit = limit(keys.turn);
+    let taken = keys.key(arg).edit_value(event(end), |list: &mut List| {
+        if let Some(element) = list.end(end) {
+            head(reply);
+            element.write(reply);
+        }
+        list.remove_end(end, 1, limit);
+    })?;
+    Ok(taken.is_some())
+}
+
+/// Removes up to `count` elements at an end of the list in argument `arg` and writes them to `reply` as an array, from
+/// that end on and behind what `head` writes; whether the list was there.
+pub(super) fn take_many(
+    keys: &mut Keys<'_, '_>,
+    arg: usize,
+    end: End,
+    count: usize,
+    reply: &mut Reply,
+    head: impl FnOnce(&mut Reply),
+) -> Result<bool, CommandError> {
+    let limit = limit(keys.turn);
+    let taken = keys.key(arg).edit_value(event(end), |list: &mut List| {
+        let count = count.min(list.len());
+        head(reply);
+        reply.array(count);
+        match end {
+            End::Front => list.iter().take(count).for_each(|element| element.write(reply)),
+            End::Back => list.iter().rev().take(count).for_each(|element| element.write(reply)),
+        }
+        list.remove_end(end, count, limit);
+        count
+    })?;
+    Ok(taken.is_some())
+}
+
+fn pop(call: &mut Call<'_, '_>, end: End, name: &'static str) -> CommandResult {
+    let Call { args, keys, reply, .. } = call;
+    if args.len() > 3 {
+        return Err(CommandError::WrongArity(name.into()));
+    }
+    if args.len() == 2 {
+        if !take_one(keys, 1, end, reply, |_| ())? {
+            reply.null();
+        }
+        return Ok(());
+    }
+    let count = at_least(0, *args, 2, "ERR value is out of range, must be positive")?;
+    if !take_many(keys, 1, end, count, reply, |_| ())? {
+        reply.null_array();
+    }
+    Ok(())
+}

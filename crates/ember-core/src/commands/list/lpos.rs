@@ -1,0 +1,120 @@
+//! LPOS.
+
+use ember_protocol::Args;
+
+use super::arguments::at_least;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
+use crate::types::list::{Element, List, Needle};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "lpos",
+        summary: "Returns the positions of elements of a list that are equal to a given one.",
+        since: "6.0.6",
+        group: Group::List,
+        complexity: "O(N), N being the number of elements looked at",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+        example: Example {
+            given: &["RPUSH letters a b c b"],
+            call: "LPOS letters b RANK -1",
+            reply: "(integer) 3",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(lpos),
+)];
+
+struct Options {
+    /// Matches to pass over.
+    skip: usize,
+    /// Whether the search begins at the end.
+    backwards: bool,
+    /// Positions to return in an array; without it one, on its own.
+    count: Option<usize>,
+    /// Elements to look at.
+    len_max: usize,
+}
+
+/// What 0 means where it stands for no limit.
+fn unlimited(number: usize) -> usize {
+    if number == 0 { usize::MAX } else { number }
+}
+
+fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
+    let Call { args, keys, reply, .. } = call;
+    let options = read_options(*args)?;
+    let needle = Needle::new(args.at(2));
+    let Some(list) = keys.read_value::<List>(1)? else {
+        if options.count.is_some() {
+            reply.array(0)
+        } else {
+            reply.null()
+        }
+        return Ok(());
+    };
+    let is_match = |&(_, element): &(usize, Element<'_>)| needle.matches(element);
+    let mut forwards = list.iter().enumerate().take(options.len_max).filter(is_match);
+    let last = list.len().wrapping_sub(1);
+    let mut backwards = list.iter().rev().enumerate().take(options.len_max).filter(is_match);
+    let mut next = || {
+        if options.backwards {
+            backwards.next().map(|(index, _)| last - index)
+        } else {
+            forwards.next().map(|(index, _)| index)
+        }
+    };
+    let first = (0..options.skip).try_for_each(|_| next().map(|_| ())).and_then(|()| next());
+    let Some(count) = options.count else {
+        match first {
+            Some(position) => reply.integer(position as i64),
+            None => reply.null(),
+        }
+        return Ok(());
+    };
+    let mark = reply.mark();
+    let mut found = 0;
+    let mut position = first;
+    while let Some(index) = position {
+        reply.integer(index as i64);
+        found += 1;
+        position = if found < count { next() } else { None };
+    }
+    reply.insert_array(mark, found);
+    Ok(())
+}
+
+fn read_options(args: Args<'_>) -> Result<Options, CommandError> {
+    let mut options = Options { skip: 0, backwards: false, count: None, len_max: usize::MAX };
+    for arg in (3..args.len()).step_by(2) {
+        if arg + 1 == args.len() {
+            return Err(CommandError::Syntax);
+        } else if is_word(args, arg, "RANK") {
+            let rank = integer(args, arg + 1)?;
+            if rank == i64::MIN {
+                return Err("ERR value is out of range, value must between -9223372036854775807 and \
+                    9223372036854775807"
+                    .into());
+            }
+            options.backwards = rank < 0;
+            let rank = usize::try_from(rank.unsigned_abs()).unwrap_or(usize::MAX);
+            options.skip = rank.checked_sub(1).ok_or(
+                "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative \
+                 to start from the end of the list",
+            )?;
+        } else if is_word(args, arg, "COUNT") {
+            options.count = Some(unlimited(at_least(0, args, arg + 1, "ERR COUNT can't be negative")?));
+        } else if is_word(args, arg, "MAXLEN") {
+            options.len_max = unlimited(at_least(0, args, arg + 1, "ERR MAXLEN can't be negative")?);
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,77 @@
+//! SPOP.
+
+use super::write_member;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::integer;
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::reclaim;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::turn::Random;
+use crate::types::Collection;
+use crate::types::set::Set;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "spop",
+        summary: "Removes and returns random members of a set, one or as many as asked for.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(1) without a count, O(N) for a count of N.",
+        arity: -2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
+        tips: &["nondeterministic_output"],
+        syntax: "key [count]@3.2.0",
+        history: &[("3.2.0", "The count.")],
+        example: Example { given: &["SADD tags rust"], call: "SPOP tags", reply: "\"rust\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(spop),
+)];
+
+fn spop(call: &mut Call<'_, '_>) -> CommandResult {
+    match call.args.len() {
+        2 => pop_one(call),
+        3 => pop_count(call),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
+    let Call { keys, reply, .. } = call;
+    let mut random = Random::seeded(keys.turn.random.next_u64());
+    let popped = keys.key(1).edit_value(Event::set("spop"), |set: &mut Set| {
+        set.pop_random(&mut random, |member| write_member(reply, member));
+    })?;
+    if popped.is_none() {
+        reply.null();
+    }
+    Ok(())
+}
+
+fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
+    let count = integer(call.args, 2).ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or("ERR value is out of range, must be positive")?;
+    let Call { keys, reply, .. } = call;
+    if keys.key(1).value::<Set>()?.is_none() || count == 0 {
+        reply.set(0);
+        return Ok(());
+    }
+    let limits = keys.turn.encoding;
+    let mut random = Random::seeded(keys.turn.random.next_u64());
+    let mut emptied = Set::default();
+    keys.key(1).edit_value(Event::set("spop"), |set: &mut Set| {
+        reply.set(count.min(set.len()));
+        if count >= set.len() {
+            set.for_each(|member| write_member(reply, member));
+            emptied = std::mem::take(set);
+        } else {
+            set.pop_many(count, &mut random, &limits, |member| write_member(reply, member));
+        }
+    })?;
+    if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
+        reclaim::later(emptied);
+    }
+    Ok(())
+}

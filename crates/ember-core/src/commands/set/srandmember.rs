@@ -1,0 +1,99 @@
+//! SRANDMEMBER.
+
+use ember_protocol::Reply;
+
+use super::write_member;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::integer;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::turn::Random;
+use crate::types::Collection;
+use crate::types::set::Set;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "srandmember",
+        summary: "Returns random members of a set: one, or as many as asked for, all different unless the \
+                  count is negative.",
+        since: "1.0.0",
+        group: Group::Set,
+        complexity: "O(1) without a count, O(N) for a count of N or -N.",
+        arity: -2,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key [count]@2.6.0",
+        history: &[("2.6.0", "The count.")],
+        example: Example { given: &["SADD tags rust"], call: "SRANDMEMBER tags", reply: "\"rust\"" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(srandmember),
+)];
+
+/// The bytes of the shortest member in a reply: `$0\r\n\r\n`.
+const MEMBER_REPLY_BYTES_MIN: u64 = 6;
+
+fn srandmember(call: &mut Call<'_, '_>) -> CommandResult {
+    match call.args.len() {
+        2 => one(call),
+        3 => several(call),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+fn one(call: &mut Call<'_, '_>) -> CommandResult {
+    let mut random = Random::seeded(call.keys.turn.random.next_u64());
+    match call.keys.read_value::<Set>(1)?.and_then(|set| set.random(&mut random)) {
+        Some(member) => write_member(call.reply, member),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn several(call: &mut Call<'_, '_>) -> CommandResult {
+    let count = integer(call.args, 2)?;
+    if count == i64::MIN {
+        let range = format!("{} and {}", -i64::MAX, i64::MAX);
+        return Err(format!("ERR value is out of range, value must between {range}").into());
+    }
+    let bytes_max = call.keys.turn.string_bytes_max;
+    let mut random = Random::seeded(call.keys.turn.random.next_u64());
+    let Some(set) = call.keys.read_value::<Set>(1)?.filter(|_| count != 0) else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    if count < 0 {
+        return with_repetition(set, count.unsigned_abs(), &mut random, call.reply, bytes_max);
+    }
+    let count = usize::try_from(count).map_or(set.len(), |count| count.min(set.len()));
+    call.reply.array(count);
+    set.sample(count, &mut random, |member| write_member(call.reply, member));
+    Ok(())
+}
+
+/// Members may come several times, so the reply may be larger than the set; larger than the largest string it never is.
+fn with_repetition(
+    set: &Set,
+    count: u64,
+    random: &mut Random,
+    reply: &mut Reply,
+    bytes_max: usize,
+) -> CommandResult {
+    let mark = reply.mark();
+    let len_before = reply.len_bytes();
+    let mut is_too_long = count.saturating_mul(MEMBER_REPLY_BYTES_MIN) > bytes_max as u64;
+    if !is_too_long {
+        reply.array(count as usize);
+        set.sample_with_repetition(count, random, |member| {
+            write_member(reply, member);
+            is_too_long = reply.len_bytes() - len_before > bytes_max;
+            !is_too_long
+        });
+    }
+    if is_too_long {
+        reply.truncate_to(mark);
+        return Err("ERR the reply would be longer than proto-max-bulk-len".into());
+    }
+    Ok(())
+}

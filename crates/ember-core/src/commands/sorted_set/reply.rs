@@ -1,0 +1,32 @@
+//! Replies of members and scores: pairs in RESP3, in RESP2 one after the other.
+
+use ember_protocol::Reply;
+
+use crate::types::listpack::Element;
+
+/// The head of an array of `count` members, each with its score if `with_scores`.
+pub(super) fn members_head(reply: &mut Reply, count: usize, with_scores: bool) {
+    reply.array(if with_scores && !reply.is_resp3() { count * 2 } else { count });
+}
+
+/// A member.
+#[inline]
+pub(super) fn member(reply: &mut Reply, member: Element<'_>) {
+    match member {
+        Element::Integer(number) => reply.bulk_integer(number),
+        Element::Bytes(bytes) => reply.bulk(bytes),
+    }
+}
+
+/// A member of an array that [`members_head`] has begun.
+#[inline]
+pub(super) fn element(reply: &mut Reply, element: Element<'_>, score: f64, with_scores: bool) {
+    if !with_scores {
+        return member(reply, element);
+    }
+    if reply.is_resp3() {
+        reply.array(2);
+    }
+    member(reply, element);
+    reply.double(score);
+}

@@ -1,0 +1,238 @@
+//! Arguments and replies that the commands on streams have in common: IDs, intervals, entries, missing groups.
+
+use ember_protocol::{Args, Reply};
+
+use crate::error::{CommandError, quoted, quoted_up_to};
+use crate::types::stream::{Entry, StreamId};
+
+/// Bytes of an argument that can be an ID at all.
+const ID_BYTES_MAX: usize = 127;
+
+/// Bytes of a name that an error repeats.
+const NAME_BYTES_MAX: usize = 16 * 1024;
+
+/// Where a sequence number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewId {
+    /// All of it is given.
+    Given(StreamId),
+    /// Only the time is given, as `time-*`.
+    At(u64),
+}
+
+fn invalid_id() -> CommandError {
+    "ERR Invalid stream ID specified as stream command argument".into()
+}
+
+/// What C's `strtoull` makes of a text in which nothing may follow the number: blanks and a sign are taken, and a negative
+/// number wraps, because Redis reads IDs so.
+fn unsigned(text: &[u8]) -> Option<u64> {
+    let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'))?;
+    let (is_negative, digits) = match text[start..].split_first()? {
+        (b'-', digits) => (true, digits),
+        (b'+', digits) => (false, digits),
+        _ => (false, &text[start..]),
+    };
+    // One that is the text of a negative number and no more is refused.
+    if digits.is_empty() || (is_negative && ember_protocol::number::parse_i64(text).is_some()) {
+        return None;
+    }
+    let number = digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })?;
+    Some(if is_negative { number.wrapping_neg() } else { number })
+}
+
+/// The parts of the text of an ID: the time, and the sequence number if it is there (`None` in it for `*`).
+fn id_parts(text: &[u8], takes_star: bool) -> Result<(u64, Option<Option<u64>>), CommandError> {
+    let (ms, sequence) = match text.iter().position(|&byte| byte == b'-') {
+        Some(dash) => (&text[..dash], Some(&text[dash + 1..])),
+        None => (text, None),
+    };
+    let ms = unsigned(ms).ok_or_else(invalid_id)?;
+    let sequence = match sequence {
+        None => None,
+        Some(b"*") if takes_star => Some(None),
+        Some(sequence) => Some(Some(unsigned(sequence).ok_or_else(invalid_id)?)),
+    };
+    Ok((ms, sequence))
+}
+
+/// The text of an ID as C sees it: up to the first NUL.
+fn id_text(argument: &[u8]) -> Result<&[u8], CommandError> {
+    if argument.len() > ID_BYTES_MAX { Err(invalid_id()) } else { Ok(quoted(argument)) }
+}
+
+/// The ID that `argument` is; `sequence` is what it means to leave the sequence number out. Neither `-` nor `+`.
+pub(super) fn exact_id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
+    let (ms, given) = id_parts(id_text(argument)?, false)?;
+    Ok(StreamId::new(ms, given.flatten().unwrap_or(sequence)))
+}
+
+/// The ID that `argument` is, `-` for the smallest and `+` for the largest one.
+pub(super) fn id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
+    match id_text(argument)? {
+        b"-" => Ok(StreamId::MIN),
+        b"+" => Ok(StreamId::MAX),
+        _ => exact_id(argument, sequence),
+    }
+}
+
+/// The ID of an entry to be added.
+pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
+    Ok(match id_parts(id_text(argument)?, true)? {
+        (ms, Some(None)) => NewId::At(ms),
+        (ms, sequence) => NewId::Given(StreamId::new(ms, sequence.flatten().unwrap_or(0))),
+    })
+}
+
+/// The IDs in arguments `from` and later, all of them exact.
+pub(super) fn ids(args: Args<'_>, from: usize) -> Result<Vec<StreamId>, CommandError> {
+    args.skip(from).iter().map(|argument| exact_id(argument, 0)).collect()
+}
+
+/// The end of an interval that `argument` is: an ID, behind `(` if it is not to be part of it.
+fn interval_end(argument: &[u8], sequence: u64) -> Result<(StreamId, bool), CommandError> {
+    match argument {
+        [b'(', rest @ ..] if !rest.is_empty() => Ok((exact_id(rest, sequence)?, true)),
+        _ => Ok((id(argument, sequence)?, false)),
+    }
+}
+
+/// The first ID of the interval that begins with `argument`.
+pub(super) fn interval_start(argument: &[u8]) -> Result<StreamId, CommandError> {
+    match interval_end(argument, 0)? {
+        (id, false) => Ok(id),
+        (id, true) => id.next().ok_or_else(|| "ERR invalid start ID for the interval".into()),
+    }
+}
+
+/// The last ID of the interval that ends with `argument`.
+pub(super) fn interval_last(argument: &[u8]) -> Result<StreamId, CommandError> {
+    match interval_end(argument, u64::MAX)? {
+        (id, false) => Ok(id),
+        (id, true) => id.previous().ok_or_else(|| "ERR invalid end ID for the interval".into()),
+    }
+}
+
+/// Writes an ID as a bulk string.
+pub(super) fn reply_id(reply: &mut Reply, id: StreamId) {
+    reply.bulk(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
+}
+
+/// Writes an entry: its ID, and names and values of its fields.
+pub(super) fn reply_entry(reply: &mut Reply, entry: &Entry<'_>) {
+    reply.array(2);
+    reply_id(reply, entry.id);
+    reply.array(2 * entry.field_count);
+    let mut digits = itoa::Buffer::new();
+    for (name, value) in entry.fields() {
+        reply.bulk(name.bytes(&mut digits));
+        reply.bulk(value.bytes(&mut digits));
+    }
+}
+
+/// Writes an array of as many of `entries` as `count` allows; 0 is no limit. O(bytes written).
+pub(super) fn reply_entries<'a>(reply: &mut Reply, entries: impl Iterator<Item = Entry<'a>>, count: usize) {
+    let mark = reply.mark();
+    let mut written = 0;
+    for entry in entries {
+        reply_entry(reply, &entry);
+        written += 1;
+        if written == count {
+            break;
+        }
+    }
+    reply.insert_array(mark, written);
+}
+
+/// An error that repeats two names, as C's `%s` prints them.
+fn quoting_two(before: &str, first: &[u8], between: &str, second: &[u8], after: &str) -> CommandError {
+    let (first, second) = (quoted_up_to(first, NAME_BYTES_MAX), quoted_up_to(second, NAME_BYTES_MAX));
+    CommandError::Bytes([before.as_bytes(), first, between.as_bytes(), second, after.as_bytes()].concat())
+}
+
+/// There is no such key, or it has no such group.
+pub(super) fn no_key_or_group(key: &[u8], group: &[u8], after: &str) -> CommandError {
+    quoting_two("NOGROUP No such key '", key, "' or consumer group '", group, after)
+}
+
+/// The key is there and has no such group.
+pub(super) fn no_group(key: &[u8], group: &[u8]) -> CommandError {
+    quoting_two("NOGROUP No such consumer group '", group, "' for key name '", key, "'")
+}
+
+/// The answer of `XGROUP` and `XINFO` to options that a subcommand does not have.
+pub(super) fn unknown_options(args: Args<'_>) -> CommandError {
+    let container = String::from_utf8_lossy(quoted(args.at(0))).to_uppercase();
+    let after = format!("'. Try {container} HELP.");
+    CommandError::quoting(
+        "ERR unknown subcommand or wrong number of arguments for '",
+        quoted(args.at(1)),
+        &after,
+    )
+}
+
+/// A count of entries in argument `arg`; negative ones are 0.
+pub(super) fn count(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
+    let number = crate::commands::arguments::integer(args, arg)?;
+    Ok(usize::try_from(number.max(0)).unwrap_or(usize::MAX))
+}
+
+/// The integer in argument `arg`.
+///
+/// # Errors
+/// `text` if it is none.
+pub(super) fn integer_or(args: Args<'_>, arg: usize, text: &'static str) -> Result<i64, CommandError> {
+    ember_protocol::number::parse_i64(args.at(arg)).ok_or_else(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_strtoull_reads_them() {
+        for (text, number) in [
+            ("0", Some(0)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("007", Some(7)),
+            (" \t7", Some(7)),
+            ("+7", Some(7)),
+            ("-7", None),
+            ("-07", Some(7u64.wrapping_neg())),
+            ("7 ", None),
+            ("", None),
+            ("-", None),
+            ("x", None),
+        ] {
+            assert_eq!(unsigned(text.as_bytes()), number, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ids_take_their_missing_part_from_the_command() {
+        assert_eq!(exact_id(b"5", 9), Ok(StreamId::new(5, 9)));
+        assert_eq!(exact_id(b"5-3", 9), Ok(StreamId::new(5, 3)));
+        assert_eq!(exact_id(b"5-3\0x", 9), Ok(StreamId::new(5, 3)));
+        assert_eq!(id(b"+", 0), Ok(StreamId::MAX));
+        assert_eq!(new_id(b"5-*"), Ok(NewId::At(5)));
+        for text in ["+", "-", "", "5-", "-5", "5-*", "5-3-1", "x"] {
+            assert_eq!(exact_id(text.as_bytes(), 0), Err(invalid_id()), "{text:?}");
+        }
+        assert_eq!(exact_id(&[b'1'; 128], 0), Err(invalid_id()));
+    }
+
+    #[test]
+    fn intervals_may_leave_their_ends_out() {
+        assert_eq!(interval_start(b"(5-3"), Ok(StreamId::new(5, 4)));
+        assert_eq!(interval_last(b"(5"), Ok(StreamId::new(5, u64::MAX - 1)));
+        assert_eq!(interval_last(b"5"), Ok(StreamId::new(5, u64::MAX)));
+        assert!(interval_start(b"(+").is_err());
+        assert!(interval_start(b"(18446744073709551615-18446744073709551615").is_err());
+        assert!(interval_last(b"(0-0").is_err());
+        assert!(interval_start(b"(").is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! The arguments and the reply that XREAD and XREADGROUP have in common.
+
+use ember_protocol::{Args, Reply};
+
+use super::arguments::{count, integer_or};
+use crate::call::Wait;
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::spec::KeyFlags;
+use crate::spec::KeySpec;
+
+/// The options of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadOptions<'a> {
+    /// The most entries of each stream; 0 is no limit.
+    pub(super) count: usize,
+    /// For how many ms to wait for entries; 0 is for ever.
+    pub(super) block_ms: Option<u64>,
+    /// Group and consumer.
+    pub(super) group: Option<(&'a [u8], &'a [u8])>,
+    /// Whether what is delivered is acknowledged at once.
+    pub(super) no_ack: bool,
+    /// The argument of the first key.
+    pub(super) first_key: usize,
+    /// How many keys there are; as many IDs follow them.
+    pub(super) keys: usize,
+}
+
+impl ReadOptions<'_> {
+    /// The argument indexes of each key and its ID.
+    pub(super) fn streams(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let keys = self.keys;
+        (self.first_key..self.first_key + keys).map(move |arg| (arg, arg + keys))
+    }
+
+    /// How to wait for entries, if the call is to.
+    pub(super) fn wait(&self) -> Option<Wait> {
+        let block_ms = self.block_ms?;
+        Some(Wait {
+            timeout_ms: (block_ms != 0).then_some(block_ms),
+            empty_reply: Reply::null_array,
+            instead: None,
+        })
+    }
+}
+
+/// The keys of a call: the first half of what follows STREAMS, which is searched from argument `from` on.
+pub(super) const fn keys_from(from: isize) -> KeySpec {
+    KeySpec::half_after("STREAMS", from, KeyFlags::RO.union(KeyFlags::ACCESS))
+}
+
+/// The words in which the two commands differ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    pub(super) name: &'static str,
+    /// The ID that stands for entries to come.
+    pub(super) new_entries: char,
+    pub(super) takes_group: bool,
+}
+
+/// The options of a call.
+pub(super) fn read_options<'a>(args: Args<'a>, words: Words) -> Result<ReadOptions<'a>, CommandError> {
+    let mut options =
+        ReadOptions { count: 0, block_ms: None, group: None, no_ack: false, first_key: 0, keys: 0 };
+    let mut arg = 1;
+    while arg < args.len() {
+        let following = args.len() - arg - 1;
+        if is_word(args, arg, "BLOCK") && following >= 1 {
+            options.block_ms = Some(timeout_ms(args, arg + 1)?);
+            arg += 2;
+        } else if is_word(args, arg, "COUNT") && following >= 1 {
+            options.count = count(args, arg + 1)?;
+            arg += 2;
+        } else if is_word(args, arg, "STREAMS") && following >= 1 {
+            if following % 2 != 0 {
+                return Err(unbalanced(words));
+            }
+            options.first_key = arg + 1;
+            options.keys = following / 2;
+            break;
+        } else if is_word(args, arg, "GROUP") && following >= 2 {
+            refuse_unless_group(words, "GROUP")?;
+            options.group = Some((args.at(arg + 1), args.at(arg + 2)));
+            arg += 3;
+        } else if is_word(args, arg, "NOACK") {
+            refuse_unless_group(words, "NOACK")?;
+            options.no_ack = true;
+            arg += 1;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if options.keys == 0 {
+        return Err(CommandError::Syntax);
+    }
+    Ok(options)
+}
+
+fn refuse_unless_group(words: Words, option: &str) -> Result<(), CommandError> {
+    if words.takes_group {
+        return Ok(());
+    }
+    let text = format!("ERR The {option} option is only supported by XREADGROUP. You called XREAD instead.");
+    Err(text.into())
+}
+
+fn unbalanced(words: Words) -> CommandError {
+    let Words { name, new_entries, .. } = words;
+    format!(
+        "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{new_entries}' must be specified."
+    )
+    .into()
+}
+
+/// The time-out in ms in argument `arg`.
+fn timeout_ms(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
+    let ms = integer_or(args, arg, "ERR timeout is not an integer or out of range")?;
+    u64::try_from(ms).map_err(|_| "ERR timeout is negative".into())
+}

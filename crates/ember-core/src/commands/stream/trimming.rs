@@ -1,0 +1,109 @@
+//! The arguments of XADD and XTRIM that say what is to be removed from the beginning of a stream.
+
+use ember_protocol::Args;
+
+use super::arguments::exact_id;
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::types::limits::EncodingLimits;
+use crate::types::stream::{BlockLimits, Log, Trim};
+
+/// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
+const BLOCKS_TRIMMED_MAX: u64 = 100;
+/// The same in entries, where blocks have no limit of entries.
+const ENTRIES_TRIMMED: u64 = 10_000;
+/// The same in entries, however large blocks may be.
+const ENTRIES_TRIMMED_MAX: u64 = 1_000_000;
+
+/// What is to be trimmed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trimming {
+    trim: Trim,
+    is_approximate: bool,
+    /// Entries; 0 is no limit.
+    limit: u64,
+}
+
+impl Trimming {
+    /// Trims; how many entries that removed.
+    pub(super) fn apply(&self, log: &mut Log) -> u64 {
+        log.trim(self.trim, self.is_approximate, self.limit)
+    }
+}
+
+/// The options of a call as far as they were read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrimOptions {
+    trim: Option<Trim>,
+    is_approximate: bool,
+    limit: Option<u64>,
+}
+
+impl TrimOptions {
+    /// Reads the option at argument `arg`, if there is one; then the index of the argument behind it.
+    pub(super) fn read(&mut self, args: Args<'_>, arg: usize) -> Result<Option<usize>, CommandError> {
+        let following = args.len() - arg - 1;
+        let is_len = is_word(args, arg, "MAXLEN");
+        if (is_len || is_word(args, arg, "MINID")) && following >= 1 {
+            if self.trim.is_some() {
+                return Err(
+                    "ERR syntax error, MAXLEN and MINID options at the same time are not compatible".into()
+                );
+            }
+            let has_operator = following >= 2 && matches!(args.at(arg + 1), b"~" | b"=");
+            self.is_approximate = has_operator && args.at(arg + 1) == b"~";
+            let threshold = arg + 1 + usize::from(has_operator);
+            self.trim = Some(if is_len {
+                Trim::ToLen(not_negative(args, threshold, "ERR The MAXLEN argument must be >= 0.")?)
+            } else {
+                Trim::BelowId(exact_id(args.at(threshold), 0)?)
+            });
+            return Ok(Some(threshold + 1));
+        }
+        if is_word(args, arg, "LIMIT") && following >= 1 {
+            self.limit = Some(not_negative(args, arg + 1, "ERR The LIMIT argument must be >= 0.")?);
+            return Ok(Some(arg + 2));
+        }
+        Ok(None)
+    }
+
+    /// What the options mean together; `None` if nothing is to be trimmed.
+    pub(super) fn finish(
+        self,
+        is_required: bool,
+        limits: EncodingLimits,
+    ) -> Result<Option<Trimming>, CommandError> {
+        if self.limit.is_some_and(|limit| limit != 0) && self.trim.is_none() {
+            return Err(
+                "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy".into()
+            );
+        }
+        if is_required && self.trim.is_none() {
+            return Err("ERR syntax error, XTRIM must be called with a trimming strategy".into());
+        }
+        if self.limit.is_some() && !self.is_approximate {
+            return Err("ERR syntax error, LIMIT cannot be used without the special ~ option".into());
+        }
+        let limit = self.limit.unwrap_or_else(|| match self.is_approximate {
+            true => default_limit(limits.stream_node_max_entries),
+            false => 0,
+        });
+        Ok(self.trim.map(|trim| Trimming { trim, is_approximate: self.is_approximate, limit }))
+    }
+}
+
+fn default_limit(block_entries_max: usize) -> u64 {
+    match BLOCKS_TRIMMED_MAX.saturating_mul(block_entries_max as u64) {
+        0 => ENTRIES_TRIMMED,
+        limit => limit.min(ENTRIES_TRIMMED_MAX),
+    }
+}
+
+fn not_negative(args: Args<'_>, arg: usize, text: &'static str) -> Result<u64, CommandError> {
+    u64::try_from(integer(args, arg)?).map_err(|_| text.into())
+}
+
+/// When a block of entries is full.
+pub(super) fn block_limits(limits: EncodingLimits) -> BlockLimits {
+    BlockLimits { bytes_max: limits.stream_node_max_bytes, entries_max: limits.stream_node_max_entries }
+}

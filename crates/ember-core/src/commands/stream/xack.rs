@@ -1,0 +1,50 @@
+//! XACK.
+
+use super::arguments::ids;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::keys::Lookup;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::stream::Stream;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "xack",
+        summary: "Acknowledges entries that were delivered to a consumer group, and returns how many were pending.",
+        since: "5.0.0",
+        group: Group::Stream,
+        complexity: "O(log P) for each entry, where P are pending",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+        syntax: "key group id [id ...]",
+        example: Example {
+            given: &[
+                "XADD readings 1-1 a 1",
+                "XGROUP CREATE readings workers 0",
+                "XREADGROUP GROUP workers w1 STREAMS readings >",
+            ],
+            call: "XACK readings workers 1-1 2-1",
+            reply: "(integer) 1",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(xack),
+)];
+
+fn xack(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    call.keys.read_as(1, Lookup::NoTouch);
+    let mut key = call.keys.key(1);
+    if key.value::<Stream>()?.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
+        call.reply.integer(0);
+        return Ok(());
+    }
+    let ids = ids(args, 3)?;
+    let acknowledged = key.edit_aside(|stream: &mut Stream| {
+        stream.groups_mut().edit(args.at(2), |group| ids.iter().filter(|&&id| group.acknowledge(id)).count())
+    })?;
+    let acknowledged = acknowledged.flatten().unwrap_or(0);
+    key.count_changes(acknowledged as u64);
+    call.reply.integer(acknowledged as i64);
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! XAUTOCLAIM.
+
+use ember_protocol::{Args, Reply};
+
+use super::arguments::{integer_or, interval_start, no_key_or_group, reply_entry, reply_id};
+use super::xreadgroup::see_consumer;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::stream::{Group, Log, Pending, Stream, StreamId};
+
+/// Entries claimed without COUNT.
+const COUNT: u64 = 100;
+/// Pending entries looked at for each that may be claimed.
+const ATTEMPTS_FACTOR: u64 = 10;
+/// The largest COUNT.
+const COUNT_MAX: u64 = i64::MAX as u64 / 16;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "xautoclaim",
+        summary: "Makes pending entries that have been idle for long enough those of another consumer, and tells where to go on.",
+        since: "6.2.0",
+        group: CommandGroup::Stream,
+        complexity: "O(COUNT log P), where P entries are pending",
+        arity: -6,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+        tips: &["nondeterministic_output"],
+        syntax: "key group consumer min-idle-time start [COUNT count] [JUSTID]",
+        history: &[("7.0.0", "The reply has the IDs of deleted entries, which are pending no longer.")],
+        example: Example {
+            given: &[
+                "XADD readings 1-1 a 1",
+                "XGROUP CREATE readings workers 0",
+                "XREADGROUP GROUP workers w1 STREAMS readings >",
+            ],
+            call: "XAUTOCLAIM readings workers w2 0 0 JUSTID",
+            reply: "1) \"0-0\"\n2) 1) \"1-1\"\n3) (empty array)",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(xautoclaim),
+)];
+
+/// What is claimed.
+struct Claim {
+    min_idle_ms: i64,
+    start: StreamId,
+    count: u64,
+    ids_only: bool,
+    now_ms: i64,
+}
+
+fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
+    let min_idle_ms = integer_or(args, 4, "ERR Invalid min-idle-time argument for XAUTOCLAIM")?.max(0);
+    let start = interval_start(args.at(5))?;
+    let mut claim = Claim { min_idle_ms, start, count: COUNT, ids_only: false, now_ms };
+    let mut arg = 6;
+    while arg < args.len() {
+        if is_word(args, arg, "COUNT") && arg + 1 < args.len() {
+            arg += 1;
+            let text = "ERR COUNT must be > 0";
+            let count = u64::try_from(integer_or(args, arg, text)?).unwrap_or(0);
+            claim.count = Some(count).filter(|count| (1..=COUNT_MAX).contains(count)).ok_or(text)?;
+        } else if is_word(args, arg, "JUSTID") {
+            claim.ids_only = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        arg += 1;
+    }
+    Ok(claim)
+}
+
+fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let claim = read_claim(args, now_ms)?;
+    let stream = call.keys.read_value::<Stream>(1)?;
+    if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
+        return Err(no_key_or_group(args.at(1), args.at(2), "'"));
+    }
+    let Call { keys, reply, .. } = call;
+    let mut key = keys.key(1);
+    let claimed = key.edit_aside(|stream: &mut Stream| {
+        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
+    })?;
+    let (is_new, changes) = claimed.flatten().expect("it was looked at under the same lock");
+    if is_new {
+        key.notify(Event::stream("xgroup-createconsumer"));
+    }
+    key.count_changes(changes);
+    Ok(())
+}
+
+/// Claims entries and writes the reply; whether the consumer is new, and how many changes that were.
+fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> (bool, u64) {
+    let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
+    let mut entries = Reply::new(reply.protocol());
+    let (mut claimed, mut deleted) = (0, Vec::new());
+    let mut left = claim.count;
+    let mut attempts = claim.count * ATTEMPTS_FACTOR;
+    let mut next = Some(claim.start);
+    while attempts > 0 && left > 0 {
+        attempts -= 1;
+        let found = next.and_then(|start| group.pending(start..=StreamId::MAX).next());
+        let Some((id, &before)) = found else {
+            next = None;
+            break;
+        };
+        next = id.next();
+        let Some(entry) = log.entry(id) else {
+            group.acknowledge(id);
+            deleted.push(id);
+            left -= 1;
+            continue;
+        };
+        if claim.min_idle_ms != 0 && claim.now_ms.wrapping_sub(before.delivered_ms) < claim.min_idle_ms {
+            continue;
+        }
+        let deliveries = before.deliveries.wrapping_add(u64::from(!claim.ids_only));
+        group.set_pending(id, Pending { delivered_ms: claim.now_ms, deliveries, consumer });
+        group.consumer_mut(consumer).active_ms = Some(claim.now_ms);
+        if claim.ids_only {
+            reply_id(&mut entries, id);
+        } else {
+            reply_entry(&mut entries, &entry);
+        }
+        claimed += 1;
+        left -= 1;
+    }
+    let following = next.and_then(|start| group.pending(start..=StreamId::MAX).next());
+    reply.array(3);
+    reply_id(reply, following.map_or(StreamId::MIN, |(id, _)| id));
+    reply.array(claimed);
+    reply.append(&entries);
+    reply.array(deleted.len());
+    deleted.iter().for_each(|&id| reply_id(reply, id));
+    (is_new, u64::from(is_new) + (claimed + deleted.len()) as u64)
+}

@@ -1,0 +1,169 @@
+//! XCLAIM.
+
+use ember_protocol::{Args, Reply};
+
+use super::arguments::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
+use super::xreadgroup::see_consumer;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::{CommandError, quoted_up_to};
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "xclaim",
+        summary: "Makes pending entries those of another consumer, if they have been idle for long enough.",
+        since: "5.0.0",
+        group: CommandGroup::Stream,
+        complexity: "O(log P) for each entry, where P are pending",
+        arity: -6,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+        tips: &["nondeterministic_output"],
+        syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+        example: Example {
+            given: &[
+                "XADD readings 1-1 a 1",
+                "XGROUP CREATE readings workers 0",
+                "XREADGROUP GROUP workers w1 STREAMS readings >",
+            ],
+            call: "XCLAIM readings workers w2 0 1-1 JUSTID",
+            reply: "1) \"1-1\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(xclaim),
+)];
+
+/// What is claimed and how.
+struct Claim {
+    ids: Vec<StreamId>,
+    min_idle_ms: i64,
+    delivered_ms: i64,
+    deliveries: Option<u64>,
+    is_forced: bool,
+    ids_only: bool,
+    last_id: StreamId,
+    now_ms: i64,
+}
+
+fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
+    let min_idle_ms = integer_or(args, 4, "ERR Invalid min-idle-time argument for XCLAIM")?.max(0);
+    // What is no ID is the first option.
+    let ids: Vec<StreamId> = args.skip(5).iter().map_while(|text| exact_id(text, 0).ok()).collect();
+    let mut claim = Claim {
+        min_idle_ms,
+        delivered_ms: -1,
+        deliveries: None,
+        is_forced: false,
+        ids_only: false,
+        last_id: StreamId::MIN,
+        now_ms,
+        ids,
+    };
+    let mut arg = 5 + claim.ids.len();
+    while arg < args.len() {
+        let has_value = arg + 1 < args.len();
+        if is_word(args, arg, "FORCE") {
+            claim.is_forced = true;
+        } else if is_word(args, arg, "JUSTID") {
+            claim.ids_only = true;
+        } else if is_word(args, arg, "IDLE") && has_value {
+            arg += 1;
+            let idle_ms = integer_or(args, arg, "ERR Invalid IDLE option argument for XCLAIM")?;
+            claim.delivered_ms = now_ms.wrapping_sub(idle_ms);
+        } else if is_word(args, arg, "TIME") && has_value {
+            arg += 1;
+            claim.delivered_ms = integer_or(args, arg, "ERR Invalid TIME option argument for XCLAIM")?;
+        } else if is_word(args, arg, "RETRYCOUNT") && has_value {
+            arg += 1;
+            let count = integer_or(args, arg, "ERR Invalid RETRYCOUNT option argument for XCLAIM")?;
+            claim.deliveries = u64::try_from(count).ok();
+        } else if is_word(args, arg, "LASTID") && has_value {
+            arg += 1;
+            claim.last_id = exact_id(args.at(arg), 0)?;
+        } else {
+            let option = quoted_up_to(args.at(arg), usize::MAX);
+            return Err(CommandError::quoting("ERR Unrecognized XCLAIM option '", option, "'"));
+        }
+        arg += 1;
+    }
+    // A time that has not come yet is no reason to fail: clocks differ.
+    if !(0..=now_ms).contains(&claim.delivered_ms) {
+        claim.delivered_ms = now_ms;
+    }
+    Ok(claim)
+}
+
+fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let stream = call.keys.read_value::<Stream>(1)?;
+    if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
+        return Err(no_key_or_group(args.at(1), args.at(2), "'"));
+    }
+    let claim = read_claim(args, now_ms)?;
+    let Call { keys, reply, .. } = call;
+    let mut key = keys.key(1);
+    let claimed = key.edit_aside(|stream: &mut Stream| {
+        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
+    })?;
+    let (is_new, changes) = claimed.flatten().expect("it was looked at under the same lock");
+    if is_new {
+        key.notify(Event::stream("xgroup-createconsumer"));
+    }
+    key.count_changes(changes);
+    Ok(())
+}
+
+/// Claims entries; whether the consumer is new, and how many changes that were.
+fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> (bool, u64) {
+    let moves_group = claim.last_id > group.last_id;
+    if moves_group {
+        group.last_id = claim.last_id;
+    }
+    let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
+    let mark = reply.mark();
+    let (mut claimed, mut changes) = (0, 0);
+    for &id in &claim.ids {
+        let Some(entry) = log.entry(id) else {
+            // The entry was deleted: nobody can acknowledge it any more.
+            changes += u64::from(group.acknowledge(id));
+            continue;
+        };
+        let Some(pending) = claimed_entry(group, id, consumer, claim) else { continue };
+        group.set_pending(id, pending);
+        group.consumer_mut(consumer).active_ms = Some(claim.now_ms);
+        if claim.ids_only {
+            reply_id(reply, id);
+        } else {
+            reply_entry(reply, &entry);
+        }
+        claimed += 1;
+        changes += 1;
+    }
+    reply.insert_array(mark, claimed);
+    if changes == 0 {
+        changes = u64::from(moves_group);
+    }
+    (is_new, changes + u64::from(is_new))
+}
+
+/// What is to be known of a claimed entry; `None` if it is not to be had.
+fn claimed_entry(group: &Group, id: StreamId, consumer: ConsumerNumber, claim: &Claim) -> Option<Pending> {
+    let before = group.pending_entry(id);
+    if let Some(before) = before {
+        let idle_ms = claim.now_ms.wrapping_sub(before.delivered_ms);
+        if claim.min_idle_ms != 0 && idle_ms < claim.min_idle_ms {
+            return None;
+        }
+    } else if !claim.is_forced {
+        return None;
+    }
+    // An entry that is made pending here counts as delivered once before.
+    let deliveries = before.map_or(1, |before| before.deliveries);
+    let more = u64::from(!claim.ids_only);
+    let deliveries = claim.deliveries.unwrap_or(deliveries.wrapping_add(more));
+    Some(Pending { delivered_ms: claim.delivered_ms, deliveries, consumer })
+}

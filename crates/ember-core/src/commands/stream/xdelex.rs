@@ -1,0 +1,174 @@
+//! XDELEX and XACKDEL: deletion of entries that consumer groups may still refer to.
+
+use ember_protocol::Args;
+
+use super::arguments::exact_id;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::stream::{Stream, StreamId};
+
+const XDELEX: Spec = Spec {
+    name: "xdelex",
+    summary: "Deletes entries of a stream and says what becomes of them in consumer groups.",
+    since: "8.2.0",
+    group: Group::Stream,
+    complexity: "O(G log P) for each entry, with G consumer groups where P entries are pending",
+    arity: -5,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+    syntax: "key [KEEPREF | DELREF | ACKED] IDS ids:<numids id [id ...]>",
+    example: Example {
+        given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2", "XGROUP CREATE readings workers 1-1"],
+        call: "XDELEX readings ACKED IDS 3 1-1 2-1 3-1",
+        reply: "1) (integer) 1\n2) (integer) 2\n3) (integer) -1",
+    },
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(XDELEX, Run::Keys(xdelex)),
+    Command::new(
+        Spec {
+            name: "xackdel",
+            summary: "Acknowledges entries that were delivered to a consumer group, and deletes them.",
+            arity: -6,
+            keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE).union(KeyFlags::DELETE))],
+            syntax: "key group [KEEPREF | DELREF | ACKED] IDS ids:<numids id [id ...]>",
+            example: Example {
+                given: &[
+                    "XADD readings 1-1 a 1",
+                    "XGROUP CREATE readings workers 0",
+                    "XREADGROUP GROUP workers w1 STREAMS readings >",
+                ],
+                call: "XACKDEL readings workers IDS 2 1-1 2-1",
+                reply: "1) (integer) 1\n2) (integer) -1",
+            },
+            ..XDELEX
+        },
+        Run::Keys(xackdel),
+    ),
+];
+
+/// The entry is not there, or not pending.
+const MISSING: i64 = -1;
+/// The entry was deleted.
+const DELETED: i64 = 1;
+/// A consumer group still needs the entry.
+const NEEDED: i64 = 2;
+
+/// What becomes of deleted entries where they are pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum References {
+    /// They stay pending.
+    Keep,
+    /// They are pending no longer.
+    Delete,
+    /// Entries that a group has yet to read or to acknowledge are not deleted.
+    Respect,
+}
+
+struct Options<'a> {
+    references: References,
+    ids: Vec<&'a [u8]>,
+}
+
+impl Options<'_> {
+    fn parsed_ids(&self) -> Result<Vec<StreamId>, CommandError> {
+        self.ids.iter().map(|text| exact_id(text, 0)).collect()
+    }
+}
+
+fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError> {
+    const WORDS: [(&str, References); 3] =
+        [("KEEPREF", References::Keep), ("DELREF", References::Delete), ("ACKED", References::Respect)];
+    let (mut references, mut ids) = (None, None);
+    let mut arg = from;
+    while arg < args.len() {
+        let word = WORDS.iter().find(|(word, _)| is_word(args, arg, word));
+        if let (Some((_, wanted)), None) = (word, references) {
+            references = Some(*wanted);
+            arg += 1;
+        } else if is_word(args, arg, "IDS") && arg + 1 < args.len() {
+            let count = ember_protocol::number::parse_i64(args.at(arg + 1))
+                .and_then(|count| usize::try_from(count).ok());
+            let count =
+                count.filter(|&count| count > 0).ok_or("ERR Number of IDs must be a positive integer")?;
+            if count > args.len() - arg - 2 {
+                return Err("ERR The `numids` parameter must match the number of arguments".into());
+            }
+            ids = Some(args.skip(arg + 2).iter().take(count).collect());
+            arg += 2 + count;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let ids = ids.ok_or("ERR IDS option is required")?;
+    Ok(Options { references: references.unwrap_or(References::Keep), ids })
+}
+
+/// Deletes an entry.
+fn delete(stream: &mut Stream, id: StreamId, references: References) -> i64 {
+    if references == References::Respect && stream.log().contains(id) && stream.groups().need(id) {
+        return NEEDED;
+    }
+    if references == References::Delete {
+        stream.groups_mut().acknowledge_everywhere(id);
+    }
+    if stream.log_mut().delete(id) { DELETED } else { MISSING }
+}
+
+fn reply_missing(call: &mut Call<'_, '_>, count: usize) {
+    call.reply.array(count);
+    (0..count).for_each(|_| call.reply.integer(MISSING));
+}
+
+fn xdelex(call: &mut Call<'_, '_>) -> CommandResult {
+    let options = read_options(call.args, 2)?;
+    let mut key = call.keys.key(1);
+    if key.value::<Stream>()?.is_none() {
+        reply_missing(call, options.ids.len());
+        return Ok(());
+    }
+    let ids = options.parsed_ids()?;
+    let mut results = Vec::new();
+    let deleted = key.edit_value(Event::stream("xdel"), |stream: &mut Stream| {
+        results.extend(ids.iter().map(|&id| delete(stream, id, options.references)));
+        results.iter().filter(|&&result| result == DELETED).count()
+    })?;
+    key.count_changes(deleted.unwrap_or(0).saturating_sub(1) as u64);
+    call.reply.array(results.len());
+    results.iter().for_each(|&result| call.reply.integer(result));
+    Ok(())
+}
+
+fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let options = read_options(args, 3)?;
+    let mut key = call.keys.key(1);
+    if key.value::<Stream>()?.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
+        reply_missing(call, options.ids.len());
+        return Ok(());
+    }
+    let ids = options.parsed_ids()?;
+    let (mut results, mut acknowledged) = (Vec::new(), 0);
+    key.edit_value(Event::stream("xdel"), |stream: &mut Stream| {
+        for &id in &ids {
+            let was_pending = stream.groups_mut().edit(args.at(2), |group| group.acknowledge(id));
+            results.push(if was_pending == Some(true) {
+                acknowledged += 1;
+                // An entry that others have deleted before is as gone as one that is deleted now.
+                delete(stream, id, options.references).max(DELETED)
+            } else {
+                MISSING
+            });
+        }
+        results.iter().filter(|&&result| result == DELETED).count()
+    })?;
+    key.count_changes(acknowledged);
+    call.reply.array(results.len());
+    results.iter().for_each(|&result| call.reply.integer(result));
+    Ok(())
+}

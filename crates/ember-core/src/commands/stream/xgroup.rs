@@ -1,0 +1,309 @@
+//! XGROUP CREATE, CREATECONSUMER, DELCONSUMER, DESTROY, HELP, SETID.
+
+use super::arguments::{exact_id, id, no_group, unknown_options};
+use super::xreadgroup::see_consumer;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::keys::{Edited, Key};
+use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
+use crate::types::stream::{Group, Stream, StreamId};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::container(
+    Spec {
+        name: "xgroup",
+        summary: "Holds commands that make, change and remove consumer groups.",
+        since: "5.0.0",
+        group: CommandGroup::Stream,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    Run::Container,
+    SUBCOMMANDS,
+)];
+
+const TEMPLATE: Spec = Spec {
+    since: "5.0.0",
+    group: CommandGroup::Stream,
+    flags: Flags::WRITE,
+    keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::DELETE))],
+    ..Spec::DEFAULT
+};
+
+const SUBCOMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "create",
+            summary: "Makes a consumer group that reads a stream from behind an ID on.",
+            arity: -5,
+            flags: Flags::WRITE.union(Flags::DENYOOM),
+            keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT))],
+            syntax: "key groupname id:<id | new_id:$> [MKSTREAM] [ENTRIESREAD entries-read]",
+            history: &[("7.0.0", "`ENTRIESREAD` came.")],
+            example: Example { given: &[], call: "XGROUP CREATE readings workers $ MKSTREAM", reply: "OK" },
+            ..TEMPLATE
+        },
+        Run::Keys(create),
+    ),
+    Command::new(
+        Spec {
+            name: "createconsumer",
+            summary: "Makes a consumer in a group and returns 1, or 0 if it is there already.",
+            since: "6.2.0",
+            arity: 5,
+            flags: Flags::WRITE.union(Flags::DENYOOM),
+            keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT))],
+            syntax: "key groupname consumername",
+            example: Example {
+                given: &["XGROUP CREATE readings workers $ MKSTREAM"],
+                call: "XGROUP CREATECONSUMER readings workers w1",
+                reply: "(integer) 1",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(create_consumer),
+    ),
+    Command::new(
+        Spec {
+            name: "delconsumer",
+            summary: "Removes a consumer with all it has yet to acknowledge, and returns how much that was.",
+            complexity: "O(N log P) for N entries it has yet to acknowledge of P that are pending",
+            arity: 5,
+            syntax: "key groupname consumername",
+            example: Example {
+                given: &[
+                    "XADD readings 1-1 a 1",
+                    "XGROUP CREATE readings workers 0",
+                    "XREADGROUP GROUP workers w1 STREAMS readings >",
+                ],
+                call: "XGROUP DELCONSUMER readings workers w1",
+                reply: "(integer) 1",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(delete_consumer),
+    ),
+    Command::new(
+        Spec {
+            name: "destroy",
+            summary: "Removes a consumer group and returns 1, or 0 if it is not there.",
+            complexity: "O(N) for N pending entries",
+            arity: 4,
+            syntax: "key groupname",
+            example: Example {
+                given: &["XGROUP CREATE readings workers $ MKSTREAM"],
+                call: "XGROUP DESTROY readings workers",
+                reply: "(integer) 1",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(destroy),
+    ),
+    Command::new(
+        Spec {
+            name: "help",
+            summary: "Describes the subcommands.",
+            arity: 2,
+            flags: Flags::LOADING.union(Flags::STALE),
+            keys: &[],
+            ..TEMPLATE
+        },
+        Run::Keys(help),
+    ),
+    Command::new(
+        Spec {
+            name: "setid",
+            summary: "Sets the ID from behind which a consumer group reads a stream.",
+            arity: -5,
+            keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
+            syntax: "key groupname id:<id | new_id:$> [ENTRIESREAD entries-read]",
+            history: &[("7.0.0", "`ENTRIESREAD` came.")],
+            example: Example {
+                given: &["XGROUP CREATE readings workers $ MKSTREAM"],
+                call: "XGROUP SETID readings workers 0",
+                reply: "OK",
+            },
+            ..TEMPLATE
+        },
+        Run::Keys(set_id),
+    ),
+];
+
+const HELP: [&str; 18] = [
+    "XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
+    "    Make a consumer group that reads from behind <id> on, or only what comes from",
+    "    now on ($). MKSTREAM makes the stream if it is not there. ENTRIESREAD tells how",
+    "    many entries come up to <id>.",
+    "CREATECONSUMER <key> <group> <consumer>",
+    "    Make a consumer in a group.",
+    "DELCONSUMER <key> <group> <consumer>",
+    "    Remove a consumer with all it has yet to acknowledge.",
+    "DESTROY <key> <group>",
+    "    Remove a consumer group.",
+    "SETID <key> <group> <id|$> [ENTRIESREAD <count>]",
+    "    Let a consumer group read from behind <id> on.",
+    "HELP",
+    "    Print this help.",
+    "Entries that were delivered to a consumer stay pending until they are acknowledged",
+    "(XACK) or claimed by another one (XCLAIM, XAUTOCLAIM). XINFO and XPENDING tell about",
+    "groups, consumers and what is pending.",
+];
+
+fn help(call: &mut Call<'_, '_>) -> CommandResult {
+    call.reply.array(HELP.len());
+    HELP.iter().for_each(|line| call.reply.simple(line));
+    Ok(())
+}
+
+/// The options behind the ID of CREATE and SETID.
+#[derive(Default)]
+struct Options {
+    make_stream: bool,
+    entries_read: Option<i64>,
+}
+
+fn read_options(call: &Call<'_, '_>, takes_mkstream: bool) -> Result<Options, CommandError> {
+    let args = call.args;
+    let mut options = Options::default();
+    let mut arg = 5;
+    while arg < args.len() {
+        if takes_mkstream && is_word(args, arg, "MKSTREAM") {
+            options.make_stream = true;
+            arg += 1;
+        } else if is_word(args, arg, "ENTRIESREAD") && arg + 1 < args.len() {
+            options.entries_read = match integer(args, arg + 1)? {
+                -1 => None,
+                read if read < 0 => return Err("ERR value for ENTRIESREAD must be positive or -1".into()),
+                read => Some(read),
+            };
+            arg += 2;
+        } else {
+            return Err(unknown_options(args));
+        }
+    }
+    Ok(options)
+}
+
+/// The stream, which must be there.
+fn stream<'k>(key: &'k Key<'_>) -> Result<&'k Stream, CommandError> {
+    key.value::<Stream>()?.ok_or_else(|| {
+        "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
+         option to create an empty stream automatically."
+            .into()
+    })
+}
+
+/// The stream, which must be there and have the group in argument 3.
+fn stream_with_group<'k>(
+    key: &'k Key<'_>,
+    args: ember_protocol::Args<'_>,
+) -> Result<&'k Stream, CommandError> {
+    let stream = stream(key)?;
+    match stream.groups().get(args.at(3)) {
+        Some(_) => Ok(stream),
+        None => Err(no_group(args.at(2), args.at(3))),
+    }
+}
+
+fn create(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let options = read_options(call, true)?;
+    let mut key = call.keys.key(2);
+    let present = if options.make_stream { key.value::<Stream>()? } else { Some(stream(&key)?) };
+    if args.len() > 8 {
+        return Err(unknown_options(args));
+    }
+    let last_id = match args.at(4) {
+        b"$" => present.map_or(StreamId::MIN, |stream| stream.log().last_id()),
+        text => exact_id(text, 0)?,
+    };
+    let is_new_key = present.is_none();
+    let group = Group::new(last_id, options.entries_read);
+    let add = |stream: &mut Stream| stream.groups_mut().create(args.at(3), group);
+    if is_new_key {
+        key.edit_or_create(Event::stream("xgroup-create"), |stream| Edited::changed(add(stream)))?;
+    } else if key.edit_aside(add)? == Some(true) {
+        key.count_changes(1);
+        key.notify(Event::stream("xgroup-create"));
+    } else {
+        return Err("BUSYGROUP Consumer Group name already exists".into());
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn set_id(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let options = read_options(call, false)?;
+    let mut key = call.keys.key(2);
+    let stream = stream_with_group(&key, args)?;
+    if args.len() > 7 {
+        return Err(unknown_options(args));
+    }
+    let last_id = match args.at(4) {
+        b"$" => stream.log().last_id(),
+        text => id(text, 0)?,
+    };
+    key.edit_aside(|stream: &mut Stream| {
+        stream.groups_mut().edit(args.at(3), |group| {
+            group.last_id = last_id;
+            group.entries_read = options.entries_read;
+        })
+    })?;
+    key.count_changes(1);
+    key.notify(Event::stream("xgroup-setid"));
+    call.reply.ok();
+    Ok(())
+}
+
+fn destroy(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let mut key = call.keys.key(2);
+    stream(&key)?;
+    let is_gone =
+        key.edit_aside(|stream: &mut Stream| stream.groups_mut().destroy(args.at(3)))? == Some(true);
+    if is_gone {
+        key.count_changes(1);
+        key.notify(Event::stream("xgroup-destroy"));
+        // Consumers that wait for entries are to hear that their group is gone.
+        key.wake();
+    }
+    call.reply.integer(i64::from(is_gone));
+    Ok(())
+}
+
+fn create_consumer(call: &mut Call<'_, '_>) -> CommandResult {
+    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let mut key = call.keys.key(2);
+    let stream = stream_with_group(&key, args)?;
+    let group = stream.groups().get(args.at(3));
+    let is_new = group.is_some_and(|group| group.number_of(args.at(4)).is_none());
+    if is_new {
+        key.edit_aside(|stream: &mut Stream| {
+            stream.groups_mut().edit(args.at(3), |group| see_consumer(group, args.at(4), now_ms))
+        })?;
+        key.count_changes(1);
+        key.notify(Event::stream("xgroup-createconsumer"));
+    }
+    call.reply.integer(i64::from(is_new));
+    Ok(())
+}
+
+fn delete_consumer(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let mut key = call.keys.key(2);
+    stream_with_group(&key, args)?;
+    let pending = key.edit_aside(|stream: &mut Stream| {
+        stream.groups_mut().edit(args.at(3), |group| group.remove_consumer(args.at(4)))
+    })?;
+    let pending = pending.flatten().flatten();
+    if pending.is_some() {
+        key.count_changes(1);
+        key.notify(Event::stream("xgroup-delconsumer"));
+    }
+    call.reply.integer(pending.unwrap_or(0) as i64);
+    Ok(())
+}

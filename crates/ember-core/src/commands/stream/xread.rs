@@ -1,0 +1,116 @@
+//! XREAD.
+
+use ember_protocol::{Args, OwnedBatch};
+
+use super::arguments::{exact_id, reply_entries};
+use super::reading::{ReadOptions, Words, keys_from, read_options};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, Spec};
+use crate::types::stream::{Stream, StreamId};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "xread",
+        summary: "Returns entries of streams that follow given IDs, and may wait for them.",
+        since: "5.0.0",
+        group: Group::Stream,
+        complexity: "O(N) for N entries returned; an XADD takes O(M) to serve M clients that wait",
+        arity: -4,
+        flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+        keys: &[keys_from(1)],
+        syntax: "[COUNT count] [BLOCK milliseconds] STREAMS streams:<key [key ...] id [id ...]>",
+        example: Example {
+            given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2"],
+            call: "XREAD STREAMS readings 1-1",
+            reply: "1) 1) \"readings\"\n   2) 1) 1) \"2-1\"\n         2) 1) \"a\"\n            2) \"2\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Blocking(xread),
+)];
+
+const WORDS: Words = Words { name: "xread", new_entries: '$', takes_group: false };
+
+fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
+    let args = call.args;
+    let options = read_options(args, WORDS)?;
+    let after = match read_ids(call, &options) {
+        // A key that has another type for now may become a stream yet.
+        Err(CommandError::WrongType) if call.is_retry && options.block_ms.is_some() => {
+            return Ok(options.wait().map_or(Attempt::Done, Attempt::Wait));
+        }
+        ids => ids?,
+    };
+    let mut found = Vec::new();
+    for ((key, _), after) in options.streams().zip(&after) {
+        let last = call.keys.value::<Stream>(key)?.and_then(|stream| stream.log().last_entry_id());
+        if last.is_some_and(|last| last > *after) {
+            found.push((key, after.next().expect("an entry has a greater ID")));
+        }
+    }
+    if found.is_empty() {
+        return Ok(match options.wait() {
+            Some(mut wait) => {
+                wait.instead = with_ids(args, &options, &after);
+                Attempt::Wait(wait)
+            }
+            None => {
+                call.reply.null_array();
+                Attempt::Done
+            }
+        });
+    }
+    let Call { keys, reply, .. } = call;
+    if reply.is_resp3() {
+        reply.map(found.len());
+    } else {
+        reply.array(found.len());
+    }
+    for (key, start) in found {
+        let stream = keys.value::<Stream>(key)?.expect("it was looked at under the same lock");
+        if !reply.is_resp3() {
+            reply.array(2);
+        }
+        reply.bulk(args.at(key));
+        reply_entries(reply, stream.log().range(start..=StreamId::MAX), options.count);
+    }
+    Ok(Attempt::Done)
+}
+
+/// The IDs behind which the entries wanted begin; `$` is the last one of its stream.
+fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<StreamId>, CommandError> {
+    let mut ids = Vec::new();
+    for (key, id) in options.streams() {
+        let stream = call.keys.read_value::<Stream>(key)?;
+        ids.push(match call.args.at(id) {
+            b"$" => stream.map_or(StreamId::MIN, |stream| stream.log().last_id()),
+            b">" => {
+                return Err(
+                    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> \
+                            <consumer> option."
+                        .into(),
+                );
+            }
+            id => exact_id(id, 0)?,
+        });
+    }
+    Ok(ids)
+}
+
+/// The call with `$` replaced, which would stand for other entries when the call is run again.
+fn with_ids(args: Args<'_>, options: &ReadOptions<'_>, ids: &[StreamId]) -> Option<OwnedBatch> {
+    let mut words: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
+    let mut is_needed = false;
+    for ((_, arg), id) in options.streams().zip(ids) {
+        if words[arg] == b"$" {
+            words[arg] = id.to_string().into_bytes();
+            is_needed = true;
+        }
+    }
+    is_needed.then(|| {
+        let mut call = OwnedBatch::new();
+        call.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        call
+    })
+}

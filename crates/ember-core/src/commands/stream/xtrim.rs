@@ -1,0 +1,51 @@
+//! XTRIM.
+
+use super::trimming::{TrimOptions, Trimming};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::stream::Stream;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "xtrim",
+        summary: "Removes entries from the beginning of a stream and returns how many.",
+        since: "5.0.0",
+        group: Group::Stream,
+        complexity: "O(N) for N entries that are removed; whole blocks of them go at once",
+        arity: -4,
+        flags: Flags::WRITE,
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+        tips: &["nondeterministic_output"],
+        syntax: "key trim:<strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0>",
+        history: &[("6.2.0", "`MINID` and `LIMIT` came.")],
+        example: Example {
+            given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2", "XADD readings 3-1 a 3"],
+            call: "XTRIM readings MAXLEN 2",
+            reply: "(integer) 1",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(xtrim),
+)];
+
+fn read_trimming(call: &Call<'_, '_>) -> Result<Trimming, CommandError> {
+    let mut options = TrimOptions::default();
+    let mut arg = 2;
+    while arg < call.args.len() {
+        arg = options.read(call.args, arg)?.ok_or(CommandError::Syntax)?;
+    }
+    Ok(options.finish(true, call.keys.turn.encoding)?.expect("the options must say what to trim"))
+}
+
+fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
+    let trimming = read_trimming(call)?;
+    let mut key = call.keys.key(1);
+    let trimmed = key
+        .edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream.log_mut()) as i64)?;
+    let trimmed = trimmed.unwrap_or(0);
+    key.count_changes((trimmed - 1).max(0) as u64);
+    call.reply.integer(trimmed);
+    Ok(())
+}

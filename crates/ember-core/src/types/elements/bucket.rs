@@ -1,0 +1,175 @@
+//! A bucket: the elements whose hashes begin with the same bits, in one table, and its division in two.
+//!
+//! ```text
+//! hash   prefix (depth bits) | tag (20 bits) | not looked at
+//! ```
+//!
+//! The tag in a slot is what follows the prefix, so a bucket's table is in the order of hashes. A division makes the first
+//! bit of the tag a bit of the prefix and shifts the others up. What would follow is not in the slot; rather than hash
+//! every element again, the bucket leaves the last bit 0 in all tags and goes on with one bit less: `missing` counts the
+//! bits that are left out. Elements are hashed again, to have full tags, when [`MISSING_MAX`] would be exceeded.
+//!
+//! # Invariants
+//!
+//! * Every tag is the element's hash bits behind the prefix, the last `missing` of them 0.
+//! * `depth` is at most [`DEPTH_MAX`].
+
+use super::hash::hash_of;
+use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+use crate::keyspace::table::Table;
+
+/// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
+pub(super) const DEPTH_MAX: u32 = 28;
+
+/// The bits of a hash that choose an element's place.
+pub(super) const POSITION_BITS: u32 = DEPTH_MAX + TAG_BITS;
+
+/// The bits of its tags that a bucket may leave out. With 16 left, a search in a table of [`super::LEN_MAX`] elements
+/// meets a wrong one with the right tag in one of sixteen cases.
+const MISSING_MAX: u32 = 4;
+
+/// The share of [`super::LEN_MAX`] for which a table made by a division or a union has room, in percent: little of
+/// that is unused for long, and what is kept from growing step by step is two thirds of the moves.
+const ROOM_PERCENT: usize = 70;
+
+const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
+
+/// Elements whose hashes begin with the same bits.
+#[derive(Default)]
+pub(super) struct Bucket {
+    pub(super) table: Table,
+    /// The bits that all hashes begin with.
+    prefix: u32,
+    /// How many these are.
+    depth: u8,
+    /// Bits at the end of the tags that are 0 whatever the hash.
+    missing: u8,
+}
+
+impl Bucket {
+    pub(super) fn depth(&self) -> u32 {
+        u32::from(self.depth)
+    }
+
+    pub(super) fn prefix(&self) -> u32 {
+        self.prefix
+    }
+
+    fn missing_mask(&self) -> u32 {
+        (1 << self.missing) - 1
+    }
+
+    /// The tag of a hash in this bucket.
+    #[inline]
+    pub(super) fn tag(&self, hash: u64) -> u32 {
+        full_tag(hash, self.depth()) & !self.missing_mask()
+    }
+
+    /// The smallest hash that may be in this bucket.
+    pub(super) fn first_hash(&self) -> u64 {
+        u64::from(self.prefix).checked_shl(64 - self.depth()).unwrap_or(0)
+    }
+
+    /// The smallest hash behind this bucket; `None` behind the last.
+    fn end_hash(&self) -> Option<u64> {
+        self.first_hash().checked_add(1u64.checked_shl(64 - self.depth())?)
+    }
+
+    /// Calls `visit` for a few elements with hashes from `from` on, which is in this bucket. Returns the hash to go on
+    /// from: all elements between the two have been visited. `None` is the end of the last bucket.
+    pub(super) fn scan(&self, from: u64, visit: impl FnMut(EntryRef<'_>)) -> Option<u64> {
+        // No tag lies between two multiples of the missing bits' place, so a step ends at one.
+        let next = self.table.scan(self.tag(from), visit);
+        let next = next.map(|tag| (tag + self.missing_mask()) & !self.missing_mask());
+        match next.filter(|&tag| tag <= TAG_MASK) {
+            Some(tag) => Some(self.first_hash() + (u64::from(tag) << (64 - TAG_BITS - self.depth()))),
+            None => self.end_hash(),
+        }
+    }
+
+    /// Moves the elements with the larger hashes into a bucket of their own, which is returned. The depth grows by one; it
+    /// is below [`DEPTH_MAX`]. O(elements).
+    pub(super) fn divide(&mut self) -> Bucket {
+        let depth = self.depth + 1;
+        let is_renewed = u32::from(self.missing) == MISSING_MAX;
+        let missing = if is_renewed { 0 } else { self.missing + 1 };
+        let all = std::mem::take(&mut self.table);
+        if is_renewed {
+            all.slots().for_each(|slot| prefetch(slot.address()));
+        }
+        let half = |prefix| Bucket { table: table_with_room(all.len() / 2), prefix, depth, missing };
+        let (mut low, mut high) = (half(self.prefix << 1), half(self.prefix << 1 | 1));
+        for mut slot in all.into_slots() {
+            let side = if slot.tag() >> (TAG_BITS - 1) == 0 { &mut low } else { &mut high };
+            slot.set_tag(if is_renewed {
+                side.tag(hash_of(slot.entry().key()))
+            } else {
+                slot.tag() << 1 & TAG_MASK
+            });
+            side.table.insert_new(slot);
+        }
+        *self = low;
+        high
+    }
+
+    /// Undoes a division: the union of this bucket with the other half of what they were before, which the prefixes tell.
+    /// O(elements).
+    pub(super) fn unite(self, other: Bucket) -> Bucket {
+        debug_assert!(self.depth == other.depth && self.prefix ^ 1 == other.prefix, "two halves");
+        let missing = self.missing.max(other.missing).saturating_sub(1);
+        let mut union = Bucket {
+            table: table_with_room(self.table.len() + other.table.len()),
+            prefix: self.prefix >> 1,
+            depth: self.depth - 1,
+            missing,
+        };
+        let missing_mask = union.missing_mask();
+        for half in [self, other] {
+            let side = (half.prefix & 1) << (TAG_BITS - 1);
+            for mut slot in half.table.into_slots() {
+                slot.set_tag((side | slot.tag() >> 1) & !missing_mask);
+                union.table.insert_new(slot);
+            }
+        }
+        union
+    }
+
+    /// Checks the invariants in the module's text. O(elements).
+    pub(super) fn check_invariants(&self) {
+        self.table.check_invariants();
+        assert!(self.depth() <= DEPTH_MAX && u32::from(self.missing) <= MISSING_MAX, "limits of a bucket");
+        for slot in self.table.slots() {
+            let hash = hash_of(slot.entry().key());
+            let prefix = hash.checked_shr(64 - self.depth()).unwrap_or(0);
+            assert_eq!(prefix, u64::from(self.prefix), "the hash begins with the prefix");
+            assert_eq!(slot.tag(), self.tag(hash), "the tag is what follows the prefix");
+        }
+    }
+}
+
+impl Clone for Bucket {
+    /// Copies every element; large values stay shared until one side changes. O(elements).
+    fn clone(&self) -> Bucket {
+        let mut table = table_with_room(self.table.len());
+        for slot in self.table.slots() {
+            let entry = slot.entry();
+            let expire_at_ms = entry.expire_at_ms();
+            let copy =
+                Slot::new(slot.tag(), entry.key(), entry.duplicate_string(), expire_at_ms, entry.clock());
+            table.insert_new(copy);
+        }
+        Bucket { table, ..*self }
+    }
+}
+
+/// The hash bits behind a prefix of `depth` bits.
+#[inline]
+fn full_tag(hash: u64, depth: u32) -> u32 {
+    (hash << depth >> (64 - TAG_BITS)) as u32
+}
+
+/// A table for `len` elements. What comes of a division has room for more, as long as it is no first, small table.
+fn table_with_room(len: usize) -> Table {
+    let is_large = len >= super::LEN_MAX / 4;
+    Table::with_room_for(if is_large { len.max(super::LEN_MAX * ROOM_PERCENT / 100) } else { len })
+}

@@ -1,0 +1,443 @@
+//! The elements of one large value: members of a set, fields of a hash, or the members of a sorted set, each with an
+//! optional value and expiry.
+//!
+//! Extendible hashing (Fagin, Nievergelt, Pippenger, Strong, "Extendible Hashing: A Fast Access Method for Dynamic
+//! Files", ACM TODS 4(3), 1979). Elements whose hashes begin with the same bits share a [`Bucket`]: a
+//! [`Table`](crate::keyspace::table::Table) of entries like that of the keyspace, the element's name being the
+//! entry's key. A bucket that has become too large is divided by the next bit of the hashes; two small halves are united
+//! again. The directory leads from the first `depth` bits of a hash to the bucket.
+//!
+//! So no operation takes longer than moving [`LEN_MAX`] slots, however many elements there are: one table of ten million
+//! elements would stop its shard for a tenth of a second whenever it grows. Up to `LEN_MAX` elements there is one
+//! bucket and no directory.
+//!
+//! # Invariants
+//!
+//! * For every bucket, exactly the places of the directory that begin with its prefix lead to it.
+//! * At least one bucket is as deep as the directory (`deepest` counts them), unless there is none.
+//! * `len`, `entry_bytes` and `slots_bytes` are the sums over all buckets.
+//! * No bucket has more than [`LEN_MAX`] elements, unless their hashes agree in the first [`bucket::DEPTH_MAX`] bits.
+//!
+//! # SCAN
+//!
+//! The tables are in the order of hashes, so a cursor is a hash, and all elements with smaller ones have been returned: that
+//! means the same whatever is divided, united, grown or shrunk in between. A step ends between two hashes that
+//! every table tells apart, but for a union of buckets, whose tags have a bit less: then up to a table group of
+//! elements is returned twice.
+
+mod bucket;
+mod hash;
+#[cfg(test)]
+mod tests;
+
+pub use hash::choose_hash_function;
+
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, size_class};
+use crate::keyspace::table::Position;
+use crate::turn::Random;
+use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
+use hash::hash_of;
+
+/// The elements a bucket may have. Dividing so many takes some tens of microseconds; fewer would make more buckets for the
+/// cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.
+pub(crate) const LEN_MAX: usize = if cfg!(test) { 24 } else { 4096 };
+
+/// Two halves with this many elements together are united: far below [`LEN_MAX`], so that a set that grows and
+/// shrinks a little does not divide and unite all the time.
+const UNION_LEN_MAX: usize = LEN_MAX / 4;
+
+/// Draws before [`Elements::random_place`] counts its way to an element.
+const DRAWS_MAX: usize = 64;
+
+/// Steps of a scan for each element asked for: one that meets empty tables returns less rather than taking long.
+const STEPS_PER_COUNT: usize = 10;
+
+/// Where an element is; valid until elements are next added or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    bucket: u32,
+    at: Position,
+}
+
+/// A hash table of elements.
+#[derive(Default)]
+pub struct Elements {
+    buckets: Vec<Bucket>,
+    /// The index of the bucket for each value of a hash's first `depth` bits; empty while `depth` is 0.
+    directory: Vec<u32>,
+    depth: u32,
+    /// The number of buckets with the depth of the directory.
+    deepest: usize,
+    len: usize,
+    /// Bytes taken by entries.
+    entry_bytes: usize,
+    /// Bytes taken by the slots of all tables.
+    slots_bytes: usize,
+}
+
+impl Clone for Elements {
+    /// Copies every element; large values stay shared until one side changes. O(elements).
+    fn clone(&self) -> Elements {
+        let buckets = self.buckets.clone();
+        let slots_bytes = buckets.iter().map(|bucket| bucket.table.slots_bytes()).sum();
+        Elements { buckets, slots_bytes, directory: self.directory.clone(), ..*self }
+    }
+}
+
+impl Elements {
+    /// No elements; takes no memory beyond itself.
+    pub fn new() -> Elements {
+        Elements::default()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory owned, the allocator's rounding included. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        let allocation = |bytes: usize| if bytes == 0 { 0 } else { size_class(bytes) };
+        self.entry_bytes
+            + self.slots_bytes
+            + allocation(self.buckets.capacity() * size_of::<Bucket>())
+            + allocation(self.directory.capacity() * size_of::<u32>())
+    }
+
+    /// The index of the bucket for a hash. There is a bucket.
+    #[inline]
+    fn bucket_index(&self, hash: u64) -> usize {
+        if self.depth == 0 { 0 } else { self.directory[(hash >> (64 - self.depth)) as usize] as usize }
+    }
+
+    #[inline]
+    fn find_hashed(&self, hash: u64, name: &[u8]) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        let index = self.bucket_index(hash);
+        let bucket = &self.buckets[index];
+        let at = bucket.table.find(bucket.tag(hash), name)?;
+        Some(Place { bucket: index as u32, at })
+    }
+
+    /// Finds an element. O(1) expected.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<Place> {
+        self.find_hashed(hash_of(name), name)
+    }
+
+    /// The hash bits that choose where an element of this name is: what leads to it again without its name.
+    pub fn position_of(name: &[u8]) -> u64 {
+        hash_of(name) >> (64 - POSITION_BITS)
+    }
+
+    /// Finds an element at a position ([`Elements::position_of`]) for which `wanted` holds. O(1) expected.
+    pub fn find_at(&self, position: u64, mut wanted: impl FnMut(EntryRef<'_>) -> bool) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        let hash = position << (64 - POSITION_BITS);
+        let index = self.bucket_index(hash);
+        let bucket = &self.buckets[index];
+        let is_wanted = |entry: EntryRef<'_>| Elements::position_of(entry.key()) == position && wanted(entry);
+        let at = bucket.table.find_by_tag(bucket.tag(hash), is_wanted)?;
+        Some(Place { bucket: index as u32, at })
+    }
+
+    /// Whether there is such an element. O(1) expected.
+    #[inline]
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The element of this name. O(1) expected.
+    #[inline]
+    pub fn get(&self, name: &[u8]) -> Option<EntryRef<'_>> {
+        self.find(name).map(|place| self.entry(place))
+    }
+
+    /// The element at a place.
+    #[inline]
+    pub fn entry(&self, place: Place) -> EntryRef<'_> {
+        self.buckets[place.bucket as usize].table.slot(place.at).entry()
+    }
+
+    /// Adds an element unless there is one of this name, which then stays as it is. Returns whether it was added. O(1)
+    /// amortised; at worst a bucket is divided.
+    pub fn insert(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
+        let hash = hash_of(name);
+        let is_new = self.find_hashed(hash, name).is_none();
+        if is_new {
+            self.add(hash, name, value, expire_at_ms);
+        }
+        is_new
+    }
+
+    /// The place of the element of this name; or adds it with this value, and tells the address of its entry.
+    /// O(1) as [`Elements::insert`].
+    pub fn find_or_add(&mut self, name: &[u8], value: NewValue<'_>) -> Result<Place, EntryAddress> {
+        let hash = hash_of(name);
+        match self.find_hashed(hash, name) {
+            Some(place) => Ok(place),
+            None => Err(self.add(hash, name, value, None)),
+        }
+    }
+
+    /// Adds an element or gives the one of this name another value and expiry. Returns whether it was added. O(1) as
+    /// [`Elements::insert`].
+    pub fn set(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
+        let hash = hash_of(name);
+        match self.find_hashed(hash, name) {
+            Some(place) => self.edit(place, |slot| slot.set(value, expire_at_ms)),
+            None => {
+                self.add(hash, name, value, expire_at_ms);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Adds an element whose name is not there; returns the address of its entry.
+    fn add(
+        &mut self,
+        hash: u64,
+        name: &[u8],
+        value: NewValue<'_>,
+        expire_at_ms: Option<i64>,
+    ) -> EntryAddress {
+        if self.buckets.is_empty() {
+            self.buckets.reserve_exact(1);
+            self.buckets.push(Bucket::default());
+            self.deepest = 1;
+        }
+        let index = self.bucket_index(hash);
+        let bucket = &mut self.buckets[index];
+        let slot = Slot::new(bucket.tag(hash), name, value, expire_at_ms, 0);
+        let address = slot.entry().address();
+        self.entry_bytes += slot.entry().footprint_bytes();
+        self.len += 1;
+        let slots_before = bucket.table.slots_bytes();
+        bucket.table.insert_new(slot);
+        self.slots_bytes = self.slots_bytes + bucket.table.slots_bytes() - slots_before;
+        if bucket.table.len() > LEN_MAX && bucket.depth() < DEPTH_MAX {
+            self.divide(index);
+        }
+        address
+    }
+
+    /// Lets `edit` change the value or the expiry of the element at a place.
+    #[inline]
+    pub fn edit<R>(&mut self, place: Place, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        let slot = self.buckets[place.bucket as usize].table.slot_mut(place.at);
+        let bytes_before = slot.entry().footprint_bytes();
+        let result = edit(slot);
+        self.entry_bytes = self.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
+        result
+    }
+
+    /// Removes an element and returns it. O(1) amortised; at worst two small buckets are united.
+    pub fn remove(&mut self, name: &[u8]) -> Option<Slot> {
+        self.find(name).map(|place| self.remove_at(place))
+    }
+
+    /// Removes the element at a place and returns it; see [`Elements::remove`].
+    pub fn remove_at(&mut self, place: Place) -> Slot {
+        let index = place.bucket as usize;
+        let bucket = &mut self.buckets[index];
+        let slots_before = bucket.table.slots_bytes();
+        let slot = bucket.table.remove(place.at);
+        self.slots_bytes = self.slots_bytes + bucket.table.slots_bytes() - slots_before;
+        self.entry_bytes -= slot.entry().footprint_bytes();
+        self.len -= 1;
+        if bucket.depth() > 0 && bucket.table.len() <= UNION_LEN_MAX {
+            self.unite_if_small(index);
+        }
+        slot
+    }
+
+    /// Removes and returns an element chosen with the same chance as every other. Expected O(1).
+    pub fn pop_random(&mut self, random: &mut Random) -> Option<Slot> {
+        self.random_place(random).map(|place| self.remove_at(place))
+    }
+
+    /// An element chosen with the same chance as every other. Expected O(1).
+    pub fn random(&self, random: &mut Random) -> Option<EntryRef<'_>> {
+        self.random_place(random).map(|place| self.entry(place))
+    }
+
+    /// The place of an element chosen as by [`Elements::random`].
+    ///
+    /// A bucket is drawn and kept with a chance in proportion to its elements, which small halves being united keeps at an
+    /// eighth or more on average.
+    pub fn random_place(&self, random: &mut Random) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        for _ in 0..DRAWS_MAX {
+            let index = random.below(self.buckets.len());
+            let table = &self.buckets[index].table;
+            if self.buckets.len() == 1 || random.below(LEN_MAX) < table.len() {
+                return table.random_position(random).map(|at| Place { bucket: index as u32, at });
+            }
+        }
+        let mut rank = random.below(self.len);
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            match rank.checked_sub(bucket.table.len()) {
+                None => {
+                    let at = bucket.table.random_position(random)?;
+                    return Some(Place { bucket: index as u32, at });
+                }
+                Some(left) => rank = left,
+            }
+        }
+        None
+    }
+
+    /// Calls `visit` for some `count` elements behind `cursor`, which is 0 at the beginning, and returns the cursor to go on
+    /// from, 0 at the end. What is there from the first call to the last is visited at least once. O(count).
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
+        if self.len == 0 || cursor >> POSITION_BITS != 0 {
+            return 0;
+        }
+        let mut from = cursor << (64 - POSITION_BITS);
+        let mut visited = 0;
+        for _ in 0..count.saturating_mul(STEPS_PER_COUNT) {
+            let bucket = &self.buckets[self.bucket_index(from)];
+            let next = bucket.scan(from, |entry| {
+                visited += 1;
+                visit(entry);
+            });
+            let Some(next) = next else { return 0 };
+            from = next;
+            if visited >= count {
+                break;
+            }
+        }
+        from >> (64 - POSITION_BITS)
+    }
+
+    /// Every element, in no useful order. O(elements).
+    pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        self.buckets.iter().flat_map(|bucket| bucket.table.iter())
+    }
+
+    /// The places of the directory that begin with the prefix of a bucket.
+    fn directory_range(&self, bucket: &Bucket) -> std::ops::Range<usize> {
+        let shift = self.depth - bucket.depth();
+        let first = (bucket.prefix() as usize) << shift;
+        first..first + (1 << shift)
+    }
+
+    /// Makes the directory lead to the bucket at `index` wherever its prefix says so.
+    fn point_at(&mut self, index: usize) {
+        let range = self.directory_range(&self.buckets[index]);
+        if self.depth > 0 {
+            self.directory[range].fill(index as u32);
+        }
+    }
+
+    #[cold]
+    fn divide(&mut self, index: usize) {
+        let bucket = &mut self.buckets[index];
+        if bucket.depth() == self.depth {
+            self.depth += 1;
+            self.deepest = 0;
+            let old = std::mem::take(&mut self.directory);
+            self.directory = match old[..] {
+                [] => vec![index as u32; 2],
+                _ => old.iter().flat_map(|&to| [to, to]).collect(),
+            };
+        }
+        self.slots_bytes -= bucket.table.slots_bytes();
+        let other = bucket.divide();
+        self.slots_bytes += bucket.table.slots_bytes() + other.table.slots_bytes();
+        if bucket.depth() == self.depth {
+            self.deepest += 2;
+        }
+        self.buckets.push(other);
+        self.point_at(self.buckets.len() - 1);
+    }
+
+    /// Unites the bucket at `index`, which is not the only one, with its other half if both are small.
+    fn unite_if_small(&mut self, index: usize) {
+        let bucket = &self.buckets[index];
+        let other_prefix = bucket.prefix() ^ 1;
+        let other_index = self.directory[(other_prefix as usize) << (self.depth - bucket.depth())] as usize;
+        let other = &self.buckets[other_index];
+        if other.depth() == bucket.depth() && bucket.table.len() + other.table.len() <= UNION_LEN_MAX {
+            self.unite(index.min(other_index), index.max(other_index));
+        }
+    }
+
+    #[cold]
+    fn unite(&mut self, index: usize, other_index: usize) {
+        let other = self.buckets.swap_remove(other_index);
+        let bucket = std::mem::take(&mut self.buckets[index]);
+        if bucket.depth() == self.depth {
+            self.deepest -= 2;
+        }
+        self.slots_bytes -= bucket.table.slots_bytes() + other.table.slots_bytes();
+        let union = bucket.unite(other);
+        self.slots_bytes += union.table.slots_bytes();
+        self.buckets[index] = union;
+        self.point_at(index);
+        if other_index < self.buckets.len() {
+            self.point_at(other_index);
+        }
+        if self.deepest == 0 {
+            self.halve_directory();
+        }
+    }
+
+    /// Shortens the directory to the depth of the deepest bucket. O(buckets + directory), once for a union of all deepest
+    /// buckets.
+    fn halve_directory(&mut self) {
+        while self.deepest == 0 {
+            self.depth -= 1;
+            self.directory = if self.depth == 0 {
+                Vec::new()
+            } else {
+                self.directory.iter().copied().step_by(2).collect()
+            };
+            self.deepest = self.buckets.iter().filter(|bucket| bucket.depth() == self.depth).count();
+        }
+        self.buckets.shrink_to(self.buckets.len() * 2);
+    }
+
+    /// Checks the invariants in the module's text. O(elements); for tests.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check_invariants(&self) {
+        let directory_len = if self.depth == 0 { 0 } else { 1 << self.depth };
+        assert_eq!(self.directory.len(), directory_len, "the directory has a place for each prefix");
+        let (mut len, mut entry_bytes, mut slots_bytes, mut deepest) = (0, 0, 0, 0);
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            bucket.check_invariants();
+            len += bucket.table.len();
+            entry_bytes += bucket.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
+            slots_bytes += bucket.table.slots_bytes();
+            deepest += usize::from(bucket.depth() == self.depth);
+            assert!(
+                bucket.table.len() <= LEN_MAX || bucket.depth() == DEPTH_MAX,
+                "a large bucket is divided"
+            );
+            if self.depth > 0 {
+                let mut places = self.directory[self.directory_range(bucket)].iter();
+                assert!(places.all(|&to| to as usize == index), "the directory leads to the bucket");
+            }
+        }
+        assert_eq!((len, entry_bytes), (self.len, self.entry_bytes), "the accounts are exact");
+        assert_eq!((slots_bytes, deepest), (self.slots_bytes, self.deepest), "the accounts are exact");
+        assert!(self.deepest > 0 || self.buckets.is_empty(), "the directory is as deep as a bucket");
+        // Prefixes that overlap or leave a gap would not add up.
+        let covered: f64 = self.buckets.iter().map(|bucket| 0.5f64.powi(bucket.depth() as i32)).sum();
+        assert!(self.buckets.is_empty() || (covered - 1.0).abs() < f64::EPSILON, "every hash has a bucket");
+    }
+}

@@ -1,0 +1,145 @@
+//! The cells that a search has to look at: the one around the centre and those of its eight neighbours that the shape
+//! reaches.
+//!
+//! Cells are chosen as large as the shape, so that three by three of them cover it; near the poles they are narrower than
+//! at the equator, and larger ones are taken. The order and number of cells are those of Redis, which decides the order in
+//! which a search without sorting finds its results.
+
+use super::geohash::{Cell, STEP_MAX};
+use super::{EARTH_RADIUS_M, Position, Shape, degrees, radians};
+
+/// Half the length of the equator in metres, as the Mercator projection has it.
+const MERCATOR_MAX: f64 = 20_037_726.37;
+
+/// From here on towards the poles, in degrees, cells are one step larger, and beyond the second limit two.
+const NARROW_LATITUDE: f64 = 66.0;
+const NARROWER_LATITUDE: f64 = 80.0;
+
+/// The neighbours in the order they are looked at, as steps to the east and to the north; the cell itself comes first.
+const NEIGHBOURS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
+
+/// A rectangle in degrees.
+struct Bounds {
+    west: f64,
+    south: f64,
+    east: f64,
+    north: f64,
+}
+
+impl Bounds {
+    /// The smallest rectangle around `shape` at `centre`; wide enough at the latitude where degrees are narrowest.
+    fn around(centre: Position, shape: Shape) -> Bounds {
+        let (half_width, half_height) = shape.half_sides_m();
+        let height = degrees(half_height / EARTH_RADIUS_M);
+        let width_at = |latitude: f64| degrees(half_width / EARTH_RADIUS_M / radians(latitude).cos());
+        let width = if centre.latitude < 0.0 {
+            width_at(centre.latitude - height)
+        } else {
+            width_at(centre.latitude + height)
+        };
+        Bounds {
+            west: centre.longitude - width,
+            south: centre.latitude - height,
+            east: centre.longitude + width,
+            north: centre.latitude + height,
+        }
+    }
+}
+
+/// The bits for each axis of cells of which three by three cover a circle of `radius_m` around `latitude`.
+fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
+    if radius_m == 0.0 {
+        return STEP_MAX;
+    }
+    let mut step = 1;
+    while radius_m < MERCATOR_MAX {
+        radius_m *= 2.0;
+        step += 1;
+    }
+    // So that the cell is large enough for a centre at its edge.
+    step -= 2;
+    step -= i32::from(latitude.abs() > NARROW_LATITUDE);
+    step -= i32::from(latitude.abs() > NARROWER_LATITUDE);
+    step.clamp(1, STEP_MAX as i32) as u32
+}
+
+/// Whether the cells around `cell` end before the bounds do.
+fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
+    cell.neighbour(0, 1).bounds().latitude.max < bounds.north
+        || cell.neighbour(0, -1).bounds().latitude.min > bounds.south
+        || cell.neighbour(1, 0).bounds().longitude.max < bounds.east
+        || cell.neighbour(-1, 0).bounds().longitude.min > bounds.west
+}
+
+/// The cells to look at for what `shape` around `centre` covers, in the order to look at them; none twice in succession.
+pub fn cells(centre: Position, shape: Shape) -> impl Iterator<Item = Cell> {
+    let bounds = Bounds::around(centre, shape);
+    let mut step = steps_for(shape.reach_m(), centre.latitude);
+    let mut cell = Cell::around(centre, step);
+    if step > 1 && is_too_small(cell, &bounds) {
+        step -= 1;
+        cell = Cell::around(centre, step);
+    }
+    let own = cell.bounds();
+    // A side of the cell that lies beyond the bounds has nothing behind it, in cells that do not meet on the other side.
+    let is_useless = move |(east, north): (i32, i32)| {
+        step >= 2
+            && ((north < 0 && own.latitude.min < bounds.south)
+                || (north > 0 && own.latitude.max > bounds.north)
+                || (east < 0 && own.longitude.min < bounds.west)
+                || (east > 0 && own.longitude.max > bounds.east))
+    };
+    let mut previous = None;
+    let neighbours = NEIGHBOURS.into_iter().filter(move |&way| !is_useless(way));
+    let neighbours = neighbours.map(move |(east, north)| cell.neighbour(east, north));
+    // Neighbours of a very large cell may be the same one.
+    let distinct = neighbours.filter(move |&neighbour| previous.replace(neighbour) != Some(neighbour));
+    std::iter::once(cell).chain(distinct)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::Random;
+    use crate::types::geo::geohash;
+
+    #[test]
+    fn cells_are_as_large_as_the_search() {
+        assert_eq!(steps_for(0.0, 0.0), 26);
+        assert_eq!(steps_for(1.0, 0.0), 24);
+        assert_eq!(steps_for(1e9, 0.0), 1);
+        assert_eq!(steps_for(1000.0, 0.0) - steps_for(1000.0, 70.0), 1);
+        assert_eq!(steps_for(1000.0, 0.0) - steps_for(1000.0, -81.0), 2);
+    }
+
+    #[test]
+    fn whatever_a_search_covers_is_in_its_cells() {
+        let mut random = Random::seeded(5);
+        let mut covered = 0;
+        for _ in 0..20_000 {
+            let centre =
+                Position { longitude: random.unit() * 340.0 - 170.0, latitude: random.unit() * 150.0 - 75.0 };
+            let reach = 10f64.powf(random.unit() * 5.0);
+            let shape = if random.below(2) == 0 {
+                Shape::Circle { radius_m: reach }
+            } else {
+                Shape::Rectangle { width_m: reach, height_m: reach * random.unit() }
+            };
+            let spread = reach / 100_000.0;
+            let place = Position {
+                longitude: centre.longitude + (random.unit() - 0.5) * spread,
+                latitude: centre.latitude + (random.unit() - 0.5) * spread,
+            };
+            let score = geohash::score(place);
+            if shape.distance_m(centre, geohash::position(score)).is_some() {
+                covered += 1;
+                let is_found = cells(centre, shape).any(|cell| {
+                    let (first, end) = cell.scores();
+                    (first..end).contains(&score)
+                });
+                assert!(is_found, "{place:?} of {shape:?} around {centre:?}");
+            }
+        }
+        assert!(covered > 1000, "{covered}");
+    }
+}

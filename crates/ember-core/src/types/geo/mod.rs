@@ -1,0 +1,136 @@
+//! Places on the earth as scores of a sorted set: positions, distances, and which scores a search has to look at.
+//!
+//! A position is kept as a 52-bit geohash ([`geohash`]), so that near places mostly have near scores; a search looks at the
+//! cell around its centre and the cells next to it ([`area`]), and measures what it finds there.
+
+pub mod area;
+pub mod geohash;
+
+/// The mean radius of the earth in metres that all distances here suppose.
+pub const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
+
+/// A place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Position {
+    /// Degrees east, -180 to 180.
+    pub longitude: f64,
+    /// Degrees north; a geohash has room for -85.05112878 to 85.05112878.
+    pub latitude: f64,
+}
+
+/// Degrees as radians. The factor is the same double everywhere, so that results agree to the last bit.
+fn radians(degrees: f64) -> f64 {
+    degrees * (std::f64::consts::PI / 180.0)
+}
+
+fn degrees(radians: f64) -> f64 {
+    radians / (std::f64::consts::PI / 180.0)
+}
+
+impl Position {
+    /// Whether a geohash can hold the place.
+    pub fn is_valid(self) -> bool {
+        (geohash::LONGITUDE.min..=geohash::LONGITUDE.max).contains(&self.longitude)
+            && (geohash::LATITUDE.min..=geohash::LATITUDE.max).contains(&self.latitude)
+    }
+
+    /// The distance in metres on a sphere, by the haversine formula.
+    pub fn distance_m(self, other: Position) -> f64 {
+        let half_longitude = ((radians(other.longitude) - radians(self.longitude)) / 2.0).sin();
+        if half_longitude == 0.0 {
+            return latitude_distance_m(self.latitude, other.latitude);
+        }
+        let (from, to) = (radians(self.latitude), radians(other.latitude));
+        let half_latitude = ((to - from) / 2.0).sin();
+        let chord = half_latitude * half_latitude + from.cos() * to.cos() * half_longitude * half_longitude;
+        2.0 * EARTH_RADIUS_M * chord.sqrt().asin()
+    }
+}
+
+/// The distance in metres between two places of one longitude.
+fn latitude_distance_m(from: f64, to: f64) -> f64 {
+    EARTH_RADIUS_M * (radians(to) - radians(from)).abs()
+}
+
+/// What a search covers, in metres.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// All within this distance.
+    Circle {
+        /// The distance.
+        radius_m: f64,
+    },
+    /// All within a box whose sides run along the axes.
+    Rectangle {
+        /// From west to east.
+        width_m: f64,
+        /// From south to north.
+        height_m: f64,
+    },
+}
+
+impl Shape {
+    /// The distance in metres from `centre` to `place` if the shape around the centre covers it.
+    pub fn distance_m(self, centre: Position, place: Position) -> Option<f64> {
+        match self {
+            Shape::Circle { radius_m } => {
+                let distance = centre.distance_m(place);
+                (distance <= radius_m).then_some(distance)
+            }
+            Shape::Rectangle { width_m, height_m } => {
+                if latitude_distance_m(place.latitude, centre.latitude) > height_m / 2.0 {
+                    return None;
+                }
+                let same_latitude = Position { longitude: centre.longitude, latitude: place.latitude };
+                if place.distance_m(same_latitude) > width_m / 2.0 {
+                    return None;
+                }
+                Some(centre.distance_m(place))
+            }
+        }
+    }
+
+    /// The distance in metres from the centre that nothing inside is farther than.
+    fn reach_m(self) -> f64 {
+        match self {
+            Shape::Circle { radius_m } => radius_m,
+            Shape::Rectangle { width_m, height_m } => {
+                ((width_m / 2.0) * (width_m / 2.0) + (height_m / 2.0) * (height_m / 2.0)).sqrt()
+            }
+        }
+    }
+
+    /// Half the width and half the height of the smallest box around it, in metres.
+    fn half_sides_m(self) -> (f64, f64) {
+        match self {
+            Shape::Circle { radius_m } => (radius_m, radius_m),
+            Shape::Rectangle { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PALERMO: Position = Position { longitude: 13.361389, latitude: 38.115556 };
+    const CATANIA: Position = Position { longitude: 15.087269, latitude: 37.502669 };
+
+    #[test]
+    fn distances_are_those_of_the_haversine_formula() {
+        assert!((PALERMO.distance_m(CATANIA) - 166_274.0).abs() < 1.0);
+        assert_eq!(PALERMO.distance_m(PALERMO), 0.0);
+        let north = Position { latitude: 39.115556, ..PALERMO };
+        assert_eq!(PALERMO.distance_m(north), latitude_distance_m(38.115556, 39.115556));
+    }
+
+    #[test]
+    fn a_shape_covers_what_is_within_it() {
+        let around = |shape: Shape| shape.distance_m(PALERMO, CATANIA).is_some();
+        assert!(around(Shape::Circle { radius_m: 166_275.0 }));
+        assert!(!around(Shape::Circle { radius_m: 166_273.0 }));
+        assert!(around(Shape::Rectangle { width_m: 310_000.0, height_m: 140_000.0 }));
+        assert!(!around(Shape::Rectangle { width_m: 290_000.0, height_m: 140_000.0 }));
+        assert!(!around(Shape::Rectangle { width_m: 310_000.0, height_m: 130_000.0 }));
+    }
+}

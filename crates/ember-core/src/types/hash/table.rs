@@ -1,0 +1,187 @@
+//! The fields of a large hash: a hash table, and an index of the times at which some of them expire.
+//!
+//! # Invariants
+//!
+//! * `volatile` counts the fields with an expiry.
+//! * For each of them `due` has an element with its position and its expiry, or a time before that; none at all when there
+//!   is no such field.
+
+use super::due::{self, DueTimes};
+use super::{Field, NewExpiry, NewField};
+use crate::keyspace::entry::{EntryRef, StringValue, size_class};
+use crate::turn::Random;
+use crate::types::elements::{Elements, Place};
+
+/// The fields of a large hash.
+#[derive(Clone, Default)]
+pub(super) struct Table {
+    fields: Elements,
+    due: DueTimes,
+    volatile: usize,
+}
+
+fn field(entry: EntryRef<'_>) -> Field<'_> {
+    Field {
+        name: StringValue::Inline(entry.key()),
+        value: entry.string(),
+        expire_at_ms: entry.expire_at_ms(),
+    }
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Bytes of memory taken, this struct's allocation included.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_class(size_of::<Table>()) + self.fields.memory_bytes() + self.due.memory_bytes()
+    }
+
+    /// The field `name`, expired or not. O(1).
+    #[inline]
+    pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        self.fields.get(name).map(field)
+    }
+
+    /// Every field, expired or not.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.fields.iter().map(field)
+    }
+
+    /// A field, each with the same chance. Expected O(1).
+    pub(super) fn random(&self, random: &mut Random) -> Option<Field<'_>> {
+        self.fields.random(random).map(field)
+    }
+
+    /// The place of a field, each with the same chance, and the field. Expected O(1).
+    pub(super) fn random_place(&self, random: &mut Random) -> Option<(Place, Field<'_>)> {
+        let place = self.fields.random_place(random)?;
+        Some((place, field(self.fields.entry(place))))
+    }
+
+    /// Visits fields as [`Elements::scan`] does.
+    pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Field<'_>)) -> u64 {
+        self.fields.scan(cursor, count, |entry| visit(field(entry)))
+    }
+
+    /// The earliest time at which a field may have expired, Unix time in ms: never later than the first does, sometimes
+    /// earlier. O(1).
+    #[inline]
+    pub(super) fn earliest_ms(&self) -> Option<i64> {
+        self.due.earliest_ms()
+    }
+
+    /// Sets a field; true if there was none of this name that had not expired at `now_ms`. O(1).
+    #[inline]
+    pub(super) fn set(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
+        match new.expiry {
+            NewExpiry::None | NewExpiry::Kept if self.volatile == 0 => {
+                self.fields.set(new.name, new.stored(), None)
+            }
+            _ => self.set_volatile(new, now_ms),
+        }
+    }
+
+    /// [`Table::set`] where an expiry is set or may be there.
+    fn set_volatile(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
+        let place = self.fields.find(new.name);
+        let old = place.map(|place| field(self.fields.entry(place)));
+        let was_live = old.is_some_and(|old| !old.is_expired(now_ms));
+        let old_expiry = old.and_then(|old| old.expire_at_ms);
+        let expire_at_ms = new.expiry.instead_of(old_expiry.filter(|_| was_live));
+        match place {
+            Some(place) => self.fields.edit(place, |slot| slot.set(new.stored(), expire_at_ms)),
+            None => {
+                self.fields.insert(new.name, new.stored(), expire_at_ms);
+            }
+        }
+        self.note_expiry(new.name, old_expiry, expire_at_ms);
+        !was_live
+    }
+
+    /// Gives the field `name`, which is there, another expiry. O(1).
+    pub(super) fn set_expiry(&mut self, name: &[u8], expire_at_ms: Option<i64>) {
+        let Some(place) = self.fields.find(name) else { return };
+        let old = self.fields.entry(place).expire_at_ms();
+        self.fields.edit(place, |slot| slot.set_expiry(expire_at_ms));
+        self.note_expiry(name, old, expire_at_ms);
+    }
+
+    /// Keeps counter and index right when the expiry of the field `name` was `old` and is `new` now.
+    fn note_expiry(&mut self, name: &[u8], old: Option<i64>, new: Option<i64>) {
+        if old == new {
+            return;
+        }
+        self.volatile = self.volatile + usize::from(new.is_some()) - usize::from(old.is_some());
+        // A later expiry gets an element of its own too: the earlier one finds nothing when its time comes.
+        if let Some(at_ms) = new {
+            self.due.add(at_ms, Elements::position_of(name));
+        }
+        self.clean_due();
+    }
+
+    fn clean_due(&mut self) {
+        if self.volatile == 0 {
+            self.due.clear();
+        } else if self.due.is_bloated(self.volatile) {
+            let fields = &self.fields;
+            let is_time = |entry: EntryRef<'_>, due_ms| {
+                entry.expire_at_ms().is_some_and(|at_ms| due::is_time_of(due_ms, at_ms))
+            };
+            self.due
+                .clean(|due_ms, position| fields.find_at(position, |entry| is_time(entry, due_ms)).is_some());
+        }
+    }
+
+    /// Removes a field; true if it was there and had not expired at `now_ms`. O(1).
+    #[inline]
+    pub(super) fn remove(&mut self, name: &[u8], now_ms: i64) -> bool {
+        self.fields.find(name).is_some_and(|place| !self.remove_at(place, now_ms))
+    }
+
+    /// Removes a field; true if it had expired at `now_ms`.
+    fn remove_at(&mut self, place: Place, now_ms: i64) -> bool {
+        let removed = self.fields.remove_at(place);
+        let entry = removed.entry();
+        if entry.expire_at_ms().is_some() {
+            self.volatile -= 1;
+            self.clean_due();
+        }
+        entry.is_expired(now_ms)
+    }
+
+    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were removed.
+    /// O(log fields) for each look.
+    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+        let mut removed = 0;
+        for _ in 0..max {
+            let Some(position) = self.due.pop(now_ms) else { break };
+            // Several fields may have one position; all that have expired there go, so that each keeps an element.
+            while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
+                self.remove_at(place, now_ms);
+                removed += 1;
+            }
+        }
+        removed
+    }
+
+    /// Checks the invariants in the module's text. O(fields); for tests.
+    pub(super) fn check_invariants(&self) {
+        self.fields.check_invariants();
+        let mut due: Vec<(u64, i64)> = self.due.iter().map(|(at_ms, position)| (position, at_ms)).collect();
+        due.sort_unstable();
+        let mut volatile = 0;
+        for entry in self.fields.iter() {
+            let Some(at_ms) = entry.expire_at_ms() else { continue };
+            volatile += 1;
+            let position = Elements::position_of(entry.key());
+            let first = due.partition_point(|&(other, _)| other < position);
+            let leads = due.get(first).is_some_and(|&(other, due_ms)| other == position && due_ms <= at_ms);
+            assert!(leads, "an element leads to each field with an expiry, in time");
+        }
+        assert_eq!(volatile, self.volatile, "volatile counts the fields with an expiry");
+        assert!(!self.due.is_bloated(self.volatile), "stale elements are few");
+        assert!(volatile > 0 || due.is_empty(), "without volatile fields there is nothing to look at");
+    }
+}

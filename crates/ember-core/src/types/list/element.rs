@@ -1,0 +1,154 @@
+//! An element of a list: one that is there, one about to be added, one that was taken out.
+
+use std::sync::Arc;
+
+use ember_protocol::{Args, Reply};
+
+use crate::types::listpack;
+
+/// An element in its list.
+#[derive(Clone, Copy, Debug)]
+pub enum Element<'a> {
+    /// The canonical text of this integer.
+    Integer(i64),
+    /// Bytes inside a node.
+    Bytes(&'a [u8]),
+    /// Bytes too many for a node, behind a pointer of their own.
+    Large(&'a Arc<Vec<u8>>),
+}
+
+impl<'a> Element<'a> {
+    /// The bytes of the element; `digits` is room for those of an integer.
+    pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Element::Integer(number) => digits.format(number).as_bytes(),
+            Element::Bytes(bytes) => bytes,
+            Element::Large(bytes) => bytes,
+        }
+    }
+
+    /// Appends the element to `reply` as a bulk string; large ones are shared, not copied.
+    #[inline]
+    pub fn write(self, reply: &mut Reply) {
+        match self {
+            Element::Integer(number) => reply.bulk_integer(number),
+            Element::Bytes(bytes) => reply.bulk(bytes),
+            Element::Large(bytes) => reply.bulk_shared(bytes),
+        }
+    }
+
+    /// The element apart from its list.
+    pub fn to_owned(self) -> OwnedElement {
+        match self {
+            Element::Integer(number) => {
+                OwnedElement::Bytes(itoa::Buffer::new().format(number).as_bytes().to_vec())
+            }
+            Element::Bytes(bytes) => OwnedElement::Bytes(bytes.to_vec()),
+            Element::Large(bytes) => OwnedElement::Large(Arc::clone(bytes)),
+        }
+    }
+}
+
+impl<'a> From<listpack::Element<'a>> for Element<'a> {
+    #[inline]
+    fn from(element: listpack::Element<'a>) -> Element<'a> {
+        match element {
+            listpack::Element::Integer(number) => Element::Integer(number),
+            listpack::Element::Bytes(bytes) => Element::Bytes(bytes),
+        }
+    }
+}
+
+/// Bytes to compare elements with.
+#[derive(Clone, Copy, Debug)]
+pub struct Needle<'a> {
+    bytes: &'a [u8],
+    packed: listpack::Needle<'a>,
+}
+
+impl<'a> Needle<'a> {
+    /// What is looked for.
+    pub fn new(bytes: &'a [u8]) -> Needle<'a> {
+        Needle { bytes, packed: listpack::Needle::new(bytes) }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether `element` consists of these bytes.
+    #[inline]
+    pub fn matches(&self, element: Element<'_>) -> bool {
+        match element {
+            Element::Integer(number) => self.packed.matches(listpack::Element::Integer(number)),
+            Element::Bytes(bytes) => self.bytes == bytes,
+            Element::Large(bytes) => self.bytes == bytes.as_slice(),
+        }
+    }
+}
+
+/// An element about to be added.
+#[derive(Clone, Copy, Debug)]
+pub enum NewElement<'a> {
+    /// Bytes to copy.
+    Bytes(&'a [u8]),
+    /// Bytes in a buffer of their own, which becomes the element where that is large enough.
+    Large(&'a Arc<Vec<u8>>),
+}
+
+impl<'a> NewElement<'a> {
+    /// The element in argument `arg`.
+    pub fn argument(args: Args<'a>, arg: usize) -> NewElement<'a> {
+        match args.shared(arg) {
+            Some(bytes) => NewElement::Large(bytes),
+            None => NewElement::Bytes(args.at(arg)),
+        }
+    }
+
+    /// The bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            NewElement::Bytes(bytes) => bytes,
+            NewElement::Large(bytes) => bytes,
+        }
+    }
+
+    /// The bytes behind a pointer.
+    pub(super) fn into_shared(self) -> Arc<Vec<u8>> {
+        match self {
+            NewElement::Bytes(bytes) => Arc::new(bytes.to_vec()),
+            NewElement::Large(bytes) => Arc::clone(bytes),
+        }
+    }
+}
+
+/// An element apart from any list.
+#[derive(Clone, Debug)]
+pub enum OwnedElement {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Bytes that may belong to others too.
+    Large(Arc<Vec<u8>>),
+}
+
+impl OwnedElement {
+    /// As an element about to be added.
+    pub fn as_new(&self) -> NewElement<'_> {
+        match self {
+            OwnedElement::Bytes(bytes) => NewElement::Bytes(bytes),
+            OwnedElement::Large(bytes) => NewElement::Large(bytes),
+        }
+    }
+
+    /// Appends the element to `reply` as a bulk string; large ones are shared, not copied.
+    pub fn write(&self, reply: &mut Reply) {
+        match self {
+            OwnedElement::Bytes(bytes) => reply.bulk(bytes),
+            OwnedElement::Large(bytes) => reply.bulk_shared(bytes),
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! A listpack: a sequence of strings and integers in one run of bytes, in Redis's format.
+//!
+//! ```text
+//! offset  bytes
+//!  0      4      length of all bytes, little-endian
+//!  4      2      number of elements, little-endian; 65535 means that they are to be counted
+//!  6      …      entries, each with its own length behind it, so that they can be read from both ends
+//!  …      1      0xFF
+//! ```
+//!
+//! Small collections of all types are kept in this form, and so are the nodes of large lists and streams; `DUMP` and
+//! the RDB format take the bytes as they are. Elements are named by the *offset* of their entry. An offset is good until
+//! the next change before it or at it; a wrong one gives a wrong element or a panic, never more.
+//!
+//! # Invariants
+//!
+//! * `bytes` is either empty, which is the listpack that nothing was ever put in, or a whole listpack.
+//! * `count` is the number of entries, whatever the header says.
+//! * The capacity is a size class of the allocator, as far as this module has asked for it, and at most a quarter more
+//!   than the bytes need.
+//!
+//! The format: Redis, `listpack.md` by S. Sanfilippo.
+
+mod entry;
+
+use ember_protocol::number;
+use entry::Draft;
+
+use crate::keyspace::entry::size_class;
+
+const HEADER_BYTES: usize = 6;
+const END: u8 = 0xFF;
+/// The number of elements that stands for "count them".
+const COUNT_UNKNOWN: u16 = u16::MAX;
+/// A listpack without elements.
+const EMPTY: [u8; HEADER_BYTES + 1] = [HEADER_BYTES as u8 + 1, 0, 0, 0, 0, 0, END];
+
+/// The size in bytes beyond which nothing may be added to a listpack, as in Redis: ask [`Listpack::has_room_for`].
+pub const BYTES_MAX: usize = 1 << 30;
+
+/// What an element is kept as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element<'a> {
+    /// The canonical text of this integer.
+    Integer(i64),
+    /// Any other bytes.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Element<'a> {
+    /// The bytes of the element; `digits` is room for those of an integer.
+    #[inline]
+    pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Element::Integer(number) => digits.format(number).as_bytes(),
+            Element::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// Whether the element consists of these bytes.
+    pub fn eq_bytes(self, bytes: &[u8]) -> bool {
+        Needle::new(bytes).matches(self)
+    }
+
+    /// The bytes of the element in a vector of their own.
+    pub fn to_vec(self) -> Vec<u8> {
+        self.bytes(&mut itoa::Buffer::new()).to_vec()
+    }
+
+    /// The number of bytes of the element.
+    pub fn len_bytes(self) -> usize {
+        self.bytes(&mut itoa::Buffer::new()).len()
+    }
+}
+
+/// Bytes to compare many elements with.
+#[derive(Clone, Copy, Debug)]
+pub struct Needle<'a> {
+    bytes: &'a [u8],
+    integer: Option<i64>,
+}
+
+impl<'a> Needle<'a> {
+    /// What is looked for.
+    pub fn new(bytes: &'a [u8]) -> Needle<'a> {
+        Needle { bytes, integer: fits_integer(bytes) }
+    }
+
+    /// Whether `element` consists of these bytes.
+    #[inline]
+    pub fn matches(&self, element: Element<'_>) -> bool {
+        match element {
+            Element::Integer(number) => self.integer == Some(number),
+            Element::Bytes(bytes) => self.bytes == bytes,
+        }
+    }
+}
+
+/// The integer that a listpack keeps in the place of these bytes, if it does: they are its one canonical text.
+#[inline]
+pub fn fits_integer(bytes: &[u8]) -> Option<i64> {
+    number::parse_i64(bytes)
+}
+
+/// Bytes are not a listpack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// A sequence of elements in one run of bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Listpack {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Listpack {
+    /// A listpack without elements; allocates nothing.
+    pub fn new() -> Listpack {
+        Listpack::default()
+    }
+
+    /// The listpack that `bytes` are. They may come from anywhere: every entry is looked at. O(bytes).
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the lengths and counts in `bytes` do not agree with one another.
+    pub fn from_bytes(mut bytes: Vec<u8>) -> Result<Listpack, Corrupt> {
+        let (&total, rest) = bytes.split_first_chunk::<4>().ok_or(Corrupt)?;
+        let (&declared, entries) = rest.split_first_chunk::<2>().ok_or(Corrupt)?;
+        let (&end, mut entries) = entries.split_last().ok_or(Corrupt)?;
+        if u32::from_le_bytes(total) as usize != bytes.len() || end != END {
+            return Err(Corrupt);
+        }
+        let mut count = 0u32;
+        while !entries.is_empty() {
+            let len = entry::validated_len(entries).ok_or(Corrupt)?;
+            entries = &entries[len..];
+            count += 1;
+        }
+        let declared = u16::from_le_bytes(declared);
+        if declared != COUNT_UNKNOWN && u32::from(declared) != count {
+            return Err(Corrupt);
+        }
+        bytes.shrink_to_fit();
+        let mut listpack = Listpack { bytes, count };
+        listpack.write_header();
+        Ok(listpack)
+    }
+
+    /// The number of elements. O(1).
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is no element.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The bytes in Redis's format.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        if self.bytes.is_empty() { &EMPTY } else { &self.bytes }
+    }
+
+    /// The length of [`Listpack::as_bytes`].
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    /// The memory behind it in bytes, as the allocator hands it out.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        match self.bytes.capacity() {
+            0 => 0,
+            capacity => size_class(capacity),
+        }
+    }
+
+    /// Whether elements of `bytes` in all may be added. Past [`BYTES_MAX`] a collection is to take another form.
+    #[inline]
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= BYTES_MAX && self.len_bytes() + bytes <= BYTES_MAX
+    }
+
+    /// The offset of the first element.
+    #[inline]
+    pub fn first(&self) -> Option<usize> {
+        (self.count != 0).then_some(HEADER_BYTES)
+    }
+
+    /// The offset of the last element.
+    #[inline]
+    pub fn last(&self) -> Option<usize> {
+        self.before(self.end())
+    }
+
+    /// The offset of the element after the one at `offset`.
+    #[inline]
+    pub fn next(&self, offset: usize) -> Option<usize> {
+        let next = self.after(offset);
+        (next < self.end()).then_some(next)
+    }
+
+    /// The offset of the element before the one at `offset`.
+    #[inline]
+    pub fn prev(&self, offset: usize) -> Option<usize> {
+        self.before(offset)
+    }
+
+    /// The offset of the element at `index`; a negative one counts from the end, -1 is the last. O(elements to the
+    /// nearer end).
+    pub fn at(&self, index: isize) -> Option<usize> {
+        let count = self.len();
+        let index = if index < 0 { count.checked_sub(index.unsigned_abs())? } else { index as usize };
+        if index >= count {
+            return None;
+        }
+        if index <= count / 2 {
+            (0..index).try_fold(HEADER_BYTES, |offset, _| self.next(offset))
+        } else {
+            (index..count).try_fold(self.end(), |offset, _| self.before(offset))
+        }
+    }
+
+    /// The element at `offset`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn get(&self, offset: usize) -> Element<'_> {
+        let (element, _) = entry::read(&self.bytes[offset..]).expect("an offset is that of an entry");
+        element
+    }
+
+    /// Adds an element behind the last one. O(bytes of the element), now and then a copy of all.
+    #[inline]
+    pub fn push_back(&mut self, element: &[u8]) {
+        self.insert(self.end(), &Draft::new(element));
+    }
+
+    /// Adds an integer behind the last element.
+    #[inline]
+    pub fn push_back_integer(&mut self, number: i64) {
+        self.insert(self.end(), &Draft::integer(number));
+    }
+
+    /// Adds an element before the first one. O(bytes).
+    #[inline]
+    pub fn push_front(&mut self, element: &[u8]) {
+        self.insert(HEADER_BYTES, &Draft::new(element));
+    }
+
+    /// Adds an element before the one at `offset`; that is its own offset then, which is returned. O(bytes).
+    pub fn insert_before(&mut self, offset: usize, element: &[u8]) -> usize {
+        self.insert(offset, &Draft::new(element));
+        offset
+    }
+
+    /// Adds an element behind the one at `offset` and returns its offset. O(bytes).
+    pub fn insert_after(&mut self, offset: usize, element: &[u8]) -> usize {
+        let at = self.after(offset);
+        self.insert(at, &Draft::new(element));
+        at
+    }
+
+    /// Puts an element in the place of the one at `offset`, and returns that offset. O(bytes).
+    pub fn replace(&mut self, offset: usize, element: &[u8]) -> usize {
+        self.write_over(offset, &Draft::new(element));
+        offset
+    }
+
+    /// Puts an integer in the place of the element at `offset`, and returns that offset. O(bytes).
+    pub fn replace_integer(&mut self, offset: usize, number: i64) -> usize {
+        self.write_over(offset, &Draft::integer(number));
+        offset
+    }
+
+    /// Removes the element at `offset`; the offset of the next one, which moves there, if there is one. O(bytes).
+    pub fn remove(&mut self, offset: usize) -> Option<usize> {
+        self.remove_range(offset, 1)
+    }
+
+    /// Removes up to `count` elements from the one at `offset` on; the offset of the next one, if there is one. O(bytes).
+    pub fn remove_range(&mut self, offset: usize, count: usize) -> Option<usize> {
+        let end = self.end();
+        let mut removed = 0;
+        let mut at = offset;
+        while removed < count && at < end {
+            at = self.after(at);
+            removed += 1;
+        }
+        self.count -= removed as u32;
+        self.splice(offset, at - offset, 0);
+        self.write_header();
+        (offset < self.end()).then_some(offset)
+    }
+
+    /// Keeps only the elements that `keep` says are to stay; it is asked in order. O(bytes).
+    pub fn retain(&mut self, mut keep: impl FnMut(Element<'_>) -> bool) {
+        let end = self.end();
+        let (mut from, mut to) = (HEADER_BYTES, HEADER_BYTES);
+        while from < end {
+            let (element, len) =
+                entry::read(&self.bytes[from..]).expect("entries stand one behind the other");
+            let next = from + len + entry::back_length_bytes(len);
+            if keep(element) {
+                if to < from {
+                    self.bytes.copy_within(from..next, to);
+                }
+                to += next - from;
+            } else {
+                self.count -= 1;
+            }
+            from = next;
+        }
+        self.splice(to, end - to, 0);
+        self.write_header();
+    }
+
+    /// The offset of the first element equal to `element` from the one at `from` on. After each comparison `skip`
+    /// elements are passed over: 1 looks at every other one. O(bytes).
+    pub fn find(&self, from: usize, element: &[u8], skip: usize) -> Option<usize> {
+        let needle = Needle::new(element);
+        let end = self.end();
+        let mut at = from;
+        let mut passed_over = 0;
+        while at < end {
+            let (element, len) = entry::read(&self.bytes[at..]).expect("entries stand one behind the other");
+            if passed_over > 0 {
+                passed_over -= 1;
+            } else if needle.matches(element) {
+                return Some(at);
+            } else {
+                passed_over = skip;
+            }
+            at += len + entry::back_length_bytes(len);
+        }
+        None
+    }
+
+    /// Adds all elements of `other` behind the last one. O(bytes of `other`).
+    pub fn append(&mut self, other: &Listpack) {
+        let entries = other.entries();
+        if entries.is_empty() {
+            return;
+        }
+        let at = self.begin(entries.len()).unwrap_or(self.end());
+        self.splice(at, 0, entries.len());
+        self.bytes[at..at + entries.len()].copy_from_slice(entries);
+        self.count += other.count;
+        self.write_header();
+    }
+
+    /// Takes the elements from the one at `offset` on away and returns them as a listpack of their own. O(bytes).
+    pub fn split_off(&mut self, offset: usize) -> Listpack {
+        let end = self.end();
+        let mut tail = Listpack::new();
+        if offset >= end {
+            return tail;
+        }
+        let entries = &self.bytes[offset..end];
+        let count = Iter { rest: entries }.count() as u32;
+        tail.begin(entries.len());
+        tail.splice(HEADER_BYTES, 0, entries.len());
+        tail.bytes[HEADER_BYTES..HEADER_BYTES + entries.len()].copy_from_slice(entries);
+        tail.count = count;
+        tail.write_header();
+        self.count -= count;
+        self.splice(offset, end - offset, 0);
+        self.write_header();
+        tail
+    }
+
+    /// All elements in order, from either end.
+    #[inline]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { rest: self.entries() }
+    }
+
+    /// The elements from the one at `offset` on.
+    #[inline]
+    pub fn iter_from(&self, offset: usize) -> Iter<'_> {
+        Iter { rest: &self.entries()[offset - HEADER_BYTES..] }
+    }
+
+    /// The elements from the first one to the one at `offset`, that one included.
+    #[inline]
+    pub fn iter_to(&self, offset: usize) -> Iter<'_> {
+        Iter { rest: &self.entries()[..self.after(offset) - HEADER_BYTES] }
+    }
+
+    /// All elements from the last one to the first.
+    #[inline]
+    pub fn iter_back(&self) -> std::iter::Rev<Iter<'_>> {
+        self.iter().rev()
+    }
+
+    /// Walks over all bytes and panics if they are no listpack of `len()` elements. For tests.
+    pub fn check_invariants(&self) {
+        let again = Listpack::from_bytes(self.as_bytes().to_vec()).expect("the bytes are a listpack");
+        assert_eq!(again.count, self.count);
+        assert!(
+            self.memory_bytes() <= size_class(self.bytes.len()).max(64) * 3 / 2,
+            "{} bytes wasted",
+            self.memory_bytes()
+        );
+    }
+
+    /// The bytes of all entries.
+    #[inline]
+    fn entries(&self) -> &[u8] {
+        let bytes = self.as_bytes();
+        &bytes[HEADER_BYTES..bytes.len() - 1]
+    }
+
+    /// The offset of the byte behind the last entry.
+    #[inline]
+    fn end(&self) -> usize {
+        self.len_bytes() - 1
+    }
+
+    /// The offset behind the entry at `offset`.
+    #[inline]
+    fn after(&self, offset: usize) -> usize {
+        let (_, len) = entry::read(&self.bytes[offset..]).expect("an offset is that of an entry");
+        offset + len + entry::back_length_bytes(len)
+    }
+
+    /// The offset of the entry that ends at `end`.
+    #[inline]
+    fn before(&self, end: usize) -> Option<usize> {
+        if end <= HEADER_BYTES {
+            return None;
+        }
+        let len = entry::len_from_end(&self.bytes[HEADER_BYTES..end])?;
+        Some(end - len - entry::back_length_bytes(len))
+    }
+
+    fn insert(&mut self, offset: usize, draft: &Draft<'_>) {
+        let len = draft.len_bytes();
+        self.begin(len);
+        self.splice(offset, 0, len);
+        draft.write(&mut self.bytes[offset..offset + len]);
+        self.count += 1;
+        self.write_header();
+    }
+
+    fn write_over(&mut self, offset: usize, draft: &Draft<'_>) {
+        let len = draft.len_bytes();
+        self.splice(offset, self.after(offset) - offset, len);
+        draft.write(&mut self.bytes[offset..offset + len]);
+        self.write_header();
+    }
+
+    /// Writes the bytes of an empty listpack where there are none yet, with room for `more`; then the offset of its first
+    /// entry is returned.
+    fn begin(&mut self, more: usize) -> Option<usize> {
+        if !self.bytes.is_empty() {
+            return None;
+        }
+        self.bytes.reserve_exact(size_class(EMPTY.len() + more));
+        self.bytes.extend_from_slice(&EMPTY);
+        Some(HEADER_BYTES)
+    }
+
+    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write.
+    fn splice(&mut self, at: usize, old: usize, new: usize) {
+        let len = self.bytes.len();
+        let tail = at + old;
+        if new > old {
+            let wanted = len + (new - old);
+            if wanted > self.bytes.capacity() {
+                self.bytes.reserve_exact(size_class(wanted) - len);
+            }
+            self.bytes.resize(wanted, 0);
+            self.bytes.copy_within(tail..len, at + new);
+        } else if new < old {
+            self.bytes.copy_within(tail.., at + new);
+            self.bytes.truncate(len - (old - new));
+            let needed = size_class(self.bytes.len());
+            if needed + needed / 4 < self.bytes.capacity() {
+                self.bytes.shrink_to(needed);
+            }
+        }
+    }
+
+    fn write_header(&mut self) {
+        let total = u32::try_from(self.bytes.len()).expect("a listpack is not asked to hold 4 GiB");
+        let count = u16::try_from(self.count).unwrap_or(COUNT_UNKNOWN);
+        if let Some(header) = self.bytes.first_chunk_mut::<HEADER_BYTES>() {
+            header[..4].copy_from_slice(&total.to_le_bytes());
+            header[4..].copy_from_slice(&count.to_le_bytes());
+        }
+    }
+}
+
+impl PartialEq for Listpack {
+    fn eq(&self, other: &Listpack) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Listpack {}
+
+/// The elements of a listpack, from either end.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    /// Whole entries.
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (element, len) = entry::read(self.rest)?;
+        self.rest = &self.rest[len + entry::back_length_bytes(len)..];
+        Some(element)
+    }
+}
+
+impl<'a> DoubleEndedIterator for Iter<'a> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Element<'a>> {
+        let len = entry::len_from_end(self.rest)?;
+        let start = self.rest.len() - len - entry::back_length_bytes(len);
+        let (element, _) = entry::read(&self.rest[start..])?;
+        self.rest = &self.rest[..start];
+        Some(element)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Unions, intersections and differences of sets.
+//!
+//! Two forms of each: what is replied is visited member by member, and copied no more than finding duplicates asks for; what is
+//! stored is built by adding the members in the same order as Redis 7.2, because the encoding follows from that.
+
+use std::ops::ControlFlow;
+
+use ember_protocol::number::parse_i64;
+
+use super::{Element, Set};
+use crate::keyspace::entry::NewValue;
+use crate::types::Collection;
+use crate::types::elements::Elements;
+use crate::types::intset::Intset;
+use crate::types::limits::EncodingLimits;
+use crate::types::listpack::Listpack;
+
+/// Calls `visit` for every member that all `sets` have, until it breaks; they are put in the order of their sizes. The
+/// smallest set's order is that of the members. O(N*M), N being the members of the smallest set and M the sets.
+pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) {
+    sets.sort_by_key(|set| set.len());
+    let Some((&smallest, others)) = sets.split_first() else { return };
+    let _ = smallest.try_for_each(|member| {
+        let is_in = |&other: &&Set| std::ptr::eq(other, smallest) || other.contains_element(member);
+        if others.iter().all(is_in) { visit(member) } else { ControlFlow::Continue(()) }
+    });
+}
+
+/// The set of the members that all `sets` have; see [`for_each_in_all`].
+pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
+    let mut integers_only = true;
+    let mut result = match sets.iter().min_by_key(|set| set.len()) {
+        Some(Set::Listpack(_) | Set::Table(_)) => Set::Listpack(Listpack::new()),
+        _ => Set::default(),
+    };
+    for_each_in_all(sets, |member| {
+        integers_only = integers_only && integer_in(member).is_some();
+        result.insert_element(member, limits);
+        ControlFlow::Continue(())
+    });
+    if integers_only && result.len() <= limits.set_max_intset_entries {
+        result = intset_of(&result);
+    }
+    result
+}
+
+fn integer_in(member: Element<'_>) -> Option<i64> {
+    match member {
+        Element::Integer(number) => Some(number),
+        Element::Bytes(bytes) => parse_i64(bytes),
+    }
+}
+
+/// The set, all of whose members are integers, as an intset.
+fn intset_of(set: &Set) -> Set {
+    let mut numbers = Vec::new();
+    set.for_each(|member| numbers.extend(integer_in(member)));
+    numbers.sort_unstable();
+    let mut intset = Intset::new();
+    for number in numbers {
+        intset.insert(number);
+    }
+    Set::Intset(intset)
+}
+
+fn are_intsets(sets: &[&Set]) -> bool {
+    sets.iter().all(|set| matches!(set, Set::Intset(_)))
+}
+
+/// Calls `visit` for every member that one of `sets` has. Integers come in ascending order where all sets are intsets. O(N)
+/// for N members in all, of which all but the largest and the last set are copied.
+pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl FnMut(Element<'_>)) {
+    if sets.len() > 1 && are_intsets(sets) {
+        return union(sets, limits).for_each(visit);
+    }
+    let Some(largest) = sets.iter().copied().max_by_key(|set| set.len()) else { return };
+    largest.for_each(&mut visit);
+    let mut seen = Elements::new();
+    let others: Vec<&Set> = sets.iter().copied().filter(|set| !std::ptr::eq(*set, largest)).collect();
+    for (index, set) in others.iter().enumerate() {
+        let is_last = index + 1 == others.len();
+        set.for_each(|member| {
+            let mut digits = itoa::Buffer::new();
+            let bytes = member.bytes(&mut digits);
+            let is_new = !largest.contains_element(member)
+                && if is_last {
+                    !seen.contains(bytes)
+                } else {
+                    seen.insert(bytes, NewValue::Bytes(b""), None)
+                };
+            if is_new {
+                visit(member);
+            }
+        });
+    }
+}
+
+/// The set of the members that one of `sets` has. O(N) for N members in all.
+pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
+    let mut result = Set::default();
+    for set in sets {
+        set.for_each(|member| {
+            result.insert_element(member, limits);
+        });
+    }
+    result
+}
+
+/// The way to a difference that is less work.
+enum DifferenceWay {
+    /// The first set is one of the others: nothing is left.
+    Nothing,
+    /// Each member of the first set is looked up in the others.
+    LookUp,
+    /// The members of the others are taken away from the first set's.
+    TakeAway,
+}
+
+impl DifferenceWay {
+    /// Redis's choice: the steps of looking up are cheaper and may end early, so they count half.
+    fn choose(first: &Set, others: &[&Set]) -> DifferenceWay {
+        if others.iter().any(|other| std::ptr::eq(*other, first)) {
+            return DifferenceWay::Nothing;
+        }
+        let look_ups = first.len().saturating_mul(others.len() + 1) / 2;
+        let members = first.len() + others.iter().map(|other| other.len()).sum::<usize>();
+        if look_ups <= members { DifferenceWay::LookUp } else { DifferenceWay::TakeAway }
+    }
+}
+
+/// Calls `visit` for every member of `first` that none of `others` has, in the order of `first`. O(N) for N members in all,
+/// or O(N*M) for N members of the first of M sets if that is less.
+pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnMut(Element<'_>)) {
+    match DifferenceWay::choose(first, others) {
+        DifferenceWay::Nothing => {}
+        DifferenceWay::LookUp => {
+            // A member is found the sooner, the larger the set.
+            others.sort_by_key(|other| std::cmp::Reverse(other.len()));
+            first.for_each(|member| {
+                if !others.iter().any(|other| other.contains_element(member)) {
+                    visit(member);
+                }
+            });
+        }
+        DifferenceWay::TakeAway => {
+            let mut taken = Elements::new();
+            for other in others {
+                other.for_each(|member| {
+                    let mut digits = itoa::Buffer::new();
+                    taken.insert(member.bytes(&mut digits), NewValue::Bytes(b""), None);
+                });
+            }
+            first.for_each(|member| {
+                if !taken.contains(member.bytes(&mut itoa::Buffer::new())) {
+                    visit(member);
+                }
+            });
+        }
+    }
+}
+
+/// The set of the members of `first` that none of `others` has; costs as [`for_each_difference`].
+pub fn difference(first: &Set, others: &mut [&Set], limits: &EncodingLimits) -> Set {
+    let mut result = Set::default();
+    if !matches!(DifferenceWay::choose(first, others), DifferenceWay::TakeAway) {
+        for_each_difference(first, others, |member| {
+            result.insert_element(member, limits);
+        });
+        return result;
+    }
+    first.for_each(|member| {
+        result.insert_element(member, limits);
+    });
+    for other in others {
+        let _ = other.try_for_each(|member| {
+            result.remove_element(member);
+            if result.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    result
+}

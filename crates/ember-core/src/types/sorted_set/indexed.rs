@@ -1,0 +1,226 @@
+//! A large sorted set: a hash table of members, each with its score, and a tree that keeps them in order.
+//!
+//! Members are not kept twice: the tree refers to the table's entries by their addresses. An entry stays where it is until
+//! its member is removed, whatever the table does; another score is written into it in place.
+//!
+//! # Invariants
+//!
+//! * The addresses in the tree are those of the entries in the table, each once. So an address that a search meets may be
+//!   followed: a member leaves the tree before its entry leaves the table, or neither is looked at in between.
+//! * The value of an entry is the bits of its score as an integer, and the tree has the same score.
+#![allow(unsafe_code, reason = "the tree refers to entries that the table beside it owns")]
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::range::{LexRange, ScoreRange};
+use super::tree::{self, Tree};
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, StringValue};
+use crate::turn::Random;
+use crate::types::elements::Elements;
+
+/// Entries ahead of an iteration that the processor is asked to fetch.
+const FETCHED_AHEAD: usize = 8;
+
+/// Members with scores, in a table and in a tree.
+#[derive(Default)]
+pub(super) struct Indexed {
+    members: Elements,
+    order: Tree<EntryAddress>,
+}
+
+fn score_value(score: f64) -> NewValue<'static> {
+    NewValue::Int(score.to_bits() as i64)
+}
+
+fn score_of(entry: EntryRef<'_>) -> f64 {
+    match entry.string() {
+        StringValue::Int(bits) => f64::from_bits(bits as u64),
+        _ => unreachable!("the value of a member is its score"),
+    }
+}
+
+/// The member whose entry has an address that the tree beside `members` holds.
+#[inline]
+fn member_at(members: &Elements, address: EntryAddress) -> &[u8] {
+    let _ = members;
+    // SAFETY: the invariants of this module: the table owns an entry at each address in the tree. The borrow of the table
+    // keeps it from being changed while the member is looked at.
+    unsafe { address.entry() }.key()
+}
+
+/// Where elements stand in relation to a score and a member.
+#[inline]
+fn order_to<'a>(
+    members: &'a Elements,
+    score: f64,
+    member: &'a [u8],
+) -> impl Fn(f64, EntryAddress) -> Ordering + Copy + 'a {
+    move |other, address| {
+        if other < score {
+            Ordering::Less
+        } else if other > score {
+            Ordering::Greater
+        } else {
+            member_at(members, address).cmp(member)
+        }
+    }
+}
+
+impl Indexed {
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.members.memory_bytes() + self.order.memory_bytes()
+    }
+
+    /// The score of a member. O(1).
+    pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
+        self.members.get(member).map(score_of)
+    }
+
+    /// Adds a member or gives it another score; returns the score it had. O(log n).
+    pub(super) fn set(&mut self, member: &[u8], score: f64) -> Option<f64> {
+        let place = match self.members.find_or_add(member, score_value(score)) {
+            Ok(place) => place,
+            Err(address) => {
+                self.order.insert(score, address, order_to(&self.members, score, member));
+                return None;
+            }
+        };
+        let entry = self.members.entry(place);
+        let (previous, address) = (score_of(entry), entry.address());
+        if previous != score {
+            self.members.edit(place, |slot| slot.set_int(score.to_bits() as i64));
+            let old_order = order_to(&self.members, previous, member);
+            let new_order = order_to(&self.members, score, member);
+            if !self.order.reposition(old_order, score, new_order) {
+                self.order.remove(old_order);
+                self.order.insert(score, address, new_order);
+            }
+        }
+        Some(previous)
+    }
+
+    /// Adds a member that is not there and belongs behind all that are. O(log n), faster than [`Indexed::set`].
+    pub(super) fn push_back(&mut self, member: &[u8], score: f64) {
+        if let Err(address) = self.members.find_or_add(member, score_value(score)) {
+            self.order.insert(score, address, |_, _| Ordering::Less);
+        }
+    }
+
+    /// Removes a member and returns its score. O(log n).
+    pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        let place = self.members.find(member)?;
+        let score = score_of(self.members.entry(place));
+        self.order.remove(order_to(&self.members, score, member));
+        self.members.remove_at(place);
+        Some(score)
+    }
+
+    /// Removes the members with ranks in `range`. O(log n + members removed).
+    pub(super) fn remove_range(&mut self, range: Range<usize>) {
+        let members = &mut self.members;
+        self.order.remove_range(range, |_, address| {
+            // SAFETY: the entry is in the table still: each address is in the tree once, and nothing but this removes
+            // entries here. The removal gives the entry out, so that its key outlives the look-up.
+            let member = unsafe { address.entry() }.key();
+            drop(members.remove(member));
+        });
+    }
+
+    /// The rank and the score of a member. O(log n).
+    pub(super) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        let score = self.score(member)?;
+        let order = order_to(&self.members, score, member);
+        Some((self.order.rank(|score, address| order(score, address) == Ordering::Less), score))
+    }
+
+    /// The members with ranks in `range`, from either end. O(1) for each.
+    pub(super) fn iter(&self, range: Range<usize>) -> IndexedIter<'_> {
+        IndexedIter { members: &self.members, elements: self.order.iter(range) }
+    }
+
+    /// The ranks of the scores in a range. O(log n).
+    pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
+        let start = self.order.rank(|score, _| range.is_before(score));
+        let end = self.order.rank(|score, _| range.is_not_behind(score));
+        start..end.max(start)
+    }
+
+    /// The ranks of the members in a range, all having one score. O(log n).
+    pub(super) fn lex_range(&self, range: &LexRange<'_>) -> Range<usize> {
+        let start = self.order.rank(|_, address| range.is_before(member_at(&self.members, address)));
+        let end = self.order.rank(|_, address| range.is_not_behind(member_at(&self.members, address)));
+        start..end.max(start)
+    }
+
+    /// A member chosen with the same chance as every other. O(log n).
+    pub(super) fn random(&self, random: &mut Random) -> Option<(&[u8], f64)> {
+        self.members.random(random).map(|entry| (entry.key(), score_of(entry)))
+    }
+
+    /// As [`Elements::scan`].
+    pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        self.members.scan(cursor, count, |entry| visit(entry.key(), score_of(entry)))
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.members.check_invariants();
+        self.order.check_invariants(|a, b| {
+            a.0 < b.0 || (a.0 == b.0 && member_at(&self.members, a.1) < member_at(&self.members, b.1))
+        });
+        assert_eq!(self.members.len(), self.order.len());
+        for (score, address) in self.order.iter(0..self.order.len()) {
+            let entry = self.members.get(member_at(&self.members, address));
+            let entry = entry.expect("what is in the tree is in the table");
+            assert_eq!((entry.address(), score_of(entry).to_bits()), (address, score.to_bits()));
+        }
+    }
+}
+
+impl Clone for Indexed {
+    fn clone(&self) -> Indexed {
+        let mut copy = Indexed::default();
+        for (member, score) in self.iter(0..self.len()) {
+            copy.push_back(member, score);
+        }
+        copy
+    }
+}
+
+/// Members and scores in order; see [`Indexed::iter`].
+pub(super) struct IndexedIter<'a> {
+    members: &'a Elements,
+    elements: tree::Iter<'a, EntryAddress>,
+}
+
+impl<'a> Iterator for IndexedIter<'a> {
+    type Item = (&'a [u8], f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(&'a [u8], f64)> {
+        let (score, address) = self.elements.next()?;
+        if let Some(ahead) = self.elements.near_front().get(FETCHED_AHEAD) {
+            ahead.prefetch();
+        }
+        Some((member_at(self.members, address), score))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.elements.size_hint()
+    }
+}
+
+impl<'a> DoubleEndedIterator for IndexedIter<'a> {
+    #[inline]
+    fn next_back(&mut self) -> Option<(&'a [u8], f64)> {
+        let (score, address) = self.elements.next_back()?;
+        if let Some(ahead) = self.elements.near_back().iter().nth_back(FETCHED_AHEAD) {
+            ahead.prefetch();
+        }
+        Some((member_at(self.members, address), score))
+    }
+}

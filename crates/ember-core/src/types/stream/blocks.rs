@@ -1,0 +1,162 @@
+//! The blocks of a stream in the order of their IDs: a queue of chunks of up to [`CHUNK_BLOCKS`] blocks.
+//!
+//! Nearly all blocks come at the end and go from the beginning. Chunks keep that cheap without the unused room of a tree
+//! that is filled in ascending order, and bound what a block that goes from the middle, or another chunk, moves.
+//!
+//! # Invariants
+//!
+//! * The blocks ascend by [`Block::first_id`]; no chunk is empty.
+//! * `memory_bytes` is the memory behind the chunks and behind their blocks.
+
+use std::collections::VecDeque;
+
+use super::StreamId;
+use super::block::Block;
+use crate::keyspace::entry::size_class;
+
+/// Blocks in a full chunk: 1.5 KiB of them.
+const CHUNK_BLOCKS: usize = 32;
+
+/// Which block: the index of its chunk, and its own in there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    chunk: usize,
+    block: usize,
+}
+
+/// All blocks of a stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    chunks: VecDeque<Vec<Block>>,
+    len: usize,
+    /// But for the queue of chunks itself.
+    memory_bytes: usize,
+}
+
+fn chunk_bytes(chunk: &Vec<Block>) -> usize {
+    if chunk.capacity() == 0 { 0 } else { size_class(chunk.capacity() * size_of::<Block>()) }
+}
+
+impl Blocks {
+    /// How many blocks there are. O(1).
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory behind the blocks. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        let queue = match self.chunks.capacity() {
+            0 => 0,
+            capacity => size_class(capacity * size_of::<Vec<Block>>()),
+        };
+        self.memory_bytes + queue
+    }
+
+    /// The place of the first block.
+    pub(super) fn first(&self) -> Option<Place> {
+        (self.len > 0).then_some(Place { chunk: 0, block: 0 })
+    }
+
+    /// The place of the last block.
+    pub(super) fn last(&self) -> Option<Place> {
+        let chunk = self.chunks.len().checked_sub(1)?;
+        Some(Place { chunk, block: self.chunks[chunk].len() - 1 })
+    }
+
+    /// The place after this one.
+    pub(super) fn next(&self, place: Place) -> Option<Place> {
+        if place.block + 1 < self.chunks[place.chunk].len() {
+            Some(Place { block: place.block + 1, ..place })
+        } else {
+            (place.chunk + 1 < self.chunks.len()).then_some(Place { chunk: place.chunk + 1, block: 0 })
+        }
+    }
+
+    /// The place before this one.
+    pub(super) fn previous(&self, place: Place) -> Option<Place> {
+        match place.block.checked_sub(1) {
+            Some(block) => Some(Place { block, ..place }),
+            None => {
+                let chunk = place.chunk.checked_sub(1)?;
+                Some(Place { chunk, block: self.chunks[chunk].len() - 1 })
+            }
+        }
+    }
+
+    /// The last block that begins at `id` or before it: the one that would have the entry. O(log blocks).
+    pub(super) fn find(&self, id: StreamId) -> Option<Place> {
+        let chunk = self.chunks.partition_point(|chunk| chunk[0].first_id() <= id).checked_sub(1)?;
+        let block = self.chunks[chunk].partition_point(|block| block.first_id() <= id) - 1;
+        Some(Place { chunk, block })
+    }
+
+    /// The block at a place.
+    pub(super) fn get(&self, place: Place) -> &Block {
+        &self.chunks[place.chunk][place.block]
+    }
+
+    /// Lets `edit` change the block at a place.
+    pub(super) fn edit<R>(&mut self, place: Place, edit: impl FnOnce(&mut Block) -> R) -> R {
+        let block = &mut self.chunks[place.chunk][place.block];
+        self.memory_bytes -= block.memory_bytes();
+        let result = edit(block);
+        self.memory_bytes += block.memory_bytes();
+        result
+    }
+
+    /// Adds a block behind the last one.
+    pub(super) fn push(&mut self, block: Block) {
+        self.memory_bytes += block.memory_bytes();
+        self.len += 1;
+        if self.chunks.back().is_none_or(|chunk| chunk.len() == CHUNK_BLOCKS) {
+            self.chunks.push_back(Vec::new());
+        }
+        let chunk = self.chunks.back_mut().expect("there is one now");
+        self.memory_bytes -= chunk_bytes(chunk);
+        if chunk.len() == chunk.capacity() {
+            chunk.reserve_exact(chunk.len().clamp(1, CHUNK_BLOCKS / 2));
+        }
+        chunk.push(block);
+        self.memory_bytes += chunk_bytes(chunk);
+    }
+
+    /// Removes the block at a place; the one after it, if there is one, is at the place that is returned.
+    pub(super) fn remove(&mut self, place: Place) -> Option<Place> {
+        let chunk = &mut self.chunks[place.chunk];
+        let block = chunk.remove(place.block);
+        self.memory_bytes -= block.memory_bytes();
+        self.len -= 1;
+        let rest = chunk.len();
+        if rest == 0 {
+            self.memory_bytes -= chunk_bytes(chunk);
+            self.chunks.remove(place.chunk);
+            if self.chunks.len() < self.chunks.capacity() / 4 {
+                self.chunks.shrink_to(self.chunks.len() * 2);
+            }
+        }
+        let next = if rest == 0 {
+            Place { chunk: place.chunk, block: 0 }
+        } else if place.block < rest {
+            place
+        } else {
+            Place { chunk: place.chunk + 1, block: 0 }
+        };
+        (next.chunk < self.chunks.len()).then_some(next)
+    }
+
+    /// All blocks, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.chunks.iter().flatten()
+    }
+
+    /// Panics if an invariant is broken. For tests.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK_BLOCKS));
+        assert!(self.iter().is_sorted_by(|a, b| a.last_id() < b.first_id()));
+        assert_eq!(self.iter().count(), self.len);
+        let blocks: usize = self.iter().map(Block::memory_bytes).sum();
+        let chunks: usize = self.chunks.iter().map(chunk_bytes).sum();
+        assert_eq!(blocks + chunks, self.memory_bytes);
+        self.iter().for_each(Block::check_invariants);
+    }
+}

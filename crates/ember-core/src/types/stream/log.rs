@@ -1,0 +1,327 @@
+//! The entries of a stream, and what is remembered of those that are gone.
+//!
+//! # Invariants
+//!
+//! * `len` is the number of entries that are not deleted; every block has at least one of them.
+//! * `first_id` is the ID of the first of them, or the smallest ID if there is none.
+//! * No entry has an ID greater than `last_id`.
+
+use std::ops::RangeInclusive;
+
+use super::StreamId;
+use super::block::{Backward, Block, Entry, Forward};
+use super::blocks::{Blocks, Place};
+use crate::types::listpack::BYTES_MAX;
+
+/// Why an entry was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendError {
+    /// Its ID is not greater than that of the last entry.
+    IdTooSmall,
+    /// Its fields are more than a block may hold.
+    TooLarge,
+}
+
+/// When a block is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockLimits {
+    /// Bytes of a block; 0 is no limit but that of the format.
+    pub bytes_max: usize,
+    /// Entries of a block, with the deleted ones; 0 is no limit.
+    pub entries_max: usize,
+}
+
+/// What to remove from the beginning of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    /// What exceeds this number of entries.
+    ToLen(u64),
+    /// What has smaller IDs.
+    BelowId(StreamId),
+}
+
+/// The entries of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    pub(super) blocks: Blocks,
+    len: u64,
+    first_id: StreamId,
+    last_id: StreamId,
+    max_deleted_id: StreamId,
+    entries_added: u64,
+}
+
+impl Log {
+    /// The number of entries. O(1).
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The ID of the first entry, or the smallest ID.
+    pub fn first_id(&self) -> StreamId {
+        self.first_id
+    }
+
+    /// The greatest ID that was ever given to an entry, or set.
+    pub fn last_id(&self) -> StreamId {
+        self.last_id
+    }
+
+    /// The greatest ID of an entry that was deleted, but for those that were trimmed away.
+    pub fn max_deleted_id(&self) -> StreamId {
+        self.max_deleted_id
+    }
+
+    /// How many entries were ever added.
+    pub fn entries_added(&self) -> u64 {
+        self.entries_added
+    }
+
+    /// How many blocks the entries are kept in.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The blocks: the ID each is known by, and its bytes in Redis's format.
+    pub fn blocks(&self) -> impl Iterator<Item = (StreamId, &[u8])> {
+        self.blocks.iter().map(|block| (block.first_id(), block.listpack().as_bytes()))
+    }
+
+    /// The ID of the last entry, if there is one. O(deleted entries behind it).
+    pub fn last_entry_id(&self) -> Option<StreamId> {
+        self.range_back(StreamId::MIN..=StreamId::MAX).next().map(|entry| entry.id)
+    }
+
+    /// Sets what XSETID sets. The caller makes sure that `last_id` is not smaller than any entry's.
+    pub fn set_counters(&mut self, last_id: StreamId, max_deleted_id: StreamId, entries_added: u64) {
+        self.last_id = last_id;
+        self.max_deleted_id = max_deleted_id;
+        self.entries_added = entries_added;
+    }
+
+    /// The ID of an entry to be added at `now_ms`: the time, or if that would not be greater than the last ID, the next
+    /// one. `None` if there is none left.
+    pub fn next_id(&self, now_ms: u64) -> Option<StreamId> {
+        if now_ms > self.last_id.ms { Some(StreamId::new(now_ms, 0)) } else { self.last_id.next() }
+    }
+
+    /// The ID with time `ms` of an entry to be added. `None` if that would be smaller than the last ID, or there is none
+    /// left.
+    pub fn next_id_at(&self, ms: u64) -> Option<StreamId> {
+        match ms.cmp(&self.last_id.ms) {
+            std::cmp::Ordering::Less => None,
+            std::cmp::Ordering::Equal => Some(StreamId::new(ms, self.last_id.sequence.checked_add(1)?)),
+            std::cmp::Ordering::Greater => Some(StreamId::new(ms, 0)),
+        }
+    }
+
+    /// Adds an entry with these fields, names and values. O(fields).
+    ///
+    /// # Errors
+    /// The ID must be greater than [`Log::last_id`], and the fields must fit a block.
+    pub fn append<'f>(
+        &mut self,
+        id: StreamId,
+        fields: impl ExactSizeIterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        limits: BlockLimits,
+    ) -> Result<(), AppendError> {
+        if id <= self.last_id {
+            return Err(AppendError::IdTooSmall);
+        }
+        let bytes: usize = fields.clone().map(|(name, value)| name.len() + value.len()).sum();
+        if bytes > BYTES_MAX {
+            return Err(AppendError::TooLarge);
+        }
+        match self.blocks.last().filter(|&place| has_room(self.blocks.get(place), bytes, limits)) {
+            Some(place) => self.blocks.edit(place, |block| block.append(id, fields)),
+            None => self.blocks.push(Block::new(id, fields)),
+        }
+        self.len += 1;
+        self.entries_added += 1;
+        self.last_id = id;
+        if self.len == 1 {
+            self.first_id = id;
+        }
+        Ok(())
+    }
+
+    /// Whether there is an entry with this ID. O(log blocks + a block).
+    pub fn contains(&self, id: StreamId) -> bool {
+        self.entry(id).is_some()
+    }
+
+    /// The entry with this ID. O(log blocks + a block).
+    pub fn entry(&self, id: StreamId) -> Option<Entry<'_>> {
+        let block = self.blocks.get(self.blocks.find(id)?);
+        block.entries().find(|entry| entry.id >= id).filter(|entry| entry.id == id)
+    }
+
+    /// The entries with IDs in `ids`, in order. O(log blocks + entries read, up to a block more).
+    pub fn range(&self, ids: RangeInclusive<StreamId>) -> Range<'_> {
+        let (start, end) = ids.into_inner();
+        let place = self.blocks.find(start).or_else(|| self.blocks.first());
+        Range { blocks: &self.blocks, start, end, place, entries: None }
+    }
+
+    /// The entries with IDs in `ids`, from the last to the first. O(as [`Log::range`]).
+    pub fn range_back(&self, ids: RangeInclusive<StreamId>) -> RangeBack<'_> {
+        let (start, end) = ids.into_inner();
+        RangeBack { blocks: &self.blocks, start, end, place: self.blocks.find(end), entries: None }
+    }
+
+    /// Deletes the entry with this ID; false if there is none. O(log blocks + a block).
+    pub fn delete(&mut self, id: StreamId) -> bool {
+        let Some(place) = self.blocks.find(id) else { return false };
+        if !self.blocks.edit(place, |block| block.delete(id)) {
+            return false;
+        }
+        if self.blocks.get(place).live() == 0 {
+            self.blocks.remove(place);
+        }
+        self.len -= 1;
+        self.max_deleted_id = self.max_deleted_id.max(id);
+        if id == self.first_id {
+            self.find_first_id();
+        }
+        true
+    }
+
+    fn find_first_id(&mut self) {
+        let first = self.range(StreamId::MIN..=StreamId::MAX).next();
+        self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
+    }
+
+    /// Removes entries from the beginning and returns how many. Only whole blocks if `whole_blocks`; no more than `limit`
+    /// entries, unless that is 0. O(blocks removed + a block).
+    pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
+        let before = self.len;
+        let mut next = self.blocks.first();
+        while let Some(place) = next {
+            let block = self.blocks.get(place);
+            let live = block.live() as u64;
+            if matches!(trim, Trim::ToLen(len) if self.len <= len) {
+                break;
+            }
+            if limit != 0 && before - self.len + live > limit {
+                break;
+            }
+            let goes_whole = match trim {
+                Trim::ToLen(len) => self.len - live >= len,
+                Trim::BelowId(id) => block.last_id() < id,
+            };
+            if goes_whole {
+                self.len -= live;
+                next = self.blocks.remove(place);
+                continue;
+            }
+            if !whole_blocks {
+                self.trim_block(place, trim);
+            }
+            break;
+        }
+        if self.len != before {
+            self.find_first_id();
+        }
+        before - self.len
+    }
+
+    /// Removes entries from the beginning of the first block.
+    fn trim_block(&mut self, place: Place, trim: Trim) {
+        let mut excess = match trim {
+            Trim::ToLen(len) => self.len - len,
+            Trim::BelowId(_) => 0,
+        };
+        let wanted = |id: StreamId| match trim {
+            Trim::ToLen(_) => {
+                let is_excess = excess > 0;
+                excess = excess.saturating_sub(1);
+                is_excess
+            }
+            Trim::BelowId(limit) => id < limit,
+        };
+        self.len -= self.blocks.edit(place, |block| block.delete_first(wanted)) as u64;
+        if self.blocks.get(place).live() == 0 {
+            self.blocks.remove(place);
+        }
+    }
+
+    /// Panics if an invariant is broken. For tests.
+    pub(super) fn check_invariants(&self) {
+        self.blocks.check_invariants();
+        let ids: Vec<StreamId> = self.range(StreamId::MIN..=StreamId::MAX).map(|entry| entry.id).collect();
+        assert_eq!(ids.len() as u64, self.len);
+        assert_eq!(ids.first().copied().unwrap_or_default(), self.first_id);
+        assert!(ids.last().is_none_or(|&last| last <= self.last_id));
+    }
+}
+
+/// Whether an entry with fields of `bytes` may be added to a block.
+fn has_room(block: &Block, bytes: usize, limits: BlockLimits) -> bool {
+    let bytes_max = match limits.bytes_max {
+        0 => BYTES_MAX,
+        bytes_max => bytes_max.min(BYTES_MAX),
+    };
+    block.listpack().len_bytes() + bytes < bytes_max
+        && (limits.entries_max == 0 || block.total() < limits.entries_max)
+}
+
+/// Entries of a stream in order (see [`Log::range`]).
+pub struct Range<'a> {
+    blocks: &'a Blocks,
+    start: StreamId,
+    end: StreamId,
+    /// The next block.
+    place: Option<Place>,
+    /// What is left of the block before it.
+    entries: Option<Forward<'a>>,
+}
+
+impl<'a> Iterator for Range<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        loop {
+            let start = self.start;
+            let found = self.entries.as_mut().and_then(|entries| entries.find(|entry| entry.id >= start));
+            if let Some(entry) = found {
+                return Some(entry).filter(|entry| entry.id <= self.end);
+            }
+            let place = self.place?;
+            let block = self.blocks.get(place);
+            self.entries = Some(block.entries());
+            self.place = self.blocks.next(place);
+        }
+    }
+}
+
+/// Entries of a stream from the last to the first (see [`Log::range_back`]).
+pub struct RangeBack<'a> {
+    blocks: &'a Blocks,
+    start: StreamId,
+    end: StreamId,
+    place: Option<Place>,
+    entries: Option<Backward<'a>>,
+}
+
+impl<'a> Iterator for RangeBack<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        loop {
+            let end = self.end;
+            let found = self.entries.as_mut().and_then(|entries| entries.find(|entry| entry.id <= end));
+            if let Some(entry) = found {
+                return Some(entry).filter(|entry| entry.id >= self.start);
+            }
+            let place = self.place?;
+            let block = self.blocks.get(place);
+            self.entries = Some(block.entries_back());
+            self.place = self.blocks.previous(place);
+        }
+    }
+}

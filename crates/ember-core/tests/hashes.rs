@@ -1,0 +1,903 @@
+//! Hash commands, by their reply bytes, for every encoding.
+
+use std::collections::HashSet;
+
+use ember_protocol::Protocol;
+use emberkv_core::events::EventClass;
+use emberkv_core::local::Local;
+use emberkv_core::types::limits::EncodingLimits;
+
+use support::script::{Script, check};
+use support::words::words_of;
+
+mod support {
+    pub(crate) mod script;
+    pub(crate) mod words;
+}
+
+const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
+const SYNTAX: &str = "-ERR syntax error";
+
+/// Runs a script with the limits of the configuration, and with limits that put every field into a table. The encodings that
+/// `ENTRY` tells are those of the first; the second must have tables in their place.
+fn check_encodings(steps: &[(&str, &str)]) {
+    check(steps);
+    let limits = EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT };
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        let mut script = Script::new(protocol);
+        script.local.turn.encoding = limits;
+        for (line, expected) in steps {
+            let expected = match line.starts_with("ENTRY") {
+                true => expected.replace("listpackex", "hashtable").replace("listpack", "hashtable"),
+                false => (*expected).to_string(),
+            };
+            assert_eq!(script.step(line), expected, "{line} in {protocol:?} in a table");
+        }
+        script.local.keyspace.check_invariants();
+    }
+}
+
+#[test]
+fn hget_returns_what_hset_stored() {
+    check_encodings(&[
+        ("HSET h name Ann age 30", ":2"),
+        ("HGET h name", "$3 Ann"),
+        ("HGET h age", "$2 30"),
+        ("HGET h other", "$-1"),
+        ("HGET missing name", "$-1"),
+        ("HSET h name Bob city Rome", ":1"),
+        ("HGET h name", "$3 Bob"),
+        ("HLEN h", ":3"),
+        ("HLEN missing", ":0"),
+        ("ENTRY h", "listpack"),
+        ("HSET h \"\" \"\"", ":1"),
+        ("HGET h \"\"", "$0"),
+        ("HSET h \"\\xff\\x00\" \"a\\r\\nb\"", ":1"),
+        ("HGET h \"\\xff\\x00\"", "$4 a b"),
+        ("HSET h 12 -0 -0 012", ":2"),
+        ("HMGET h 12 -0 012", "*3 $2 -0 $3 012 $-1"),
+        ("HSET h f", "-ERR wrong number of arguments for 'hset' command"),
+        ("HSET h f 1 g", "-ERR wrong number of arguments for 'hset' command"),
+        ("HSET h f 1 f 2 f 3", ":1"),
+        ("HGET h f", "$1 3"),
+        ("HGET h", "-ERR wrong number of arguments for 'hget' command"),
+    ]);
+}
+
+#[test]
+fn hmset_replies_ok() {
+    check_encodings(&[
+        ("HMSET h a 1 b 2", "+OK"),
+        ("HMSET h a 3", "+OK"),
+        ("HMGET h a b c", "*3 $1 3 $1 2 $-1"),
+        ("HMGET missing a b", "*2 $-1 $-1"),
+        ("HMSET h a 1 b", "-ERR wrong number of arguments for 'hmset' command"),
+    ]);
+}
+
+#[test]
+fn hsetnx_sets_only_what_is_not_there() {
+    check_encodings(&[
+        ("HSETNX h a 1", ":1"),
+        ("HSETNX h a 2", ":0"),
+        ("HSETNX h b 3", ":1"),
+        ("HMGET h a b", "*2 $1 1 $1 3"),
+    ]);
+}
+
+#[test]
+fn hdel_removes_fields_and_the_key_with_the_last_one() {
+    check_encodings(&[
+        ("HSET h a 1 b 2 c 3", ":3"),
+        ("HDEL h a missing a", ":1"),
+        ("HEXISTS h a", ":0"),
+        ("HEXISTS h b", ":1"),
+        ("HDEL h missing", ":0"),
+        ("HDEL h b c d", ":2"),
+        ("ENTRY h", ""),
+        ("HDEL h b", ":0"),
+        ("EXISTS h", ":0"),
+        ("HEXISTS h b", ":0"),
+    ]);
+}
+
+#[test]
+fn hstrlen_counts_bytes() {
+    check_encodings(&[
+        ("HSET h a hello b -12 c \"\"", ":3"),
+        ("HSTRLEN h a", ":5"),
+        ("HSTRLEN h b", ":3"),
+        ("HSTRLEN h c", ":0"),
+        ("HSTRLEN h d", ":0"),
+        ("HSTRLEN missing d", ":0"),
+    ]);
+}
+
+#[test]
+fn hincrby_adds_to_integers() {
+    check_encodings(&[
+        ("HINCRBY h n 5", ":5"),
+        ("HINCRBY h n -7", ":-2"),
+        ("HINCRBY h n 2", ":0"),
+        ("HGET h n", "$1 0"),
+        ("HSET h s abc f 1.5 big 9223372036854775807 spaced \" 1\"", ":4"),
+        ("HINCRBY h s 1", "-ERR hash value is not an integer"),
+        ("HINCRBY h f 1", "-ERR hash value is not an integer"),
+        ("HINCRBY h spaced 1", "-ERR hash value is not an integer"),
+        ("HINCRBY h big 1", "-ERR increment or decrement would overflow"),
+        ("HINCRBY h big -1", ":9223372036854775806"),
+        ("HINCRBY h n x", NOT_INTEGER),
+        ("HINCRBY new n x", NOT_INTEGER),
+        ("ENTRY new", ""),
+        ("HINCRBY h new -9223372036854775808", ":-9223372036854775808"),
+        ("HINCRBY h new -1", "-ERR increment or decrement would overflow"),
+    ]);
+}
+
+#[test]
+fn hincrbyfloat_adds_long_doubles() {
+    check_encodings(&[
+        ("HINCRBYFLOAT h f 10.5", "$4 10.5"),
+        ("HINCRBYFLOAT h f 0.1", "$4 10.6"),
+        ("HINCRBYFLOAT h f -10.6", "$1 0"),
+        ("HSET h n 5 e 5.0e3 s abc i inf", ":4"),
+        ("HINCRBYFLOAT h n 2.0", "$1 7"),
+        ("HINCRBYFLOAT h e 200", "$4 5200"),
+        ("HINCRBYFLOAT h s 1", "-ERR hash value is not a float"),
+        ("HINCRBYFLOAT h n x", "-ERR value is not a valid float"),
+        ("HINCRBYFLOAT h n nan", "-ERR value is not a valid float"),
+        ("HINCRBYFLOAT h n inf", "-ERR value is NaN or Infinity"),
+        ("HINCRBYFLOAT h n -inf", "-ERR value is NaN or Infinity"),
+        ("HINCRBYFLOAT h i 1", "-ERR increment would produce NaN or Infinity"),
+        ("HINCRBYFLOAT h \"\" 0.1", "$3 0.1"),
+        ("HINCRBYFLOAT new n x", "-ERR value is not a valid float"),
+        ("ENTRY new", ""),
+        ("HGET h n", "$1 7"),
+    ]);
+}
+
+#[test]
+fn a_hash_of_one_field_is_read_whole() {
+    check_encodings(&[
+        ("HSET h a 1", ":1"),
+        ("HKEYS h", "*1 $1 a"),
+        ("HVALS h", "*1 $1 1"),
+        ("HRANDFIELD h", "$1 a"),
+        ("HRANDFIELD h 5", "*1 $1 a"),
+        ("HRANDFIELD h -3", "*3 $1 a $1 a $1 a"),
+        ("HRANDFIELD h 0", "*0"),
+        ("HSCAN h 0", "*2 $1 0 *2 $1 a $1 1"),
+        ("HSCAN h 0 NOVALUES", "*2 $1 0 *1 $1 a"),
+        ("HSCAN h 0 COUNT 1 NOVALUES MATCH b*", "*2 $1 0 *0"),
+        ("HKEYS missing", "*0"),
+        ("HVALS missing", "*0"),
+        ("HRANDFIELD missing", "$-1"),
+        ("HRANDFIELD missing 3", "*0"),
+        ("HRANDFIELD missing 3 WITHVALUES", "*0"),
+        ("HSCAN missing 0", "*2 $1 0 *0"),
+    ]);
+}
+
+#[test]
+fn pairs_are_maps_and_arrays_of_two_in_resp3() {
+    let run = |protocol, line: &str| {
+        let mut script = Script::new(protocol);
+        script.run("HSET h a 1");
+        script.run(line)
+    };
+    assert_eq!(run(Protocol::Resp2, "HGETALL h"), "*2 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp3, "HGETALL h"), "%1 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp2, "HGETALL missing"), "*0");
+    assert_eq!(run(Protocol::Resp3, "HGETALL missing"), "%0");
+    assert_eq!(run(Protocol::Resp2, "HRANDFIELD h -2 WITHVALUES"), "*4 $1 a $1 1 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp3, "HRANDFIELD h -2 WITHVALUES"), "*2 *2 $1 a $1 1 *2 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp2, "HRANDFIELD h 2 withvalues"), "*2 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp3, "HRANDFIELD h 2 withvalues"), "*1 *2 $1 a $1 1");
+    assert_eq!(run(Protocol::Resp3, "HSCAN h 0"), "*2 $1 0 *2 $1 a $1 1");
+}
+
+#[test]
+fn options_are_checked_as_redis_does() {
+    let range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    check_encodings(&[
+        ("HSET h a 1 b 2", ":2"),
+        ("HRANDFIELD h x", NOT_INTEGER),
+        ("HRANDFIELD h 1 x", SYNTAX),
+        ("HRANDFIELD h 1 WITHVALUES x", SYNTAX),
+        ("HRANDFIELD h -9223372036854775808", range),
+        ("HRANDFIELD h -9223372036854775807 WITHVALUES", "-ERR value is out of range"),
+        ("HRANDFIELD h 4611686018427387904 WITHVALUES", "-ERR value is out of range"),
+        ("HRANDFIELD missing 1 x", SYNTAX),
+        ("HSCAN h x", "-ERR invalid cursor"),
+        ("HSCAN missing x", "-ERR invalid cursor"),
+        ("HSCAN h 0 foo", SYNTAX),
+        ("HSCAN h 0 COUNT 0", SYNTAX),
+        ("HSCAN h 0 COUNT x", NOT_INTEGER),
+        ("HSCAN h 0 MATCH", SYNTAX),
+        ("HSCAN h 0 TYPE hash", SYNTAX),
+        ("HSCAN missing 0 COUNT 0", "*2 $1 0 *0"),
+    ]);
+}
+
+#[test]
+fn other_types_are_refused() {
+    let lines = [
+        "HSET s f v",
+        "HSETNX s f v",
+        "HMSET s f v",
+        "HGET s f",
+        "HMGET s f",
+        "HGETALL s",
+        "HKEYS s",
+        "HVALS s",
+        "HLEN s",
+        "HSTRLEN s f",
+        "HEXISTS s f",
+        "HDEL s f",
+        "HINCRBY s f 1",
+        "HINCRBYFLOAT s f 1",
+        "HRANDFIELD s",
+        "HRANDFIELD s 1",
+        "HSCAN s 0",
+        "HEXPIRE s x FIELDS 1 f",
+        "HPEXPIRE s 1 FIELDS 1 f",
+        "HEXPIREAT s 1 FIELDS 1 f",
+        "HPEXPIREAT s 1 FIELDS 1 f",
+        "HTTL s FIELDS 0 f",
+        "HPTTL s FIELDS 1 f",
+        "HEXPIRETIME s FIELDS 1 f",
+        "HPEXPIRETIME s FIELDS 1 f",
+        "HPERSIST s x 1 f",
+        "HGETDEL s FIELDS 2 f",
+        "HGETEX s EX x FIELDS 1 f",
+        "HSETEX s FIELDS 1 f v",
+    ];
+    let mut script = Script::new(Protocol::Resp2);
+    script.run("SET s 1");
+    for line in lines {
+        assert_eq!(script.run(line), WRONG_TYPE, "{line}");
+    }
+    script.run("HSET h f v");
+    assert_eq!(script.run("GET h"), WRONG_TYPE);
+    assert_eq!(script.run("TYPE h"), "+hash");
+    assert_eq!(script.run("SET h 1"), "+OK");
+}
+
+const NO_FIELDS: &str = "-ERR Mandatory argument FIELDS is missing or not at the right position";
+const NOT_POSITIVE: &str = "-ERR Number of fields must be a positive integer";
+const NOT_POSITIVE_EXPIRE: &str = "-ERR Parameter `numFields` should be greater than 0";
+const NO_MATCH: &str = "-ERR The `numfields` parameter must match the number of arguments";
+const NEGATIVE: &str = "-ERR invalid expire time, must be >= 0";
+
+#[test]
+fn a_field_is_gone_when_its_time_has_come() {
+    check_encodings(&[
+        ("HSET h a 1 b 2 c 3", ":3"),
+        ("HEXPIRE h 10 FIELDS 2 a missing", "*2 :1 :-2"),
+        ("ENTRY h", "listpackex"),
+        ("HPEXPIRE h 10001 FIELDS 1 b", "*1 :1"),
+        ("HTTL h FIELDS 4 a b c missing", "*4 :10 :11 :-1 :-2"),
+        ("HPTTL h FIELDS 4 a b c missing", "*4 :10000 :10001 :-1 :-2"),
+        ("HEXPIRETIME h FIELDS 2 a b", "*2 :1000000010 :1000000011"),
+        ("HPEXPIRETIME h FIELDS 2 a c", "*2 :1000000010000 :-1"),
+        ("PASS 9999", ""),
+        ("HMGET h a b c", "*3 $1 1 $1 2 $1 3"),
+        ("HTTL h FIELDS 1 a", "*1 :1"),
+        ("PASS 1", ""),
+        ("HMGET h a b c", "*3 $-1 $1 2 $1 3"),
+        ("HLEN h", ":2"),
+        ("PASS 1", ""),
+        ("HEXISTS h b", ":0"),
+        ("HKEYS h", "*1 $1 c"),
+        ("HLEN h", ":1"),
+    ]);
+}
+
+#[test]
+fn every_command_passes_over_expired_fields() {
+    let lines = [
+        ("HGET h a", "$-1"),
+        ("HMGET h a b", "*2 $-1 $1 2"),
+        ("HKEYS h", "*1 $1 b"),
+        ("HVALS h", "*1 $1 2"),
+        ("HLEN h", ":1"),
+        ("HSTRLEN h a", ":0"),
+        ("HEXISTS h a", ":0"),
+        ("HDEL h a", ":0"),
+        ("HRANDFIELD h", "$1 b"),
+        ("HRANDFIELD h 2", "*1 $1 b"),
+        ("HRANDFIELD h -2", "*2 $1 b $1 b"),
+        ("HSCAN h 0", "*2 $1 0 *2 $1 b $1 2"),
+        ("HSETNX h a 9", ":1"),
+        ("HSET h a 9", ":1"),
+        ("HINCRBY h a 5", ":5"),
+        ("HINCRBYFLOAT h a 5", "$1 5"),
+        ("HTTL h FIELDS 1 a", "*1 :-2"),
+        ("HPERSIST h FIELDS 1 a", "*1 :-2"),
+        ("HEXPIRE h 10 FIELDS 1 a", "*1 :-2"),
+        ("HGETDEL h FIELDS 1 a", "*1 $-1"),
+        ("HGETEX h PERSIST FIELDS 1 a", "*1 $-1"),
+        ("HSETEX h FNX FIELDS 1 a 9", ":1"),
+        ("HSETEX h FXX FIELDS 1 a 9", ":0"),
+        ("HSETEX h KEEPTTL FIELDS 1 a 9", ":1"),
+    ];
+    for (line, expected) in lines {
+        check_encodings(&[
+            ("HSET h a 1 b 2", ":2"),
+            ("HPEXPIRE h 1 FIELDS 1 a", "*1 :1"),
+            ("PASS 1", ""),
+            (line, expected),
+            ("HPTTL h FIELDS 1 b", "*1 :-1"),
+        ]);
+    }
+}
+
+#[test]
+fn a_hash_whose_fields_have_all_expired_is_gone_at_the_next_access() {
+    for line in
+        ["HGET h a", "HLEN h", "HRANDFIELD h", "HDEL h a", "HTTL h FIELDS 1 a", "HGETDEL h FIELDS 1 a"]
+    {
+        let mut script = Script::new(Protocol::Resp2);
+        script.run("HSETEX h PX 5 FIELDS 2 a 1 b 2");
+        script.step("PASS 5");
+        assert_eq!(script.run("EXISTS h"), ":1", "nobody has looked at the fields");
+        script.run(line);
+        assert_eq!(script.run("EXISTS h"), ":0", "{line}");
+        script.local.keyspace.check_invariants();
+    }
+    check_encodings(&[
+        ("HSETEX h PX 5 FIELDS 1 a 1", ":1"),
+        ("EXPIRE h 100", ":1"),
+        ("PASS 5", ""),
+        ("HSET h b 2", ":1"),
+        ("TTL h", ":-1"),
+    ]);
+}
+
+#[test]
+fn hexpire_obeys_its_conditions() {
+    check_encodings(&[
+        ("HSET h a 1 b 2", ":2"),
+        ("HPEXPIRE h 1000 FIELDS 1 a", "*1 :1"),
+        ("HPEXPIRE h 2000 NX FIELDS 2 a b", "*2 :0 :1"),
+        ("HPERSIST h FIELDS 1 b", "*1 :1"),
+        ("HPEXPIRE h 2000 XX FIELDS 2 a b", "*2 :1 :0"),
+        ("HPEXPIRE h 2000 GT FIELDS 2 a b", "*2 :0 :0"),
+        ("HPEXPIRE h 2001 gt FIELDS 2 a b", "*2 :1 :0"),
+        ("HPEXPIRE h 2001 LT FIELDS 2 a b", "*2 :0 :1"),
+        ("HPEXPIRE h 1999 lt FIELDS 2 a b", "*2 :1 :1"),
+        ("HPTTL h FIELDS 2 a b", "*2 :1999 :1999"),
+        ("HPEXPIRE h 0 NX FIELDS 2 a c", "*2 :0 :-2"),
+        ("HPEXPIRE h 0 GT FIELDS 1 a", "*1 :0"),
+        ("HPEXPIRE h 0 LT FIELDS 1 a", "*1 :2"),
+        ("HKEYS h", "*1 $1 b"),
+    ]);
+}
+
+#[test]
+fn an_expiry_in_the_past_removes_the_field() {
+    check_encodings(&[
+        ("HSET h a 1 b 2 c 3", ":3"),
+        ("HEXPIRE h 0 FIELDS 1 a", "*1 :2"),
+        ("HEXPIREAT h 1 FIELDS 2 a b", "*2 :-2 :2"),
+        ("HKEYS h", "*1 $1 c"),
+        ("HPEXPIREAT h 1000000000000 FIELDS 2 c c", "*2 :2 :-2"),
+        ("EXISTS h", ":0"),
+        ("HEXPIRE h 10 FIELDS 2 a b", "*2 :-2 :-2"),
+        ("HSET h a 1", ":1"),
+        ("HGETEX h EX 0 FIELDS 2 a a", "*2 $1 1 $-1"),
+        ("EXISTS h", ":0"),
+        ("HSETEX h PXAT 1 FIELDS 2 a 1 b 2", ":1"),
+        ("EXISTS h", ":0"),
+        ("HSET h a 1 b 2", ":2"),
+        ("HSETEX h EX 0 FIELDS 2 a 3 c 4", ":1"),
+        ("HKEYS h", "*1 $1 b"),
+    ]);
+}
+
+#[test]
+fn expiries_are_checked_as_redis_does() {
+    check_encodings(&[
+        ("HSET h a 1", ":1"),
+        ("HEXPIRE h x FIELDS 1 a", NOT_INTEGER),
+        ("HEXPIRE h -1 FIELDS 1 a", NEGATIVE),
+        ("HPEXPIREAT h -1 FIELDS 1 a", NEGATIVE),
+        ("HEXPIRE h 9223372036854775807 FIELDS 1 a", "-ERR invalid expire time in 'hexpire' command"),
+        ("HPEXPIRE h 69368744177664 FIELDS 1 a", "-ERR invalid expire time in 'hpexpire' command"),
+        ("HPEXPIRE h 69368744177663 FIELDS 1 a", "*1 :1"),
+        ("HPEXPIRETIME h FIELDS 1 a", "*1 :70368744177663"),
+        ("HEXPIREAT h 70368744178 FIELDS 1 a", "-ERR invalid expire time in 'hexpireat' command"),
+        ("HPEXPIREAT h 70368744177664 FIELDS 1 a", "-ERR invalid expire time in 'hpexpireat' command"),
+        ("HPEXPIREAT h 70368744177663 FIELDS 1 a", "*1 :1"),
+        ("HEXPIRE missing x FIELDS 1 a", NOT_INTEGER),
+        ("HEXPIRE h 10 FOO FIELDS 1 a", NO_FIELDS),
+        ("HEXPIRE h 10 NX GT FIELDS 1 a", NO_FIELDS),
+        ("HEXPIRE h 10 FIELDS 0 a", NOT_POSITIVE_EXPIRE),
+        ("HEXPIRE h 10 FIELDS x a", NOT_POSITIVE_EXPIRE),
+        ("HEXPIRE h 10 FIELDS 2 a", NO_MATCH),
+        ("HEXPIRE h 10 FIELDS 1 a b", NO_MATCH),
+        ("HEXPIRE h 10 NX FIELDS 1", NO_MATCH),
+        ("HEXPIRE h 10 FIELDS 1", "-ERR wrong number of arguments for 'hexpire' command"),
+        ("HTTL h FIELD 1 a", NO_FIELDS),
+        ("HTTL h FIELDS 0 a", NOT_POSITIVE),
+        ("HTTL missing FIELDS x a", NOT_POSITIVE),
+        ("HPTTL h FIELDS 2 a", NO_MATCH),
+        ("HTTL missing FIELDS 2 a b", "*2 :-2 :-2"),
+        ("HPERSIST h FIELDS -1 a", NOT_POSITIVE),
+        ("HPERSIST h FIELDS 9223372036854775808 a", NOT_POSITIVE),
+        ("HPERSIST h FIELDS 1 a b", NO_MATCH),
+        ("HPERSIST missing FIELDS 1 a", "*1 :-2"),
+    ]);
+}
+
+#[test]
+fn hpersist_takes_expiries_off() {
+    check_encodings(&[
+        ("HSETEX h PX 10 FIELDS 2 a 1 b 2", ":1"),
+        ("HSET h c 3", ":1"),
+        ("HPERSIST h FIELDS 4 a c missing a", "*4 :1 :-1 :-2 :-1"),
+        ("PASS 10", ""),
+        ("HMGET h a b c", "*3 $1 1 $-1 $1 3"),
+        ("ENTRY h", "listpackex"),
+    ]);
+}
+
+#[test]
+fn a_set_field_loses_its_expiry_and_an_increased_one_keeps_it() {
+    check_encodings(&[
+        ("HSETEX h PX 1000 FIELDS 3 a 1 b 2 c 3", ":1"),
+        ("HSET h a 9", ":0"),
+        ("HINCRBY h b 1", ":3"),
+        ("HINCRBYFLOAT h c 0.5", "$3 3.5"),
+        ("HPTTL h FIELDS 3 a b c", "*3 :-1 :1000 :1000"),
+        ("HSETNX h b 7", ":0"),
+        ("HPTTL h FIELDS 1 b", "*1 :1000"),
+        ("HMSET h b 7", "+OK"),
+        ("HPTTL h FIELDS 1 b", "*1 :-1"),
+    ]);
+}
+
+#[test]
+fn hgetdel_returns_what_it_removes() {
+    check_encodings(&[
+        ("HSET h a 1 b 2 c 3", ":3"),
+        ("HGETDEL h FIELDS 3 a missing a", "*3 $1 1 $-1 $-1"),
+        ("HLEN h", ":2"),
+        ("HGETDEL h FIELDS 2 b c", "*2 $1 2 $1 3"),
+        ("EXISTS h", ":0"),
+        ("HGETDEL h FIELDS 2 b c", "*2 $-1 $-1"),
+        ("HGETDEL h FIELD 2 b c", NO_FIELDS),
+        ("HGETDEL h FIELDS 0 b", NOT_POSITIVE),
+        ("HGETDEL h FIELDS 2 b", NO_MATCH),
+        ("HGETDEL h FIELDS 1", "-ERR wrong number of arguments for 'hgetdel' command"),
+    ]);
+}
+
+#[test]
+fn hgetex_returns_values_and_changes_expiries() {
+    check_encodings(&[
+        ("HSET h a 1 b 2 c text", ":3"),
+        ("HGETEX h FIELDS 3 a c missing", "*3 $1 1 $4 text $-1"),
+        ("ENTRY h", "listpack"),
+        ("HGETEX h EX 10 FIELDS 2 a missing", "*2 $1 1 $-1"),
+        ("HGETEX h px 500 fields 1 b", "*1 $1 2"),
+        ("HPTTL h FIELDS 3 a b c", "*3 :10000 :500 :-1"),
+        ("HGETEX h EXAT 1000000002 FIELDS 1 a", "*1 $1 1"),
+        ("HGETEX h PXAT 1000000000300 FIELDS 1 b", "*1 $1 2"),
+        ("HPTTL h FIELDS 3 a b c", "*3 :2000 :300 :-1"),
+        ("HGETEX h FIELDS 1 a", "*1 $1 1"),
+        ("HGETEX h PERSIST FIELDS 2 a c", "*2 $1 1 $4 text"),
+        ("HPTTL h FIELDS 3 a b c", "*3 :-1 :300 :-1"),
+        ("HGETEX missing EX 10 FIELDS 2 a b", "*2 $-1 $-1"),
+        ("EXISTS missing", ":0"),
+        ("HGETEX h XFIELDX 1 a", NO_FIELDS),
+        ("HGETEX h PXAT 1 1", NO_FIELDS),
+        ("HGETEX h PERSIST 1 FIELDS 1 a", NO_FIELDS),
+        ("HGETEX h EX 10 PERSIST FIELDS 1 a", NO_FIELDS),
+        ("HGETEX h KEEPTTL FIELDS 1 a", NO_FIELDS),
+        ("HGETEX h EX 10 FIELDS", NOT_POSITIVE),
+        ("HGETEX h FIELDS 2 a", NO_MATCH),
+        ("HGETEX h FIELDS 0 a", NOT_POSITIVE),
+        ("HGETEX h FIELDS 9223372036854775808 a", NOT_POSITIVE),
+        ("HGETEX h EX x FIELDS 1 a", NOT_INTEGER),
+        ("HGETEX h PX -1 FIELDS 1 a", NEGATIVE),
+        ("HGETEX h EXAT 99999999999 FIELDS 1 a", "-ERR invalid expire time in 'hgetex' command"),
+        ("HGETEX h FIELDS 1", "-ERR wrong number of arguments for 'hgetex' command"),
+    ]);
+}
+
+#[test]
+fn hsetex_sets_fields_with_an_expiry() {
+    check_encodings(&[
+        ("HSETEX h FIELDS 2 a 1 b 2", ":1"),
+        ("ENTRY h", "listpack"),
+        ("HSETEX h EX 10 FIELDS 1 a 3", ":1"),
+        ("HSETEX h px 500 fields 1 c 4", ":1"),
+        ("HPTTL h FIELDS 3 a b c", "*3 :10000 :-1 :500"),
+        ("HMGET h a b c", "*3 $1 3 $1 2 $1 4"),
+        ("HSETEX h KEEPTTL FIELDS 3 a 5 b 6 d 7", ":1"),
+        ("HPTTL h FIELDS 4 a b c d", "*4 :10000 :-1 :500 :-1"),
+        ("HSETEX h FIELDS 1 a 8", ":1"),
+        ("HPTTL h FIELDS 1 a", "*1 :-1"),
+        ("HSETEX h EXAT 1000000001 FXX FIELDS 2 a 9 b 9", ":1"),
+        ("HPTTL h FIELDS 2 a b", "*2 :1000 :1000"),
+        ("HSETEX h FXX EX 9 FIELDS 2 a 0 missing 0", ":0"),
+        ("HSETEX h FNX EX 9 FIELDS 2 missing 0 a 0", ":0"),
+        ("HSETEX h FNX PXAT 1000000000777 FIELDS 2 x 1 y 2", ":1"),
+        ("HMGET h a b x y missing", "*5 $1 9 $1 9 $1 1 $1 2 $-1"),
+        ("HPTTL h FIELDS 2 x a", "*2 :777 :1000"),
+        ("HSETEX new FXX FIELDS 1 a 1", ":0"),
+        ("EXISTS new", ":0"),
+        ("HSETEX new FNX FIELDS 2 a 1 a 2", ":1"),
+        ("HGET new a", "$1 2"),
+    ]);
+}
+
+#[test]
+fn hsetex_refuses_what_redis_refuses() {
+    const EXPIRY: &str = "-ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified";
+    const CONDITION: &str = "-ERR Only one of FXX or FNX arguments can be specified";
+    const ARITY: &str = "-ERR wrong number of arguments for 'hsetex' command";
+    check_encodings(&[
+        ("HSETEX h FIELDS 1 a", ARITY),
+        ("HSETEX h FIELDS 2 a b", ARITY),
+        ("HSETEX h FIELDS 2 a b c", ARITY),
+        ("HSETEX h FIELDS 3 a b c d", ARITY),
+        ("HSETEX h FIELDS 1 a b unknown", ARITY),
+        ("HSETEX h FIELDS 1 a b EX 10", ARITY),
+        ("HSETEX h EX 10 FIELDS 1 a", ARITY),
+        ("HSETEX h FIELDS 0 a b", "-ERR invalid number of fields"),
+        ("HSETEX h FIELDS x a b", "-ERR invalid number of fields"),
+        ("HSETEX h FIELDS 2147483648 a b", "-ERR invalid number of fields"),
+        ("HSETEX h NX FIELDS 1 a b", "-ERR unknown argument: NX"),
+        ("HSETEX h 1 FIELDS 1 a b", "-ERR unknown argument: 1"),
+        ("HSETEX h FXX FXX FIELDS 1 a b", CONDITION),
+        ("HSETEX h FNX FXX FIELDS 1 a b", CONDITION),
+        ("HSETEX h EX 10 EX 10 FIELDS 1 a b", EXPIRY),
+        ("HSETEX h EX 10 KEEPTTL FIELDS 1 a b", EXPIRY),
+        ("HSETEX h KEEPTTL PXAT 10 FIELDS 1 a b", EXPIRY),
+        ("HSETEX h FNX KEEPTTL FXX EX", CONDITION),
+        ("HSETEX h a b c EX", "-ERR unknown argument: a"),
+        ("HSETEX h EX 10 FNX PX", EXPIRY),
+        ("HSETEX h EX x FIELDS 1 a b", NOT_INTEGER),
+        ("HSETEX h EX -1 FIELDS 1 a b", NEGATIVE),
+        ("HSETEX h EX 9223372036854775807 FIELDS 1 a b", "-ERR invalid expire time in 'hsetex' command"),
+        ("EXISTS h", ":0"),
+    ]);
+}
+
+/// The events of the last line of a script, as `hset h`.
+fn events_of(lines: &[&str]) -> Vec<String> {
+    let mut script = Script::new(Protocol::Resp2);
+    let (last, before) = lines.split_last().expect("there is a line");
+    before.iter().for_each(|line| drop(script.step(line)));
+    script.local.turn.notices.classes = EventClass::ALL;
+    script.step(last);
+    let events = std::mem::take(&mut script.local.turn.notices.events);
+    events.iter().map(|notice| format!("{} {}", notice.event.name, notice.key.escape_ascii())).collect()
+}
+
+#[test]
+fn changes_are_told_as_events() {
+    let cases: [(&[&str], &[&str]); 34] = [
+        (&["HSET h a 1 b 2"], &["hset h"]),
+        (&["HMSET h a 1"], &["hset h"]),
+        (&["HSETNX h a 1"], &["hset h"]),
+        (&["HSET h a 1", "HSETNX h a 2"], &[]),
+        (&["HSET h a 1", "HGET h a"], &[]),
+        (&["HINCRBY h a 1"], &["hincrby h"]),
+        (&["HINCRBY h a 0"], &["hincrby h"]),
+        (&["HSET h a x", "HINCRBY h a 1"], &[]),
+        (&["HINCRBYFLOAT h a 1"], &["hincrbyfloat h"]),
+        (&["HSET h a 1 b 2", "HDEL h a c"], &["hdel h"]),
+        (&["HSET h a 1 b 2", "HDEL h a b"], &["hdel h", "del h"]),
+        (&["HSET h a 1", "HDEL h c"], &[]),
+        (&["HSET h a 1", "HEXPIRE h 10 FIELDS 2 a b"], &["hexpire h"]),
+        (&["HSET h a 1", "HEXPIRE h 10 XX FIELDS 2 a b"], &[]),
+        (&["HSET h a 1 b 2", "HEXPIRE h 0 FIELDS 1 a"], &["hdel h"]),
+        (&["HSET h a 1", "HEXPIRE h 0 FIELDS 1 a"], &["hdel h", "del h"]),
+        (&["HSETEX h EX 9 FIELDS 1 a 1", "HPERSIST h FIELDS 1 a"], &["hpersist h"]),
+        (&["HSET h a 1", "HPERSIST h FIELDS 1 a"], &[]),
+        (&["HSET h a 1", "HGETDEL h FIELDS 1 a"], &["hdel h", "del h"]),
+        (&["HSET h a 1", "HGETDEL h FIELDS 1 b"], &[]),
+        (&["HSET h a 1", "HGETEX h FIELDS 1 a"], &[]),
+        (&["HSET h a 1", "HGETEX h EX 9 FIELDS 1 a"], &["hexpire h"]),
+        (&["HSET h a 1", "HGETEX h EX 0 FIELDS 1 a"], &["hdel h", "del h"]),
+        (&["HSET h a 1", "HGETEX h PERSIST FIELDS 1 a"], &[]),
+        (&["HSETEX h EX 9 FIELDS 1 a 1", "HGETEX h PERSIST FIELDS 1 a"], &["hpersist h"]),
+        (&["HSETEX h FIELDS 1 a 1"], &["hset h"]),
+        (&["HSETEX h KEEPTTL FIELDS 1 a 1"], &["hset h"]),
+        (&["HSETEX h EX 9 FIELDS 1 a 1"], &["hset h", "hexpire h"]),
+        (&["HSETEX h EX 0 FIELDS 1 a 1"], &["hset h", "hdel h", "del h"]),
+        (&["HSETEX h FXX EX 9 FIELDS 1 a 1"], &[]),
+        (&["HSETEX h PX 1 FIELDS 2 a 1 b 2", "HSET h c 3", "PASS 1", "HGET h a"], &["hexpired h"]),
+        (&["HSETEX h PX 1 FIELDS 2 a 1 b 2", "PASS 1", "HGET h a"], &["hexpired h", "del h"]),
+        (&["HSETEX h PX 1 FIELDS 1 a 1", "PASS 1", "HSET h b 2"], &["hexpired h", "del h", "hset h"]),
+        (&["HSETEX h PX 1 FIELDS 1 a 1", "PASS 1", "HGETDEL h FIELDS 1 a"], &["hexpired h", "del h"]),
+    ];
+    for (lines, expected) in cases {
+        assert_eq!(events_of(lines), expected, "{lines:?}");
+    }
+}
+
+/// Lets active expiry look at everything, up to `budget` looks, and returns how many it took.
+fn expire(local: &mut Local, budget: usize) -> usize {
+    local.keyspace.expire_due(0..emberkv_core::keyspace::SHARDS, &mut local.turn, budget).1
+}
+
+#[test]
+fn expired_fields_leave_although_nobody_looks_at_them() {
+    for limits in
+        [EncodingLimits::DEFAULT, EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT }]
+    {
+        let mut script = Script::new(Protocol::Resp2);
+        script.local.turn.encoding = limits;
+        for key in 0..100 {
+            script.run(&format!("HSETEX all{key} PX {} FIELDS 2 a 1 b 2", 1000 + key));
+            script.run(&format!("HSETEX some{key} PX {} FIELDS 2 a 1 b 2", 1000 + key));
+            script.run(&format!("HSET some{key} c 3"));
+        }
+        let before = script.local.keyspace.used_bytes();
+        expire(&mut script.local, usize::MAX);
+        assert_eq!(script.local.keyspace.len(0), 200, "nothing leaves early");
+        script.local.turn.now_ms += 1300;
+        script.local.turn.notices.classes = EventClass::ALL;
+        expire(&mut script.local, usize::MAX);
+        assert_eq!(script.local.keyspace.len(0), 100);
+        assert_eq!(script.local.turn.counters.expired, 0, "no key has an expiry");
+        let count = |name: &str| {
+            script.local.turn.notices.events.iter().filter(|notice| notice.event.name == name).count()
+        };
+        assert_eq!((count("hexpired"), count("del"), count("expired")), (200, 100, 0));
+        script.local.turn.notices.classes = EventClass::empty();
+        assert_eq!(script.run("HGETALL some7"), "*2 $1 c $1 3");
+        assert!(script.local.keyspace.used_bytes() < before);
+        script.local.keyspace.check_invariants();
+    }
+}
+
+#[test]
+fn a_million_fields_that_expire_at_once_leave_in_bounded_steps() {
+    const FIELDS: usize = 200_000;
+    const BUDGET: usize = 1000;
+    let mut local = Local::new(Protocol::Resp2);
+    for number in 0..FIELDS {
+        let name = number.to_string();
+        local.run(&[b"HSETEX", b"h", b"PX", b"10", b"FIELDS", b"1", name.as_bytes(), b"v"]);
+    }
+    local.run(&[b"HSET", b"h", b"kept", b"v"]);
+    local.turn.now_ms += 200;
+    // A look at the hash removes some, sees none of the others, and does not wait for them.
+    assert_eq!(local.run(&[b"HGET", b"h", b"7"]), b"$-1\r\n");
+    let left = |local: &mut Local| -> usize {
+        String::from_utf8(local.run(&[b"HLEN", b"h"])).unwrap()[1..].trim_end().parse().unwrap()
+    };
+    assert!(left(&mut local) > FIELDS / 2);
+    assert_eq!(local.run(&[b"HKEYS", b"h"]), b"*1\r\n$4\r\nkept\r\n");
+    assert_eq!(
+        local.run(&[b"HSCAN", b"h", b"0", b"COUNT", b"1000000"]).split(|&byte| byte == b'*').count(),
+        3
+    );
+    let mut rounds = 0;
+    while left(&mut local) > 1 {
+        let looks = expire(&mut local, BUDGET);
+        assert!((1..=BUDGET).contains(&looks), "{looks} looks");
+        rounds += 1;
+    }
+    assert!(rounds <= FIELDS / BUDGET, "{rounds} rounds");
+    local.keyspace.check_invariants();
+}
+
+#[test]
+fn expiries_of_fields_go_where_the_hash_goes() {
+    for entries in ["512", "0"] {
+        let mut script = Script::new(Protocol::Resp2);
+        script.local.turn.encoding.hash_max_listpack_entries = entries.parse().unwrap();
+        script.run("HSETEX h PX 1000 FIELDS 1 a 1");
+        script.run("HSET h b 2");
+        script.run("COPY h copied");
+        script.run("RENAME h renamed");
+        script.run("HSETEX h PX 1000 FIELDS 1 a 1");
+        script.run("MOVE h 1");
+        assert_eq!(script.run("HPTTL copied FIELDS 2 a b"), "*2 :1000 :-1");
+        assert_eq!(script.run("HPTTL renamed FIELDS 2 a b"), "*2 :1000 :-1");
+        script.local.turn.now_ms += 1200;
+        expire(&mut script.local, usize::MAX);
+        assert_eq!(script.local.keyspace.len(0), 2);
+        assert_eq!(script.local.keyspace.len(1), 0);
+        assert_eq!(script.run("HKEYS copied"), "*1 $1 b");
+        assert_eq!(script.run("HKEYS renamed"), "*1 $1 b");
+        script.local.keyspace.check_invariants();
+    }
+}
+
+#[test]
+fn stale_references_to_fields_stay_bounded() {
+    let steps: [(&str, fn(u64) -> String); 5] = [
+        ("an expiry that moves away", |n| format!("HPEXPIRE h {} FIELDS 1 a", 1_000_000 + n)),
+        ("an expiry that comes nearer", |n| format!("HPEXPIRE h {} FIELDS 1 a", 100_000_000 - n)),
+        ("one that comes and goes", |n| match n % 2 {
+            0 => "HPEXPIRE h 5000 FIELDS 1 a".into(),
+            _ => "HPERSIST h FIELDS 1 a".into(),
+        }),
+        ("fields that come and go", |n| match n % 2 {
+            0 => format!("HSETEX h PX 60000 FIELDS 1 f{} 1", n / 2 % 50),
+            _ => format!("HDEL h f{}", n / 2 % 50),
+        }),
+        ("fields set again", |n| format!("HSETEX h PX {} FIELDS 1 f{} 1", 60_000 + n, n % 50)),
+    ];
+    for entries in [512, 0] {
+        for (what, step) in steps {
+            let mut script = Script::new(Protocol::Resp2);
+            script.local.turn.encoding.hash_max_listpack_entries = entries;
+            script.run("HSET h a 1");
+            (0..100).for_each(|n| drop(script.run(&step(n))));
+            let before = script.local.keyspace.used_bytes();
+            (100..20_000).for_each(|n| drop(script.run(&step(n))));
+            script.local.keyspace.check_invariants();
+            let after = script.local.keyspace.used_bytes();
+            assert!(after <= before + 8192, "{what}: {before} bytes became {after}");
+        }
+    }
+}
+
+#[test]
+fn the_encoding_follows_the_limits() {
+    let long = "x".repeat(65);
+    let fits = "y".repeat(64);
+    let mut script = Script::new(Protocol::Resp2);
+    let encoding_after = |script: &mut Script, line: &str| {
+        script.run(line);
+        script.entry("h")
+    };
+    assert_eq!(encoding_after(&mut script, &format!("HSET h f {fits} {fits} v")), "listpack");
+    assert_eq!(encoding_after(&mut script, &format!("HSET h f {long}")), "hashtable");
+    assert_eq!(encoding_after(&mut script, "HSET h f v"), "hashtable");
+    script.run("DEL h");
+    assert_eq!(encoding_after(&mut script, &format!("HSET h {long} v")), "hashtable");
+    script.run("DEL h");
+    for number in 0..512 {
+        assert_eq!(encoding_after(&mut script, &format!("HSET h f{number} v")), "listpack");
+    }
+    assert_eq!(encoding_after(&mut script, "HSET h f0 w"), "listpack");
+    assert_eq!(encoding_after(&mut script, "HPEXPIRE h 100 FIELDS 2 f1 f2"), "listpackex");
+    assert_eq!(encoding_after(&mut script, "HSET h other v"), "hashtable");
+    assert_eq!(script.run("HPTTL h FIELDS 4 f1 f2 f3 other"), "*4 :100 :100 :-1 :-1");
+    assert_eq!(script.run("HLEN h"), ":513");
+    script.run("DEL h");
+    script.local.turn.encoding.hash_max_listpack_value = 3;
+    assert_eq!(encoding_after(&mut script, "HSET h a 999"), "listpack");
+    assert_eq!(encoding_after(&mut script, "HINCRBY h a 1"), "hashtable");
+    script.local.keyspace.check_invariants();
+}
+
+#[test]
+fn a_large_value_is_shared_and_not_copied() {
+    let mut local = Local::new(Protocol::Resp2);
+    let value = vec![b'v'; 100_000];
+    assert_eq!(local.run(&[b"HSET", b"h", b"large", &value, b"small", b"1"]), b":2\r\n");
+    let reply = local.run(&[b"HGET", b"h", b"large"]);
+    assert_eq!(reply.len(), b"$100000\r\n".len() + value.len() + 2);
+    assert_eq!(local.run(&[b"HSTRLEN", b"h", b"large"]), b":100000\r\n");
+    assert_eq!(local.run(&[b"HINCRBY", b"h", b"large", b"1"]), b"-ERR hash value is not an integer\r\n");
+    assert_eq!(local.run(&[b"HINCRBYFLOAT", b"h", b"large", b"1"]), b"-ERR hash value is not a float\r\n");
+    local.keyspace.check_invariants();
+}
+
+/// A hash of `len` fields `0`, `1`, … with their own names as values.
+fn numbered(len: usize) -> Local {
+    let mut local = Local::new(Protocol::Resp2);
+    for number in 0..len {
+        let name = number.to_string();
+        local.run(&[b"HSET", b"h", name.as_bytes(), name.as_bytes()]);
+    }
+    local
+}
+
+/// The bulk strings of a flat reply.
+fn bulks(reply: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(reply.to_vec()).unwrap();
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    let is_head = |index: usize| index > 0 && lines[index - 1].starts_with('$');
+    (0..lines.len()).filter(|&index| is_head(index)).map(|index| lines[index].to_string()).collect()
+}
+
+#[test]
+fn hrandfield_returns_different_fields_up_to_all() {
+    for len in [1, 10, 500, 2000] {
+        let mut local = numbered(len);
+        for count in [1, len / 4, len / 2, len - 1, len, len + 5] {
+            let count_text = count.to_string();
+            let fields = bulks(&local.run(&[b"HRANDFIELD", b"h", count_text.as_bytes()]));
+            let different: HashSet<&String> = fields.iter().collect();
+            assert_eq!((fields.len(), different.len()), (count.min(len), count.min(len)), "{count} of {len}");
+            let pairs = bulks(&local.run(&[b"HRANDFIELD", b"h", count_text.as_bytes(), b"WITHVALUES"]));
+            assert_eq!(pairs.len(), 2 * count.min(len));
+            assert!(pairs.chunks(2).all(|pair| pair[0] == pair[1]), "values stand behind their fields");
+        }
+        let many = bulks(&local.run(&[b"HRANDFIELD", b"h", b"-3000"]));
+        assert_eq!(many.len(), 3000);
+    }
+}
+
+#[test]
+fn hrandfield_chooses_every_field_with_the_same_chance() {
+    for len in [10, 600] {
+        let mut local = numbered(len);
+        for count in ["-30000", "3"] {
+            let mut seen = vec![0usize; len];
+            while seen.iter().sum::<usize>() < 30_000 {
+                for field in bulks(&local.run(&[b"HRANDFIELD", b"h", count.as_bytes()])) {
+                    seen[field.parse::<usize>().unwrap()] += 1;
+                }
+            }
+            let expected = seen.iter().sum::<usize>() as f64 / len as f64;
+            let chi_squared: f64 = seen.iter().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
+            // Degrees of freedom and six standard deviations.
+            let limit = len as f64 + 6.0 * (2.0 * len as f64).sqrt();
+            assert!(chi_squared < limit, "{count} of {len}: {chi_squared}");
+        }
+    }
+}
+
+#[test]
+fn no_count_makes_a_reply_without_bound() {
+    let mut local = numbered(10);
+    let too_long = b"-ERR the reply would be longer than proto-max-bulk-len\r\n";
+    assert_eq!(local.run(&[b"HRANDFIELD", b"h", b"-9223372036854775807"]), too_long);
+    local.turn.string_bytes_max = 1000;
+    assert_eq!(local.run(&[b"HRANDFIELD", b"h", b"-166"]), too_long);
+    assert_eq!(bulks(&local.run(&[b"HRANDFIELD", b"h", b"-100"])).len(), 100);
+    assert_eq!(bulks(&local.run(&[b"HRANDFIELD", b"h", b"9223372036854775807"])).len(), 10);
+}
+
+#[test]
+fn hscan_returns_every_field_that_stays() {
+    for len in [5, 400, 5000] {
+        let mut local = numbered(len);
+        let (mut cursor, mut seen, mut calls) = (String::from("0"), HashSet::new(), 0);
+        loop {
+            let reply = bulks(&local.run(&[b"HSCAN", b"h", cursor.as_bytes(), b"COUNT", b"50", b"NOVALUES"]));
+            seen.extend(reply[1..].iter().cloned());
+            cursor = reply[0].clone();
+            calls += 1;
+            if cursor == "0" {
+                break;
+            }
+            // Fields that come and go must not hide those that stay.
+            let coming = format!("new{calls}");
+            local.run(&[b"HSET", b"h", coming.as_bytes(), b"1"]);
+            local.run(&[b"HDEL", b"h", format!("new{}", calls / 2).as_bytes()]);
+        }
+        assert!((0..len).all(|number| seen.contains(&number.to_string())), "{len} fields in {calls} calls");
+        assert!(len <= 512 || calls > len / 100, "{calls} calls");
+    }
+}
+
+#[test]
+fn lines_with_arguments_of_any_bytes_do_not_panic() {
+    let mut script = Script::new(Protocol::Resp3);
+    let words =
+        ["h", "", "0", "-1", "FIELDS", "1", "EX", "NX", "9223372036854775807", "\"\\xff\"", "PERSIST"];
+    let commands =
+        ["HSET", "HGETEX", "HSETEX", "HEXPIRE", "HTTL", "HPERSIST", "HGETDEL", "HSCAN", "HRANDFIELD"];
+    let mut number = 1u64;
+    for round in 0..20_000 {
+        let mut draw = |below: usize| {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (number >> 33) as usize % below
+        };
+        let mut line = format!("{} h", commands[draw(commands.len())]);
+        for _ in 0..draw(8) {
+            let word = words[draw(words.len())];
+            line = format!("{line} {}", if word.is_empty() { "\"\"" } else { word });
+        }
+        assert!(!words_of(&line).is_empty());
+        script.run(&line);
+        if round % 1000 == 0 {
+            script.step("PASS 1000");
+            script.local.keyspace.check_invariants();
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: client-side caching.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_protocol::Args;
+use emberkv_core::commands::arguments::{integer, is_word};
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Spec};
+
+use super::OWN;
+use crate::server::Server;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::tracking::{Choice, Tracking};
+
+pub(super) const TRACKING: ServerCommand = Command::new(
+    Spec {
+        name: "tracking",
+        summary: "Lets the server tell the connection when what it has read changes.",
+        since: "6.0.0",
+        complexity: "O(1). Some options may introduce additional complexity.",
+        arity: -3,
+        syntax: "status:<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] \
+                 [NOLOOP]",
+        example: Example { given: &[], call: "CLIENT TRACKING ON", reply: "OK" },
+        ..OWN
+    },
+    Some(tracking),
+);
+
+pub(super) const CACHING: ServerCommand = Command::new(
+    Spec {
+        name: "caching",
+        summary: "Says whether the next call's keys are tracked.",
+        since: "6.0.0",
+        arity: 3,
+        syntax: "mode:<YES | NO>",
+        example: Example { given: &["CLIENT TRACKING ON OPTIN"], call: "CLIENT CACHING YES", reply: "OK" },
+        ..OWN
+    },
+    Some(caching),
+);
+
+pub(super) const GETREDIR: ServerCommand = Command::new(
+    Spec {
+        name: "getredir",
+        summary: "Tells which client is told of changes in place of this one; 0 for none, -1 while tracking is off.",
+        since: "6.0.0",
+        arity: 2,
+        example: Example { given: &[], call: "CLIENT GETREDIR", reply: "(integer) -1" },
+        ..OWN
+    },
+    Some(|session| {
+        let tracking = session.client.tracking.as_deref();
+        session.reply.integer(tracking.map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64));
+        Ok(Outcome::Done)
+    }),
+);
+
+pub(super) const TRACKINGINFO: ServerCommand = Command::new(
+    Spec {
+        name: "trackinginfo",
+        summary: "Tells how the connection tracks.",
+        since: "6.2.0",
+        arity: 2,
+        example: Example {
+            given: &[],
+            call: "CLIENT TRACKINGINFO",
+            reply: "1) \"flags\"\n2) 1) off\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)",
+        },
+        ..OWN
+    },
+    Some(trackinginfo),
+);
+
+fn tracking(session: &mut Session<'_>) -> SessionResult {
+    if is_word(session.args, 2, "OFF") {
+        options(session.args, session.server)?;
+        session.server.trackers.end(&session.client.view);
+        session.client.tracking = None;
+        session.client.caching = None;
+    } else if is_word(session.args, 2, "ON") {
+        let wanted = options(session.args, session.server)?;
+        let tracking = Arc::new(agree(wanted, session.client.tracking.as_deref())?);
+        session.server.trackers.begin(&session.client.view, Arc::clone(&tracking));
+        session.client.tracking = Some(tracking);
+    } else {
+        return Err(CommandError::Syntax);
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// What a call asks for.
+#[derive(Default)]
+struct Options {
+    is_broadcast: bool,
+    opt_in: bool,
+    opt_out: bool,
+    no_loop: bool,
+    redirect: Option<u64>,
+    prefixes: Vec<Vec<u8>>,
+}
+
+fn options(args: Args<'_>, server: &Server) -> Result<Options, CommandError> {
+    let mut options = Options::default();
+    let mut arg = 3;
+    while arg < args.len() {
+        let has_more = arg + 1 < args.len();
+        if is_word(args, arg, "REDIRECT") && has_more {
+            arg += 1;
+            if options.redirect.is_some() {
+                return Err("ERR A client can only redirect to a single other client".into());
+            }
+            let id = u64::try_from(integer(args, arg)?).ok();
+            let id = id.filter(|&id| server.clients.get(id).is_some());
+            options.redirect = Some(id.ok_or("ERR The client ID you want redirect to does not exist")?);
+        } else if is_word(args, arg, "BCAST") {
+            options.is_broadcast = true;
+        } else if is_word(args, arg, "OPTIN") {
+            options.opt_in = true;
+        } else if is_word(args, arg, "OPTOUT") {
+            options.opt_out = true;
+        } else if is_word(args, arg, "NOLOOP") {
+            options.no_loop = true;
+        } else if is_word(args, arg, "PREFIX") && has_more {
+            arg += 1;
+            options.prefixes.push(args.at(arg).to_vec());
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        arg += 1;
+    }
+    Ok(options)
+}
+
+/// How the client tracks from now on, if what it asks for goes together with itself and with what holds now.
+fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandError> {
+    if !wanted.prefixes.is_empty() && !wanted.is_broadcast {
+        return Err("ERR PREFIX option requires BCAST mode to be enabled".into());
+    }
+    if now.is_some_and(|now| now.is_broadcast() != wanted.is_broadcast) {
+        return Err(
+            "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then \
+                    re-enabling it with a different mode."
+                .into(),
+        );
+    }
+    if wanted.is_broadcast && (wanted.opt_in || wanted.opt_out) {
+        return Err("ERR OPTIN and OPTOUT are not compatible with BCAST".into());
+    }
+    if wanted.opt_in && wanted.opt_out {
+        return Err("ERR You can't specify both OPTIN mode and OPTOUT mode".into());
+    }
+    let choice = match (wanted.opt_in, wanted.opt_out) {
+        (true, _) => Choice::OptIn,
+        (_, true) => Choice::OptOut,
+        _ => Choice::All,
+    };
+    let switches =
+        |now: &Tracking| now.choice != Choice::All && choice != Choice::All && now.choice != choice;
+    if now.is_some_and(switches) {
+        return Err(
+            "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then \
+                    re-enabling it with a different mode."
+                .into(),
+        );
+    }
+    let prefixes = wanted.is_broadcast.then(|| join(wanted.prefixes, now)).transpose()?;
+    Ok(Tracking {
+        prefixes,
+        choice,
+        no_loop: wanted.no_loop,
+        redirect: wanted.redirect,
+        is_redirect_broken: AtomicBool::new(false),
+    })
+}
+
+/// The prefixes that the client has and those it wants, none of which may begin with another. The empty prefix, which
+/// stands for all keys, is what none given means.
+fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, CommandError> {
+    let mut all = now.and_then(|now| now.prefixes.clone()).unwrap_or_default();
+    let known = all.len();
+    let overlap = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
+    let wanted = if wanted.is_empty() && now.is_none() { vec![Vec::new()] } else { wanted };
+    for prefix in wanted {
+        let other = all.iter().enumerate().find(|(at, other)| {
+            let is_same_again = *at < known && **other == prefix;
+            overlap(other, &prefix) && !is_same_again
+        });
+        if let Some((at, other)) = other {
+            let which: &[u8] = if at < known { b"an existing" } else { b"another provided" };
+            let text = [
+                b"ERR Prefix '",
+                &prefix[..],
+                b"' overlaps with ",
+                which,
+                b" prefix '",
+                other,
+                b"'. Prefixes for a single client must not overlap.",
+            ];
+            return Err(CommandError::Bytes(text.concat()));
+        }
+        if !all.contains(&prefix) {
+            all.push(prefix);
+        }
+    }
+    Ok(all)
+}
+
+fn caching(session: &mut Session<'_>) -> SessionResult {
+    let choice = session.client.tracking.as_deref().map_or(Choice::All, |tracking| tracking.choice);
+    if choice == Choice::All {
+        return Err(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT \
+                    mode enabled"
+                .into(),
+        );
+    }
+    session.client.caching = if is_word(session.args, 2, "YES") {
+        if choice != Choice::OptIn {
+            return Err("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.".into());
+        }
+        Some(true)
+    } else if is_word(session.args, 2, "NO") {
+        if choice != Choice::OptOut {
+            return Err("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.".into());
+        }
+        Some(false)
+    } else {
+        return Err(CommandError::Syntax);
+    };
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn trackinginfo(session: &mut Session<'_>) -> SessionResult {
+    let tracking = session.client.tracking.as_deref();
+    let mut flags = vec![if tracking.is_some() { "on" } else { "off" }];
+    if let Some(tracking) = tracking {
+        let caching = session.client.caching;
+        let told = [
+            (tracking.is_broadcast(), "bcast"),
+            (tracking.choice == Choice::OptIn, "optin"),
+            (tracking.choice == Choice::OptIn && caching == Some(true), "caching-yes"),
+            (tracking.choice == Choice::OptOut, "optout"),
+            (tracking.choice == Choice::OptOut && caching == Some(false), "caching-no"),
+            (tracking.no_loop, "noloop"),
+            (tracking.is_redirect_broken.load(Ordering::Relaxed), "broken_redirect"),
+        ];
+        flags.extend(told.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name));
+    }
+    let reply = &mut *session.reply;
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.bulk(flag.as_bytes()));
+    reply.bulk(b"redirect");
+    reply.integer(tracking.map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64));
+    reply.bulk(b"prefixes");
+    let prefixes = tracking.and_then(|tracking| tracking.prefixes.as_deref()).unwrap_or_default();
+    reply.array(prefixes.len());
+    prefixes.iter().for_each(|prefix| reply.bulk(prefix));
+    Ok(Outcome::Done)
+}

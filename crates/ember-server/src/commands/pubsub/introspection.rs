@@ -1,0 +1,142 @@
+//! PUBSUB: who listens to what.
+
+use emberkv_core::spec::{Command, Example, Group, Spec};
+
+use super::TEMPLATE;
+use crate::commands::{help_subcommand, reply_help};
+use crate::pubsub::Kind;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "pubsub",
+        summary: "Holds commands about subscriptions.",
+        since: "2.8.0",
+        group: Group::PubSub,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[CHANNELS, HELP, NUMPAT, NUMSUB, SHARDCHANNELS, SHARDNUMSUB],
+)];
+
+const CHANNELS: ServerCommand = Command::new(
+    Spec {
+        name: "channels",
+        summary: "Lists the channels that somebody listens to.",
+        since: "2.8.0",
+        complexity: "O(N) for N channels.",
+        arity: -2,
+        syntax: "[pattern]",
+        example: Example { given: &[], call: "PUBSUB CHANNELS", reply: "(empty array)" },
+        ..TEMPLATE
+    },
+    Some(|session| channels(session, Kind::Channel)),
+);
+
+const SHARDCHANNELS: ServerCommand = Command::new(
+    Spec {
+        name: "shardchannels",
+        summary: "Lists the shard channels that somebody listens to.",
+        since: "7.0.0",
+        complexity: "O(N) for N shard channels.",
+        arity: -2,
+        syntax: "[pattern]",
+        example: Example { given: &[], call: "PUBSUB SHARDCHANNELS", reply: "(empty array)" },
+        ..TEMPLATE
+    },
+    Some(|session| channels(session, Kind::ShardChannel)),
+);
+
+const NUMSUB: ServerCommand = Command::new(
+    Spec {
+        name: "numsub",
+        summary: "Counts the listeners to channels, without those to patterns.",
+        since: "2.8.0",
+        complexity: "O(N) for N channels asked for.",
+        arity: -2,
+        syntax: "[channel [channel ...]]",
+        example: Example { given: &[], call: "PUBSUB NUMSUB news", reply: "1) \"news\"\n2) (integer) 0" },
+        ..TEMPLATE
+    },
+    Some(|session| listeners(session, Kind::Channel)),
+);
+
+const SHARDNUMSUB: ServerCommand = Command::new(
+    Spec {
+        name: "shardnumsub",
+        summary: "Counts the listeners to shard channels.",
+        since: "7.0.0",
+        complexity: "O(N) for N shard channels asked for.",
+        arity: -2,
+        syntax: "[shardchannel [shardchannel ...]]",
+        example: Example {
+            given: &[],
+            call: "PUBSUB SHARDNUMSUB news",
+            reply: "1) \"news\"\n2) (integer) 0",
+        },
+        ..TEMPLATE
+    },
+    Some(|session| listeners(session, Kind::ShardChannel)),
+);
+
+const NUMPAT: ServerCommand = Command::new(
+    Spec {
+        name: "numpat",
+        summary: "Counts the different patterns that clients listen to.",
+        since: "2.8.0",
+        complexity: "O(1)",
+        arity: 2,
+        example: Example { given: &[], call: "PUBSUB NUMPAT", reply: "(integer) 0" },
+        ..TEMPLATE
+    },
+    Some(|session| {
+        session.reply.integer(session.server.pubsub.len(Kind::Pattern) as i64);
+        Ok(Outcome::Done)
+    }),
+);
+
+const HELP: ServerCommand = help_subcommand(
+    Group::PubSub,
+    "6.2.0",
+    Example {
+        given: &[],
+        call: "PUBSUB HELP",
+        reply: " 1) PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) CHANNELS [<pattern>]\n...",
+    },
+    |session| reply_help(session, HELP_LINES),
+);
+
+const HELP_LINES: &[&str] = &[
+    "CHANNELS [<pattern>]",
+    "    List channels with listeners, of those matching a pattern if one is given.",
+    "NUMPAT",
+    "    Count the different patterns that are listened to.",
+    "NUMSUB [<channel> ...]",
+    "    Count the listeners to each channel, without those to patterns.",
+    "SHARDCHANNELS [<pattern>]",
+    "    List shard channels with listeners, of those matching a pattern if one is given.",
+    "SHARDNUMSUB [<shardchannel> ...]",
+    "    Count the listeners to each shard channel.",
+];
+
+fn channels(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    if session.args.len() > 3 {
+        return Err(crate::commands::wrong_subcommand("PUBSUB", session.args.at(1)));
+    }
+    let names = session.server.pubsub.names(kind, session.args.get(2));
+    session.reply.array(names.len());
+    names.iter().for_each(|name| session.reply.bulk(name));
+    Ok(Outcome::Done)
+}
+
+fn listeners(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    let names = session.args.skip(2);
+    session.reply.map(names.len());
+    for name in names.iter() {
+        session.reply.bulk(name);
+        session.reply.integer(session.server.pubsub.listeners(kind, name) as i64);
+    }
+    Ok(Outcome::Done)
+}

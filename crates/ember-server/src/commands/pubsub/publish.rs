@@ -1,0 +1,46 @@
+//! PUBLISH and SPUBLISH.
+
+use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, Spec};
+
+use super::TEMPLATE;
+use crate::pubsub::Kind;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "publish",
+            channels: Channels::Published,
+            summary: "Sends a message to all who listen to the channel; returns how many do.",
+            complexity: "O(N+M) for N listeners to the channel and M patterns of all clients.",
+            arity: 3,
+            flags: TEMPLATE.flags.union(Flags::FAST).union(Flags::MAY_REPLICATE),
+            syntax: "channel message",
+            example: Example { given: &[], call: "PUBLISH news hello", reply: "(integer) 0" },
+            ..TEMPLATE
+        },
+        Some(|session| publish(session, Kind::Channel)),
+    ),
+    Command::new(
+        Spec {
+            name: "spublish",
+            channels: Channels::Published,
+            summary: "Sends a message to all who listen to the shard channel; returns how many do.",
+            since: "7.0.0",
+            complexity: "O(N) for N listeners to the channel.",
+            arity: 3,
+            flags: TEMPLATE.flags.union(Flags::FAST).union(Flags::MAY_REPLICATE),
+            keys: &[KeySpec::one(1, KeyFlags::NOT_KEY)],
+            syntax: "shardchannel message",
+            example: Example { given: &[], call: "SPUBLISH news hello", reply: "(integer) 0" },
+            ..TEMPLATE
+        },
+        Some(|session| publish(session, Kind::ShardChannel)),
+    ),
+];
+
+fn publish(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    let receivers = session.server.publish(kind, session.args.at(1), session.args.at(2));
+    session.reply.integer(receivers as i64);
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,76 @@
+//! MULTI, EXEC and DISCARD.
+
+use std::sync::atomic::Ordering;
+
+use emberkv_core::spec::{Command, Example, Flags, Spec};
+
+use super::TEMPLATE;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::transaction::{self, Transaction};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "multi",
+            summary: "Opens a transaction: the calls up to EXEC are queued.",
+            since: "1.2.0",
+            complexity: "O(1)",
+            is_immediate: true,
+            example: Example { given: &[], call: "MULTI", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(multi),
+    ),
+    Command::new(
+        Spec {
+            name: "exec",
+            summary: "Runs the queued calls as if at one moment, unless a watched key has changed.",
+            since: "1.2.0",
+            complexity: "Depends on the calls.",
+            flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
+            is_immediate: true,
+            example: Example {
+                given: &["MULTI", "SET hello world", "GET hello"],
+                call: "EXEC",
+                reply: "1) OK\n2) \"world\"",
+            },
+            ..TEMPLATE
+        },
+        Some(|_| {
+            Ok(Outcome::Continue(|execution| {
+                execution.executor.run_transaction(execution.client, execution.reply)
+            }))
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "discard",
+            summary: "Forgets the queued calls, and stops watching.",
+            since: "2.0.0",
+            complexity: "O(N) for N queued calls.",
+            is_immediate: true,
+            example: Example { given: &["MULTI", "SET hello world"], call: "DISCARD", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(discard),
+    ),
+];
+
+fn multi(session: &mut Session<'_>) -> SessionResult {
+    if session.client.transaction.is_some() {
+        return Err("ERR MULTI calls can not be nested".into());
+    }
+    session.client.transaction = Some(Box::<Transaction>::default());
+    session.client.view.queued.store(0, Ordering::Relaxed);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn discard(session: &mut Session<'_>) -> SessionResult {
+    if session.client.transaction.is_none() {
+        return Err("ERR DISCARD without MULTI".into());
+    }
+    transaction::discard(session.server, session.turn, session.client);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

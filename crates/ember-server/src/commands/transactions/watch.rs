@@ -1,0 +1,51 @@
+//! WATCH and UNWATCH.
+
+use emberkv_core::spec::{Command, Example, KeyFlags, KeySpec, Spec};
+
+use super::TEMPLATE;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::transaction;
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "watch",
+            summary: "Makes the next transaction fail if one of the keys changes before it.",
+            since: "2.2.0",
+            complexity: "O(1) for each key.",
+            arity: -2,
+            keys: &[KeySpec::from(1, 1, KeyFlags::RO)],
+            syntax: "key [key ...]",
+            is_immediate: true,
+            example: Example { given: &[], call: "WATCH hello", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(watch),
+    ),
+    Command::new(
+        Spec {
+            name: "unwatch",
+            summary: "Stops watching keys.",
+            since: "2.2.0",
+            complexity: "O(N) for N watched keys.",
+            example: Example { given: &["WATCH hello"], call: "UNWATCH", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            transaction::unwatch(session.server, session.turn, session.client);
+            session.reply.ok();
+            Ok(Outcome::Done)
+        }),
+    ),
+];
+
+fn watch(session: &mut Session<'_>) -> SessionResult {
+    if session.client.transaction.is_some() {
+        return Err("ERR WATCH inside MULTI is not allowed".into());
+    }
+    let database = session.client.database;
+    let watched = session.client.watched.get_or_insert_default();
+    watched.add(session.server, session.turn, database, session.args);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,283 @@
+//! Transactions: calls queued by MULTI, run by EXEC as if at one moment, unless a watched key has changed.
+//!
+//! A transaction whose calls name all their keys runs with the locks of just those shards held from its first call to
+//! its last, beside others on other shards. Any other closes the gate: it runs alone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ember_protocol::{Args, OwnedBatch, Reply};
+use emberkv_core::call::Run;
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::{Guards, Keys};
+use emberkv_core::observers::Watch;
+use emberkv_core::spec::{Flags, Group};
+use emberkv_core::turn::Turn;
+
+use crate::acl;
+use crate::client::Client;
+use crate::executor::{Executor, Section};
+use crate::registry::{Command, Handler};
+use crate::server::Server;
+use crate::session::{Outcome, SessionResult};
+
+/// Calls between MULTI and EXEC.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    calls: OwnedBatch,
+    /// For each call the index of its command in the registry.
+    commands: Vec<u16>,
+    /// A call was refused: EXEC will refuse too.
+    is_aborted: bool,
+    /// The flags of all commands together.
+    flags: Flags,
+}
+
+impl Transaction {
+    /// Notes that a call was refused.
+    pub(crate) fn abort(&mut self) {
+        self.is_aborted = true;
+    }
+
+    /// Whether a call has changed something or may.
+    pub(crate) fn writes(&self) -> bool {
+        self.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+    }
+
+    /// The number of calls.
+    pub(crate) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Bytes of the calls.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.calls.len_bytes()
+    }
+}
+
+/// The keys that a client watches.
+#[derive(Default)]
+pub(crate) struct Watched {
+    watch: Arc<Watch>,
+    /// The calls of WATCH, whose arguments are the keys.
+    calls: OwnedBatch,
+    /// The database of each call.
+    databases: Vec<usize>,
+}
+
+impl Watched {
+    /// Adds the keys of a call of WATCH. No lock is held.
+    pub(crate) fn add(&mut self, server: &'static Server, turn: &mut Turn, database: usize, args: Args<'_>) {
+        with_watched_keys(server, turn, database, args, |keys, arg| {
+            keys.watch(arg, &self.watch);
+        });
+        self.calls.append(args);
+        self.databases.push(database);
+    }
+
+    /// The calls of WATCH, with their databases.
+    fn calls(&self) -> impl Iterator<Item = (usize, Args<'_>)> {
+        self.databases.iter().enumerate().map(|(number, &database)| (database, self.calls.command(number)))
+    }
+
+    /// Stops watching. No lock is held.
+    fn end(&self, server: &'static Server, turn: &mut Turn) {
+        for (database, args) in self.calls() {
+            with_watched_keys(server, turn, database, args, |keys, arg| {
+                keys.unwatch(database, arg, &self.watch);
+            });
+        }
+    }
+}
+
+/// Calls `act` for each key of a call of WATCH, with its shard locked.
+fn with_watched_keys(
+    server: &'static Server,
+    turn: &mut Turn,
+    database: usize,
+    args: Args<'_>,
+    mut act: impl FnMut(&mut Keys<'_, 'static>, usize),
+) {
+    let mut guards = Guards::None;
+    for arg in 1..args.len() {
+        let hash = server.keyspace.hash(args.at(arg));
+        guards.hold_one(&server.keyspace, turn, hash);
+        act(&mut Keys::new(&server.keyspace, &mut guards, args, database, (arg, hash), turn), arg);
+    }
+    guards.release(&server.keyspace, turn);
+}
+
+/// Stops watching the keys of a client. No lock is held.
+pub(crate) fn unwatch(server: &'static Server, turn: &mut Turn, client: &mut Client) {
+    if let Some(watched) = client.watched.take() {
+        watched.end(server, turn);
+    }
+}
+
+/// Forgets a client's queued calls and watched keys. No lock is held.
+pub(crate) fn discard(server: &'static Server, turn: &mut Turn, client: &mut Client) {
+    client.transaction = None;
+    client.view.queued.store(-1, Ordering::Relaxed);
+    unwatch(server, turn, client);
+}
+
+/// Whether a command touches no shards but those of the keys in its arguments.
+fn is_contained(command: &Command) -> bool {
+    match command.handler {
+        Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
+        Handler::Server(_) => matches!(command.spec.group, Group::Connection | Group::PubSub),
+        Handler::Container => false,
+    }
+}
+
+/// What EXEC answers when it is itself refused.
+pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
+    let text = error.text();
+    let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
+    CommandError::Bytes([b"EXECABORT Transaction discarded because of: ", reason].concat())
+}
+
+impl Executor {
+    /// Queues a call of a client whose transaction is open.
+    #[cold]
+    pub(crate) fn queue(
+        &mut self,
+        client: &mut Client,
+        command: &'static Command,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Result<(), CommandError> {
+        let Some(transaction) = &mut client.transaction else {
+            unreachable!("the caller has seen the transaction");
+        };
+        if command.spec.flags.contains(Flags::NO_MULTI) {
+            return Err("ERR Command not allowed inside a transaction".into());
+        }
+        if self.config.maxmemory != 0 && command.spec.flags.contains(Flags::DENYOOM) {
+            self.make_room(&mut Guards::None, args.total_bytes() + transaction.len_bytes())?;
+        }
+        transaction.calls.append(args);
+        transaction.commands.push(command.index);
+        transaction.flags |= command.spec.flags;
+        client.view.queued.store(transaction.len() as i64, Ordering::Relaxed);
+        reply.simple("QUEUED");
+        Ok(())
+    }
+
+    /// EXEC: runs the client's queued calls. No lock is held.
+    pub(crate) fn run_transaction(&mut self, client: &mut Client, reply: &mut Reply) -> SessionResult {
+        let Some(transaction) = client.transaction.take() else {
+            return Err("ERR EXEC without MULTI".into());
+        };
+        client.view.queued.store(-1, Ordering::Relaxed);
+        let watched = client.watched.take();
+        if transaction.is_aborted {
+            if let Some(watched) = watched {
+                watched.end(self.server, &mut self.turn);
+            }
+            return Err("EXECABORT Transaction discarded because of previous errors.".into());
+        }
+        if self.config.maxmemory != 0 && transaction.flags.contains(Flags::DENYOOM) {
+            if let Err(error) = self.make_room(&mut Guards::None, transaction.len_bytes()) {
+                if let Some(watched) = watched {
+                    watched.end(self.server, &mut self.turn);
+                }
+                return Err(aborted_because_of(&error));
+            }
+        }
+        let run = |executor: &mut Executor, guards: &mut Guards<'static>| {
+            if watched.as_deref().is_some_and(|watched| executor.is_broken(watched, guards)) {
+                reply.null_array();
+            } else {
+                executor.run_queued(client, &transaction, guards, reply);
+            }
+        };
+        if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
+            let shards = self.shards_of_transaction(&transaction, watched.as_deref());
+            self.with_pinned(shards, run);
+        } else {
+            self.alone(run);
+        }
+        if let Some(watched) = watched {
+            watched.end(self.server, &mut self.turn);
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Runs `act` with the locks of `shards` held throughout; commands in it may touch keys on those shards only. No lock is
+    /// held before.
+    pub(crate) fn with_pinned<R>(
+        &mut self,
+        mut shards: Vec<usize>,
+        act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
+    ) -> R {
+        let keyspace = &self.server.keyspace;
+        let mut guards = Guards::None;
+        guards.pin(keyspace, &mut self.turn, &mut shards);
+        self.section = Section::Pinned;
+        let result = act(self, &mut guards);
+        self.section = Section::Shared;
+        guards.unpin(keyspace, &mut self.turn);
+        result
+    }
+
+    /// Runs `act` with nobody else at the keyspace. No lock is held before. Inside such a section it just goes on.
+    pub(crate) fn alone<R>(&mut self, act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R) -> R {
+        let server = self.server;
+        let outer = self.section;
+        let alone = (outer == Section::Shared).then(|| server.gate.close(self.index));
+        let mut guards = Guards::None;
+        self.section = Section::Alone;
+        let result = act(self, &mut guards);
+        self.section = outer;
+        guards.release(&server.keyspace, &mut self.turn);
+        drop(alone);
+        result
+    }
+
+    fn shards_of_transaction(&self, transaction: &Transaction, watched: Option<&Watched>) -> Vec<usize> {
+        let keyspace = &self.server.keyspace;
+        let mut shards = Vec::new();
+        for (number, &index) in transaction.commands.iter().enumerate() {
+            let args = transaction.calls.command(number);
+            let positions = self.server.registry.get(index).spec.key_positions(args);
+            shards.extend(positions.map(|arg| keyspace.hash(args.at(arg)).shard()));
+        }
+        for (_, args) in watched.into_iter().flat_map(Watched::calls) {
+            shards.extend(args.iter().skip(1).map(|key| keyspace.hash(key).shard()));
+        }
+        shards
+    }
+
+    /// Whether a watched key has changed or expired since it is watched.
+    fn is_broken(&mut self, watched: &Watched, guards: &mut Guards<'static>) -> bool {
+        let keyspace = &self.server.keyspace;
+        for (database, args) in watched.calls() {
+            for arg in 1..args.len() {
+                let hash = keyspace.hash(args.at(arg));
+                guards.hold_one(keyspace, &mut self.turn, hash);
+                // The look-up removes an expired key, which breaks the watch.
+                Keys::new(keyspace, guards, args, database, (arg, hash), &mut self.turn).key(arg);
+            }
+        }
+        watched.watch.is_broken()
+    }
+
+    fn run_queued(
+        &mut self,
+        client: &mut Client,
+        transaction: &Transaction,
+        guards: &mut Guards<'static>,
+        reply: &mut Reply,
+    ) {
+        reply.array(transaction.len());
+        for (number, &index) in transaction.commands.iter().enumerate() {
+            let command = self.server.registry.get(index);
+            let args = transaction.calls.command(number);
+            self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
+            let result = acl::authorize_queued(client, command, args)
+                .and_then(|()| self.complete(command, None, client, guards, args, reply));
+            self.finish(command, result, args, Some(client), reply);
+        }
+    }
+}

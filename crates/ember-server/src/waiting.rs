@@ -1,0 +1,239 @@
+//! Waiting for keys: a call that cannot be answered yet, and serving it when one of its keys has changed.
+//!
+//! ```text
+//! BLPOP finds nothing ─ its waiter joins the queues of its keys, under their locks ─ the connection is parked
+//! RPUSH changes a key ─ the shard's observers note it as ready
+//! after the command   ─ who ran it runs the first waiter's call, under the locks of all the waiter's keys
+//!                     ─ the reply goes to the waiter's worker, which sends it and goes on with the connection
+//! ```
+//!
+//! A waiter is only ever claimed under the lock of a key it waits for, by whoever finds it first in that key's queue, so
+//! waiters are served in the order they came. A claim and its end from outside (time-out, `CLIENT UNBLOCK`, a
+//! closed connection) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_protocol::{Args, OwnedBatch, Reply};
+use emberkv_core::call::{Attempt, Wait};
+use emberkv_core::dispatch::{self, Context};
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::{Guards, Keys};
+use emberkv_core::keyspace::entry::ValueType;
+use emberkv_core::observers::Waiter;
+use emberkv_core::spec::{Group, Spec};
+
+use crate::acl;
+use crate::client::Client;
+use crate::executor::Executor;
+use crate::mailbox::Letter;
+use crate::registry::{Command, Handler};
+
+/// Time-outs further away than this are for ever, as far as anybody can tell.
+const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A connection's call that waits.
+pub(crate) struct Blocked {
+    pub(crate) waiter: Arc<Waiter>,
+    /// When the waiting ends in vain.
+    pub(crate) deadline: Option<Instant>,
+    /// Writes the reply then.
+    pub(crate) empty_reply: fn(&mut Reply),
+}
+
+/// The type of value that commands of a group take their elements from, and that is gone when it has none.
+fn awaited_type(group: Group) -> Option<ValueType> {
+    match group {
+        Group::List => Some(ValueType::List),
+        Group::SortedSet => Some(ValueType::SortedSet),
+        _ => None,
+    }
+}
+
+impl Executor {
+    /// Puts a call that found nothing into the queues of its keys, whose locks are held.
+    pub(crate) fn enlist(
+        &mut self,
+        command: &'static Command,
+        wait: Wait,
+        args: Args<'_>,
+        client: &Client,
+        guards: &mut Guards<'static>,
+        reply: &Reply,
+    ) -> Box<Blocked> {
+        let call = wait.instead.unwrap_or_else(|| {
+            let mut call = OwnedBatch::new();
+            call.append(args);
+            call
+        });
+        let view = &client.view;
+        let address = (view.worker, view.token, view.id);
+        let waiter = Waiter::new(call, command.index, client.database, reply.protocol(), address);
+        let waiter = Arc::new(waiter);
+        self.with_waiter_keys(&waiter, command.spec, guards, |keys, arg| keys.enqueue(arg, &waiter));
+        *view.waiter.lock() = Some(Arc::clone(&waiter));
+        self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
+        let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        Box::new(Blocked { waiter, deadline, empty_reply: wait.empty_reply })
+    }
+
+    /// Calls `act` for each key that a waiter waits for; `guards` holds their locks.
+    fn with_waiter_keys(
+        &mut self,
+        waiter: &Waiter,
+        spec: &Spec,
+        guards: &mut Guards<'static>,
+        act: impl Fn(&mut Keys<'_, 'static>, usize),
+    ) {
+        let keyspace = &self.server.keyspace;
+        let args = waiter.call.command(0);
+        let known = (0, keyspace.hash(&[]));
+        let mut keys = Keys::new(keyspace, guards, args, waiter.database, known, &mut self.turn);
+        spec.key_positions(args).for_each(|arg| act(&mut keys, arg));
+    }
+
+    /// The shards of the keys that a waiter waits for.
+    fn shards_of_waiter(&self, waiter: &Waiter, spec: &Spec) -> Vec<usize> {
+        let args = waiter.call.command(0);
+        spec.key_positions(args).map(|arg| self.server.keyspace.hash(args.at(arg)).shard()).collect()
+    }
+
+    /// Takes a waiter whose waiting was ended from outside out of all queues. The worker is inside the gate.
+    pub(crate) fn withdraw(&mut self, blocked: &Blocked) {
+        let spec = self.server.registry.get(blocked.waiter.command).spec;
+        let mut guards = Guards::None;
+        let mut shards = self.shards_of_waiter(&blocked.waiter, spec);
+        guards.hold_many(&self.server.keyspace, &mut self.turn, &mut shards);
+        let waiter = &blocked.waiter;
+        self.with_waiter_keys(waiter, spec, &mut guards, |keys, arg| keys.dequeue(arg, waiter));
+        guards.release(&self.server.keyspace, &mut self.turn);
+    }
+
+    /// Serves those who wait for the keys that have changed, as long as there is something for them. Further keys may change
+    /// by that (BLMOVE), which then are ready too. No lock is held.
+    pub(crate) fn serve_ready(&mut self) {
+        for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
+            self.serve_key(database, &key);
+        }
+    }
+
+    fn serve_key(&mut self, database: usize, key: &[u8]) {
+        let mut tried: Vec<Arc<Waiter>> = Vec::new();
+        let mut exhausted: Vec<Group> = Vec::new();
+        while let Some(waiter) = self.first_waiter(database, key, &tried, &exhausted) {
+            let command = self.server.registry.get(waiter.command);
+            let Handler::Data(data) = command.handler else {
+                unreachable!("only data commands wait for keys");
+            };
+            let mut guards = Guards::None;
+            let mut shards = self.shards_of_waiter(&waiter, command.spec);
+            guards.pin(&self.server.keyspace, &mut self.turn, &mut shards);
+            let is_first = self.is_first_waiter(&guards, database, key, &waiter, &tried, &exhausted);
+            if !is_first || !waiter.claim() {
+                if is_first {
+                    self.with_waiter_keys(&waiter, command.spec, &mut guards, |keys, arg| {
+                        keys.dequeue(arg, &waiter);
+                    });
+                }
+                guards.unpin(&self.server.keyspace, &mut self.turn);
+                continue;
+            }
+            let mut reply = Reply::new(waiter.protocol);
+            let args = waiter.call.command(0);
+            let attempt = if let Err(error) =
+                acl::authorize_waiter(self.server, waiter.client_id, command, args)
+            {
+                Err(error)
+            } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
+                let (keyspace, turn) = (&self.server.keyspace, &mut self.turn);
+                let mut context = Context { keyspace, guards: &mut guards, turn, database, is_retry: true };
+                dispatch::run(data, command.access, None, &mut context, args, &mut reply)
+            } else {
+                Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
+            };
+            if let Ok(Attempt::Wait(_)) = attempt {
+                waiter.unclaim();
+                match awaited_type(command.spec.group) {
+                    Some(_) => exhausted.push(command.spec.group),
+                    None => tried.push(waiter),
+                }
+                guards.unpin(&self.server.keyspace, &mut self.turn);
+                continue;
+            }
+            waiter.finish();
+            self.with_waiter_keys(&waiter, command.spec, &mut guards, |keys, arg| keys.dequeue(arg, &waiter));
+            guards.unpin(&self.server.keyspace, &mut self.turn);
+            self.note_served(command, attempt.err(), &waiter, &mut reply);
+            let letter = Letter::Served(waiter.token, waiter.client_id, Box::new(reply));
+            self.server.workers[waiter.worker].mailbox.send(letter);
+        }
+    }
+
+    fn note_served(
+        &mut self,
+        command: &'static Command,
+        error: Option<CommandError>,
+        waiter: &Waiter,
+        reply: &mut Reply,
+    ) {
+        let result = error.map_or(Ok(crate::session::Outcome::Done), Err);
+        self.finish(command, result, waiter.call.command(0), None, reply);
+    }
+
+    /// The first in a key's queue who has not been tried in vain already.
+    fn first_waiter(
+        &self,
+        database: usize,
+        key: &[u8],
+        tried: &[Arc<Waiter>],
+        exhausted: &[Group],
+    ) -> Option<Arc<Waiter>> {
+        let keyspace = &self.server.keyspace;
+        let data = keyspace.lock(keyspace.hash(key).shard());
+        self.next_of(data.observers()?.waiters(database, key), tried, exhausted).cloned()
+    }
+
+    fn next_of<'w>(
+        &self,
+        mut waiters: impl Iterator<Item = &'w Arc<Waiter>>,
+        tried: &[Arc<Waiter>],
+        exhausted: &[Group],
+    ) -> Option<&'w Arc<Waiter>> {
+        waiters.find(|waiter| {
+            !exhausted.contains(&self.server.registry.get(waiter.command).spec.group)
+                && !tried.iter().any(|other| Arc::ptr_eq(other, waiter))
+        })
+    }
+
+    fn is_first_waiter(
+        &self,
+        guards: &Guards<'static>,
+        database: usize,
+        key: &[u8],
+        waiter: &Arc<Waiter>,
+        tried: &[Arc<Waiter>],
+        exhausted: &[Group],
+    ) -> bool {
+        let shard = guards.data(self.server.keyspace.hash(key).shard());
+        let waiters = shard.observers().map(|observers| observers.waiters(database, key));
+        let first = waiters.and_then(|waiters| self.next_of(waiters, tried, exhausted));
+        first.is_some_and(|first| Arc::ptr_eq(first, waiter))
+    }
+
+    /// Whether a key has the type of value that commands of the group wait for; of streams also their end is waited for.
+    fn has_something_for(
+        &self,
+        guards: &mut Guards<'static>,
+        database: usize,
+        key: &[u8],
+        group: Group,
+    ) -> bool {
+        let Some(wanted) = awaited_type(group) else { return true };
+        let hash = self.server.keyspace.hash(key);
+        let shard = guards.data(hash.shard());
+        let entry = shard.find(database, hash, key).map(|at| shard.entry(database, at));
+        entry.is_some_and(|entry| entry.value_type() == wanted && !entry.is_expired(self.turn.now_ms))
+    }
+}

@@ -1,0 +1,23 @@
+//! What several clients see of each other's changes: transactions, waiting, over sockets and in both modes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod pubsub;
+mod transactions;
+
+use ember_testkit::{RawClient, Server};
+
+/// The execution modes, as arguments of the server.
+const MODES: [&[&str]; 3] =
+    [&["--shards", "2", "--concurrent", "yes"], &["--shards", "2", "--concurrent", "no"], &["--shards", "1"]];
+
+/// A server of this build in a mode.
+fn start(mode: &[&str]) -> Server {
+    Server::start(env!("CARGO_BIN_EXE_ember-server"), mode)
+}
+
+/// Clients of both protocols.
+fn clients(server: &Server) -> [RawClient; 2] {
+    let (two, mut three) = (server.client(), server.client());
+    assert!(!three.run("HELLO 3").is_error());
+    [two, three]
+}
