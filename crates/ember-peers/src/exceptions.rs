@@ -43,11 +43,12 @@ const TIME_PASSES: &str = "both servers read their own clock, at different momen
 const HELP_TEXT: &str =
     "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
 const ARGUMENTS_FIRST: &str = "since 7.2 arguments are checked before the key is looked up; \
-     7.0.15 does not look at them if it is missing";
+     7.0.15 does not look at them if it is missing or of another type";
 const SINCE_7_2: &str = "ember follows Redis 7.2 here, which Debian's 7.0.15 does not know";
 
 const MEMBER_ORDER: &str =
     "members come in the order of the hash table, and 7.0.15 has no listpacks of members";
+const FIELD_ORDER: &str = "fields come in the order of the hash table";
 const COMPACT_SINCE_7_2: &str = "since 7.2 small sets of any members are listpacks (hash tables in 7.0.15), and so are small \
      lists (quicklists in 7.0.15)";
 
@@ -70,6 +71,14 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "SUNION", rule: Rule::Unordered, reason: MEMBER_ORDER },
     Exception { name: "SDIFF", rule: Rule::Unordered, reason: MEMBER_ORDER },
     Exception { name: "SPOP", rule: Rule::Unordered, reason: MEMBER_ORDER },
+    Exception { name: "HGETALL", rule: Rule::Checked(same_fields), reason: FIELD_ORDER },
+    Exception { name: "HKEYS", rule: Rule::Unordered, reason: FIELD_ORDER },
+    Exception { name: "HVALS", rule: Rule::Unordered, reason: FIELD_ORDER },
+    Exception {
+        name: "HRANDFIELD",
+        rule: Rule::Checked(as_many),
+        reason: "the fields are random; their number is not",
+    },
     Exception {
         name: "SRANDMEMBER",
         rule: Rule::Checked(as_many),
@@ -107,7 +116,15 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "LATENCY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "MEMORY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "DEBUG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "ZSCAN", rule: Rule::Unordered, reason: "members come in the order of the hash table" },
+    Exception {
+        name: "ZRANDMEMBER",
+        rule: Rule::Checked(as_many),
+        reason: "the members are random; how many they are is not",
+    },
     // Redis 7.2.
+    Exception { name: "ZRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
+    Exception { name: "ZREVRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "OBJECT|ENCODING", rule: Rule::Checked(compact_since_7_2), reason: COMPACT_SINCE_7_2 },
     Exception { name: "CLIENT|NO-TOUCH", rule: Rule::Checked(no_touch), reason: SINCE_7_2 },
     Exception { name: "CLIENT|SETINFO", rule: Rule::Checked(setinfo), reason: SINCE_7_2 },
@@ -183,6 +200,17 @@ fn as_many(case: &Case) -> bool {
         && count(case.redis) == count(case.ember)
 }
 
+/// The same fields with the same values, as a map or as the elements of an array.
+fn same_fields(case: &Case) -> bool {
+    let fields = |value: &Value| comparable_contents("hash", &sorted_maps(value));
+    discriminant(case.redis) == discriminant(case.ember) && fields(case.redis) == fields(case.ember)
+}
+
+/// A map with its pairs in one order; any other reply as it is.
+fn sorted_maps(value: &Value) -> Value {
+    if matches!(value, Value::Map(_)) { sorted(value) } else { value.clone() }
+}
+
 fn compact_since_7_2(case: &Case) -> bool {
     let encodings = (case.redis.bytes(), case.ember.bytes());
     encodings == (Some(b"hashtable"), Some(b"listpack"))
@@ -228,6 +256,24 @@ fn is_error(value: &Value, text: &str) -> bool {
     matches!(value, Value::Error(error) if error == text.as_bytes())
 }
 
+/// `ZRANK key member WITHSCORE`, which 7.0.15 says has an argument too many.
+fn rank_with_score(case: &Case) -> bool {
+    let has_more = is_error(
+        case.redis,
+        &format!("ERR wrong number of arguments for '{}' command", case.name.to_ascii_lowercase()),
+    );
+    let is_answer = match case.words {
+        [_, _, _, word] if word.eq_ignore_ascii_case(b"withscore") => {
+            *case.ember == Value::Null
+                || case.ember.elements().is_some_and(|elements| elements.len() == 2)
+                || is_error(case.ember, "WRONGTYPE Operation against a key holding the wrong kind of value")
+        }
+        [_, _, _, _] => is_error(case.ember, "ERR syntax error"),
+        _ => false,
+    };
+    has_more && is_answer
+}
+
 /// `CLIENT NO-TOUCH ON|OFF`.
 fn no_touch(case: &Case) -> bool {
     match case.words {
@@ -254,11 +300,16 @@ fn setinfo(case: &Case) -> bool {
     }
 }
 
+fn is_wrong_type(value: &Value) -> bool {
+    is_error(value, "WRONGTYPE Operation against a key holding the wrong kind of value")
+}
+
 /// 7.2's check comes first: a syntax error, or a number that is none.
 fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     let error = is_error(case.ember, "ERR syntax error")
         || is_error(case.ember, "ERR value is not an integer or out of range");
-    error && case.words.len() > 2 && matches!(case.redis, Value::Integer(0 | -1))
+    let key_came_first = matches!(case.redis, Value::Integer(0 | -1)) || is_wrong_type(case.redis);
+    error && case.words.len() > 2 && key_came_first
 }
 
 /// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.
@@ -279,6 +330,7 @@ impl FactException {
     }
 }
 
+const FIELD_EXPIRY: &str = "ember has expiries of fields, as Redis 7.4 and 8.0";
 const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
                                  replacement; in that of 7.0.15 not yet";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
@@ -289,6 +341,19 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "complexity", "it describes each server's own algorithm"),
     FactException::new("*", "history", "prose"),
     FactException::new("client|no-touch", "exists", SINCE_7_2),
+    FactException::new("hexpire", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpire", "exists", FIELD_EXPIRY),
+    FactException::new("hexpireat", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpireat", "exists", FIELD_EXPIRY),
+    FactException::new("httl", "exists", FIELD_EXPIRY),
+    FactException::new("hpttl", "exists", FIELD_EXPIRY),
+    FactException::new("hexpiretime", "exists", FIELD_EXPIRY),
+    FactException::new("hpexpiretime", "exists", FIELD_EXPIRY),
+    FactException::new("hpersist", "exists", FIELD_EXPIRY),
+    FactException::new("hgetdel", "exists", FIELD_EXPIRY),
+    FactException::new("hgetex", "exists", FIELD_EXPIRY),
+    FactException::new("hsetex", "exists", FIELD_EXPIRY),
+    FactException::new("hscan", "arguments", "ember has NOVALUES, as Redis 7.4"),
     FactException::new("client|setinfo", "exists", SINCE_7_2),
     FactException::new("command|getkeys", "arguments", SINCE_7_2),
     FactException::new("command|getkeysandflags", "arguments", SINCE_7_2),
@@ -301,6 +366,10 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
     FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
+    FactException::new("zrank", "arity", SINCE_7_2),
+    FactException::new("zrank", "arguments", SINCE_7_2),
+    FactException::new("zrevrank", "arity", SINCE_7_2),
+    FactException::new("zrevrank", "arguments", SINCE_7_2),
     FactException::new("setnx", "doc_flags", DEPRECATED_IN_7_2),
     FactException::new("setnx", "deprecated_since", DEPRECATED_IN_7_2),
     FactException::new("setnx", "replaced_by", DEPRECATED_IN_7_2),

@@ -8,7 +8,7 @@
 //! argument is the version that had it first, and `!7.0.0` the one that deprecated it. Names that are not given, and the
 //! types of values, follow from the words.
 
-use emberkv_core::spec::Spec;
+use emberkv_core::spec::{Group, Spec};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,6 +355,7 @@ impl<'s> Parser<'s> {
             "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,
             "value" if matches!(self.spec.name, "setbit" | "bitfield") => ArgumentType::Integer,
             "score" => ArgumentType::Double,
+            "timeout" if matches!(self.spec.group, Group::List | Group::SortedSet) => ArgumentType::Double,
             "pattern" => ArgumentType::Pattern,
             "unix-time-seconds" | "unix-time-milliseconds" => ArgumentType::UnixTime,
             _ if is_one_of(&integers) => ArgumentType::Integer,

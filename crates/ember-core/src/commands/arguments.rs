@@ -41,8 +41,8 @@ pub fn database_in_range(number: i32, databases: usize) -> Result<usize, Command
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
 }
 
-/// How long to wait, in ms, as argument `arg` says in seconds; `None` for 0, which is for ever.
-pub fn seconds_to_wait(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
+/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
+pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
     let text = args.at(arg);
     let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
     let is_negative = text.first() == Some(&b'-');
@@ -57,21 +57,6 @@ pub fn seconds_to_wait(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option
 /// Whether argument `arg` is `word`, in any case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())
-}
-
-/// The time to wait in argument `arg`, in seconds that may have a fraction; the ms to wait, `None` for ever.
-pub fn timeout_ms(args: Args<'_>, arg: usize) -> Result<Option<u64>, CommandError> {
-    /// What no timeout may reach: 2^63 ms.
-    const END_MS: f64 = 9_223_372_036_854_775_808.0;
-    let seconds = number::parse_f64(args.at(arg)).ok_or("ERR timeout is not a float or out of range")?;
-    let ms = (seconds * 1000.0).ceil();
-    if ms < 0.0 {
-        return Err("ERR timeout is negative".into());
-    }
-    if ms >= END_MS {
-        return Err("ERR timeout is out of range".into());
-    }
-    Ok(Some(ms as u64).filter(|&ms| ms > 0))
 }
 
 /// The unit of an expiry time and whether it counts from now.

@@ -9,8 +9,12 @@
 mod bitmap;
 mod connection;
 mod generic;
+mod geo;
+mod hash;
+mod list;
 mod server;
 mod set;
+mod sorted_set;
 mod string;
 
 use ember_testkit::Random;
@@ -32,7 +36,11 @@ pub struct Generator {
 pub const COMMANDS: &[&[Generator]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
+    list::COMMANDS,
+    hash::COMMANDS,
     set::COMMANDS,
+    sorted_set::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
@@ -220,9 +228,12 @@ const FLOATS: &[&str] = &[
 /// Keys that mostly hold sets: string commands seldom overwrite them.
 const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
 
+/// Keys that mostly hold hashes.
+const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
+
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    KEYS.contains(&word) || SET_KEYS.contains(&word)
+    [KEYS, SET_KEYS, HASH_KEYS].iter().any(|keys| keys.contains(&word))
 }
 
 impl Draw {
@@ -305,6 +316,14 @@ impl Draw {
             Some("keys") => {
                 for _ in 0..=self.random.below(4) {
                     words.push(self.key());
+                }
+                return;
+            }
+            Some("hash") => self.key_or(HASH_KEYS),
+            Some("field") => hash::field(&mut self.random),
+            Some("fields") => {
+                for _ in 0..=self.random.below(4) {
+                    words.push(hash::field(&mut self.random));
                 }
                 return;
             }

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
-use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::keyspace::entry::{EntryRef, StringValue, ValueType};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const TEMPLATE: Spec = Spec {
@@ -140,8 +140,11 @@ fn reply_number(call: &mut Call<'_, '_>, number: Option<i64>) -> CommandResult {
 }
 
 fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
-    let references = entry(call).map(|entry| match entry.string() {
-        StringValue::Int(number) if SHARED_INTEGERS.contains(&number) => SHARED_REFERENCES,
+    let references = entry(call).map(|entry| match entry.value_type() {
+        ValueType::String => match entry.string() {
+            StringValue::Int(number) if SHARED_INTEGERS.contains(&number) => SHARED_REFERENCES,
+            _ => 1,
+        },
         _ => 1,
     });
     reply_number(call, references)

@@ -5,7 +5,7 @@ use ember_protocol::Reply;
 use super::arguments::end;
 use super::lmove::{LMOVE, move_element};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
-use crate::commands::arguments::seconds_to_wait;
+use crate::commands::arguments::timeout_ms;
 use crate::spec::{Command, Example, Flags, Spec};
 use crate::types::list::End;
 
@@ -51,9 +51,9 @@ fn brpoplpush(call: &mut Call<'_, '_>) -> AttemptResult {
 }
 
 fn move_or_wait(call: &mut Call<'_, '_>, from: End, to: End, timeout_arg: usize) -> AttemptResult {
-    let timeout_ms = seconds_to_wait(call.args, timeout_arg, call.keys.turn.now_ms)?;
+    let timeout = timeout_ms(call.args, timeout_arg, call.keys.turn.now_ms)?;
     if move_element(call, from, to)? {
         return Ok(Attempt::Done);
     }
-    Ok(Attempt::Wait(Wait { timeout_ms, empty_reply: Reply::null_array, instead: None }))
+    Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null_array, instead: None }))
 }

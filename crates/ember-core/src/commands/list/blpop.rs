@@ -4,7 +4,7 @@ use ember_protocol::Reply;
 
 use super::lpop::take_one;
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
-use crate::commands::arguments::seconds_to_wait;
+use crate::commands::arguments::timeout_ms;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::End;
 
@@ -43,7 +43,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     let Call { args, keys, reply, .. } = call;
     let timeout_arg = args.len() - 1;
-    let timeout_ms = seconds_to_wait(*args, timeout_arg, keys.turn.now_ms)?;
+    let timeout = timeout_ms(*args, timeout_arg, keys.turn.now_ms)?;
     for arg in 1..timeout_arg {
         let name_key = |reply: &mut Reply| {
             reply.array(2);
@@ -53,5 +53,5 @@ fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
             return Ok(Attempt::Done);
         }
     }
-    Ok(Attempt::Wait(Wait { timeout_ms, empty_reply: Reply::null_array, instead: None }))
+    Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null_array, instead: None }))
 }

@@ -7,7 +7,7 @@ use ember_protocol::{Args, Reply};
 use super::arguments::{at_least, end};
 use super::lpop::take_many;
 use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
-use crate::commands::arguments::{is_word, seconds_to_wait};
+use crate::commands::arguments::{is_word, timeout_ms};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::End;
@@ -112,9 +112,9 @@ fn lmpop(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn blmpop(call: &mut Call<'_, '_>) -> AttemptResult {
     let request = Request::read(call.args, 2)?;
-    let timeout_ms = seconds_to_wait(call.args, 1, call.keys.turn.now_ms)?;
+    let timeout = timeout_ms(call.args, 1, call.keys.turn.now_ms)?;
     if request.run(call)? {
         return Ok(Attempt::Done);
     }
-    Ok(Attempt::Wait(Wait { timeout_ms, empty_reply: Reply::null_array, instead: None }))
+    Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null_array, instead: None }))
 }

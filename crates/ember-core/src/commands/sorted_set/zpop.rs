@@ -271,7 +271,7 @@ fn wait(timeout_ms: Option<u64>) -> Attempt {
 
 fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     let last = call.args.len() - 1;
-    let timeout = timeout_ms(call.args, last)?;
+    let timeout = timeout_ms(call.args, last, call.keys.turn.now_ms)?;
     for key in 1..last {
         if pop(call, key, end, 1, Form::KeyAndFlat)? {
             return Ok(Attempt::Done);
@@ -281,7 +281,8 @@ fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
 }
 
 fn bzmpop(call: &mut Call<'_, '_>) -> AttemptResult {
-    let timeout = timeout_ms(call.args, 1)?;
-    let popped = FromFirst::parse(call.args, 2)?.pop(call)?;
+    let arguments = FromFirst::parse(call.args, 2)?;
+    let timeout = timeout_ms(call.args, 1, call.keys.turn.now_ms)?;
+    let popped = arguments.pop(call)?;
     Ok(if popped { Attempt::Done } else { wait(timeout) })
 }
