@@ -1,5 +1,6 @@
 //! The ember server program.
 
+mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
 mod client;
@@ -18,12 +19,14 @@ mod open_files;
 mod pubsub;
 mod rates;
 mod registry;
+mod replace_file;
 mod server;
 mod session;
 mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tls;
 mod tracking;
 mod transaction;
 mod waiting;
