@@ -5,6 +5,8 @@ mod acl;
 mod allocator;
 mod client;
 mod commands;
+#[cfg(test)]
+mod compatibility;
 mod config;
 mod connection;
 mod driver;
