@@ -63,6 +63,10 @@ pub struct Event {
 impl Event {
     /// A key was removed.
     pub const DEL: Event = Event::generic("del");
+    /// A key was given an expiry.
+    pub const EXPIRE: Event = Event::generic("expire");
+    /// A key's expiry was taken off.
+    pub const PERSIST: Event = Event::generic("persist");
     /// A key's time had come.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
     /// The time of elements of a key's value had come: fields of a hash.

@@ -17,7 +17,7 @@ use emberkv_core::spec::Flags;
 use parking_lot::RwLock;
 
 use crate::client::{Client, ClientView};
-use crate::executor::Executor;
+use crate::executor::{Executor, Section};
 use crate::pubsub::{Address, Push};
 use crate::registry::{Command, Handler};
 use crate::server::Server;
@@ -182,10 +182,9 @@ impl Executor {
     ) {
         let Some(tracking) = &client.tracking else { return };
         let caching = client.caching;
-        if command.spec.name != "exec"
-            && client.transaction.is_none()
-            && !command.full_name.starts_with("client|")
-        {
+        // What was said of a transaction holds to its end.
+        let is_transaction = client.transaction.is_some() || self.section != Section::Shared;
+        if !is_transaction && !command.full_name.starts_with("client|") {
             client.caching = None;
         }
         let is_wanted = match tracking.choice {

@@ -5,6 +5,7 @@
 pub mod elements;
 pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 pub mod limits;
 pub mod list;

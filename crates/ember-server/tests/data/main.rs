@@ -1,7 +1,10 @@
 //! What several clients see of each other's changes: transactions, waiting, over sockets and in both modes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod blocking;
+mod monitors;
 mod pubsub;
+mod tracking;
 mod transactions;
 
 use ember_testkit::{RawClient, Server};

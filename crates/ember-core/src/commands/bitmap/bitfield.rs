@@ -91,17 +91,18 @@ struct Step {
 }
 
 impl Step {
-    /// Does the step and returns its reply, `None` if the number did not fit and was to fail.
-    fn run(self, bytes: &mut [u8]) -> Option<i64> {
+    /// Does the step and returns its reply, `None` if the number did not fit and was to fail, and whether that is a change:
+    /// writing what was there is none, unless the string `has_grown` for it.
+    fn run(self, bytes: &mut [u8], has_grown: bool) -> (Option<i64>, bool) {
         let old = self.field.get(bytes, self.offset);
         let (wanted, reply_old) = match self.action {
-            Action::Get => return Some(old),
+            Action::Get => return (Some(old), false),
             Action::Set(number) => (self.field.argument(number), true),
             Action::Increment(number) => (i128::from(old) + i128::from(number), false),
         };
-        let new = self.field.fit(wanted, self.overflow)?;
+        let Some(new) = self.field.fit(wanted, self.overflow) else { return (None, false) };
         self.field.set(bytes, self.offset, new);
-        Some(if reply_old { old } else { new })
+        (Some(if reply_old { old } else { new }), has_grown || new != old)
     }
 }
 
@@ -112,17 +113,24 @@ fn bitfield(call: &mut Call<'_, '_>) -> CommandResult {
         return reply_fields(call, &steps);
     };
     let mut key = call.keys.key(1);
-    value::string(key.entry())?;
+    let has_grown = value::len(value::string(key.entry())?) < len_min;
     let reply = &mut *call.reply;
     reply.array(steps.len());
-    value::edit_bytes(&mut key, len_min, |bytes| {
+    let is_change = value::edit_bytes(&mut key, len_min, |bytes| {
+        let mut is_change = false;
         for step in steps {
-            match step.run(bytes) {
+            let (number, is_step_change) = step.run(bytes, has_grown);
+            is_change |= is_step_change;
+            match number {
                 Some(number) => reply.integer(number),
                 None => reply.null(),
             }
         }
+        is_change
     });
+    if is_change {
+        key.notify(super::SETBIT);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::bits::{self, Operation};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -59,9 +60,12 @@ fn bitop(call: &mut Call<'_, '_>) -> CommandResult {
     call.reply.integer(result.len() as i64);
     let mut target = call.keys.key(2);
     if result.is_empty() {
-        target.remove();
+        if target.remove().is_some() {
+            target.notify(Event::DEL);
+        }
     } else {
         value::set_raw(&mut target, result, None);
+        target.notify(value::SET);
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::arguments::is_word;
 use super::string::value;
 use crate::call::DataCommand;
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::turn::Turn;
 
 /// The family's commands, file by file.
@@ -25,6 +26,9 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     getbit::COMMANDS,
     setbit::COMMANDS,
 ];
+
+/// Bits of a string were set or cleared.
+const SETBIT: Event = Event::string("setbit");
 
 /// The bit offset that `text` spells, which is inside the largest string allowed.
 fn bit_offset(turn: &Turn, text: &[u8]) -> Result<u64, CommandError> {

@@ -36,8 +36,12 @@ fn setbit(call: &mut Call<'_, '_>) -> CommandResult {
     let (len, old) = ((offset / 8) as usize + 1, bits::get(bytes, offset));
     // A bit that stays as it is changes nothing, unless the string grows; but the value is `raw` from then on, as in Redis.
     let is_raw = key.entry().is_some_and(|entry| entry.encoding_name() == "raw");
-    if old != bit || bytes.len() < len || !is_raw {
+    let is_change = old != bit || bytes.len() < len;
+    if is_change || !is_raw {
         value::edit_bytes(&mut key, len, |bytes| bits::set(bytes, offset, bit));
+    }
+    if is_change {
+        key.notify(super::SETBIT);
     }
     call.reply.integer(i64::from(old));
     Ok(())

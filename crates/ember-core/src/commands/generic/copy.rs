@@ -5,6 +5,7 @@ use ember_protocol::Args;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{database, is_word};
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::keys::Lookup;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
@@ -68,6 +69,7 @@ fn copy(call: &mut Call<'_, '_>) -> CommandResult {
     let copied = options.replace || !target.exists();
     if copied {
         target.put(value, expire_at_ms, clock);
+        target.notify(Event::generic("copy_to"));
     }
     call.reply.integer(copied.into());
     Ok(())

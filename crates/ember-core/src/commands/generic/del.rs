@@ -1,6 +1,7 @@
 //! DEL and UNLINK: the same, but for who frees a large value.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::events::Event;
 use crate::keyspace::entry::Slot;
 use crate::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -55,7 +56,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 fn remove_all(call: &mut Call<'_, '_>, free: fn(Slot)) -> CommandResult {
     let mut removed = 0;
     for arg in 1..call.args.len() {
-        if let Some(slot) = call.keys.key(arg).remove() {
+        let mut key = call.keys.key(arg);
+        if let Some(slot) = key.remove() {
+            key.notify(Event::DEL);
             free(slot);
             removed += 1;
         }

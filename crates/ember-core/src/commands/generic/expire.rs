@@ -5,6 +5,7 @@ use ember_protocol::Args;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{ExpiryUnit, integer, is_word};
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const TEMPLATE: Spec = Spec {
@@ -124,6 +125,7 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
     let changed = key.exists() && conditions.allow(key.expire_at_ms(), expire_at_ms);
     if changed {
         key.set_expiry(Some(expire_at_ms));
+        key.notify(if key.exists() { Event::EXPIRE } else { Event::DEL });
     }
     call.reply.integer(changed.into());
     Ok(())

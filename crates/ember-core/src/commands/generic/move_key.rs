@@ -2,6 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::database;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -33,6 +34,8 @@ fn move_key(call: &mut Call<'_, '_>) -> CommandResult {
     if let Some(slot) = &mut moved {
         let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
         call.keys.key_in(target, 1).put(slot.moved_value(), expire_at_ms, clock);
+        call.keys.notify(Event::generic("move_from"), 1);
+        call.keys.key_in(target, 1).notify(Event::generic("move_to"));
     }
     call.reply.integer(moved.is_some().into());
     Ok(())

@@ -1,6 +1,7 @@
 //! PERSIST.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -26,6 +27,7 @@ fn persist(call: &mut Call<'_, '_>) -> CommandResult {
     let expires = key.expire_at_ms().is_some();
     if expires {
         key.set_expiry(None);
+        key.notify(Event::PERSIST);
     }
     call.reply.integer(expires.into());
     Ok(())

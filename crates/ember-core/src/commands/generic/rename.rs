@@ -2,6 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const SOURCE: KeySpec = KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE));
@@ -76,4 +77,6 @@ fn move_value(call: &mut Call<'_, '_>) {
     let mut slot = call.keys.key(1).take().expect("the callers have seen the key");
     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
     call.keys.key(2).put(slot.moved_value(), expire_at_ms, clock);
+    call.keys.notify(Event::generic("rename_from"), 1);
+    call.keys.notify(Event::generic("rename_to"), 2);
 }

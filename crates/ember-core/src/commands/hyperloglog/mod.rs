@@ -1,5 +1,14 @@
-//! HyperLogLogs, kept in strings.
+//! HyperLogLog commands.
+
+mod pfadd;
+mod pfcount;
+mod pfdebug;
+mod pfmerge;
+mod pfselftest;
+mod value;
 
 use crate::call::DataCommand;
 
-pub(super) const COMMANDS: &[&[DataCommand]] = &[];
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] =
+    &[pfadd::COMMANDS, pfcount::COMMANDS, pfdebug::COMMANDS, pfmerge::COMMANDS, pfselftest::COMMANDS];

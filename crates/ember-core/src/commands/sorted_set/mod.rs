@@ -10,6 +10,7 @@ mod zrange;
 mod zrank;
 mod zrem;
 mod zremrange;
+mod zscan;
 mod zscore;
 mod zunion;
 
@@ -26,6 +27,7 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     zrank::COMMANDS,
     zrem::COMMANDS,
     zremrange::COMMANDS,
+    zscan::COMMANDS,
     zscore::COMMANDS,
     zunion::COMMANDS,
 ];

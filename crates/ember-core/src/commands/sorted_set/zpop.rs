@@ -281,7 +281,8 @@ fn bzpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
 }
 
 fn bzmpop(call: &mut Call<'_, '_>) -> AttemptResult {
+    let arguments = FromFirst::parse(call.args, 2)?;
     let timeout = timeout_ms(call.args, 1, call.keys.turn.now_ms)?;
-    let popped = FromFirst::parse(call.args, 2)?.pop(call)?;
+    let popped = arguments.pop(call)?;
     Ok(if popped { Attempt::Done } else { wait(timeout) })
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use ember_protocol::{Args, number};
 
@@ -16,6 +17,7 @@ use crate::keyspace::entry::EntryRef;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Element;
+use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
 use crate::types::{Aggregate, Collection};
 
@@ -241,6 +243,7 @@ impl Query {
 enum Source<'a> {
     Missing,
     SortedSet(&'a SortedSet),
+    Set(&'a Set),
 }
 
 impl<'a> Source<'a> {
@@ -248,6 +251,7 @@ impl<'a> Source<'a> {
         let Some(entry) = entry else { return Ok(Source::Missing) };
         match entry.aggregate() {
             Some(Aggregate::SortedSet(set)) => Ok(Source::SortedSet(set)),
+            Some(Aggregate::Set(set)) => Ok(Source::Set(set)),
             _ => Err(CommandError::WrongType),
         }
     }
@@ -256,6 +260,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Missing => 0,
             Source::SortedSet(set) => set.len(),
+            Source::Set(set) => set.len(),
         }
     }
 
@@ -263,14 +268,28 @@ impl<'a> Source<'a> {
         match self {
             Source::Missing => None,
             Source::SortedSet(set) => set.score(member),
+            Source::Set(set) => set.contains(member).then_some(1.0),
         }
     }
 
-    fn members(self) -> Box<dyn Iterator<Item = (Element<'a>, f64)> + 'a> {
-        match self {
-            Source::Missing => Box::new(std::iter::empty()),
-            Source::SortedSet(set) => Box::new(set.iter_all()),
-        }
+    /// Calls `visit` for each member and its score, until it breaks.
+    fn each(self, mut visit: impl FnMut(Element<'a>, f64) -> ControlFlow<()>) {
+        // Whether it came to the end is known to the caller.
+        let _ = match self {
+            Source::Missing => ControlFlow::Continue(()),
+            Source::SortedSet(set) => set.iter_all().try_for_each(|(member, score)| visit(member, score)),
+            Source::Set(set) => set.try_for_each(|member| visit(member, 1.0)),
+        };
+    }
+
+    /// The members with their scores.
+    fn members(self) -> Members<'a> {
+        let mut members = Vec::with_capacity(self.len());
+        self.each(|member, score| {
+            members.push((owned(member), score));
+            ControlFlow::Continue(())
+        });
+        members
     }
 }
 
@@ -294,44 +313,41 @@ fn weighted(weight: f64, score: f64) -> f64 {
 fn union<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     let mut scores: HashMap<Cow<'a, [u8]>, f64> = HashMap::new();
     for &(source, weight) in sources {
-        for (member, score) in source.members() {
+        source.each(|member, score| {
             let score = weighted(weight, score);
             scores
                 .entry(owned(member))
                 .and_modify(|total| *total = combine.apply(*total, score))
                 .or_insert(score);
-        }
+            ControlFlow::Continue(())
+        });
     }
     scores.into_iter().collect()
 }
 
-/// Calls `visit` for each member of the first set that is in all others too, with its score, until that returns false.
+/// Calls `visit` for each member of the first set that is in all others too, with its score, until it breaks.
 /// O(members of the first · sets).
 fn each_common<'a>(
     sources: &[(Source<'a>, f64)],
     combine: Combine,
-    mut visit: impl FnMut(Element<'a>, f64) -> bool,
+    mut visit: impl FnMut(Element<'a>, f64) -> ControlFlow<()>,
 ) {
     let Some((&(first, weight), others)) = sources.split_first() else { return };
     let mut digits = itoa::Buffer::new();
-    for (member, score) in first.members() {
+    first.each(|member, score| {
         let bytes = member.bytes(&mut digits);
         let total = others.iter().try_fold(weighted(weight, score), |total, (other, weight)| {
             other.score(bytes).map(|score| combine.apply(total, score * weight))
         });
-        if let Some(total) = total
-            && !visit(member, total)
-        {
-            return;
-        }
-    }
+        total.map_or(ControlFlow::Continue(()), |total| visit(member, total))
+    });
 }
 
 fn inter<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     let mut members = Vec::new();
     each_common(sources, combine, |member, score| {
         members.push((owned(member), score));
-        true
+        ControlFlow::Continue(())
     });
     members
 }
@@ -344,15 +360,16 @@ fn diff<'a>(sources: &[(Source<'a>, f64)]) -> Members<'a> {
     let removals = first.len() + others.iter().map(|(other, _)| other.len()).sum::<usize>();
     if look_ups <= removals {
         let is_nowhere = |member: &[u8]| others.iter().all(|(other, _)| other.score(member).is_none());
-        let members = first.members().map(|(member, score)| (owned(member), score));
-        return members.filter(|(member, _)| is_nowhere(member)).collect();
+        let mut members = first.members();
+        members.retain(|(member, _)| is_nowhere(member));
+        return members;
     }
-    let members = first.members().map(|(member, score)| (owned(member), score));
-    let mut left: HashMap<Cow<'a, [u8]>, f64> = members.collect();
+    let mut left: HashMap<Cow<'a, [u8]>, f64> = first.members().into_iter().collect();
     for (other, _) in others {
-        for (member, _) in other.members() {
+        other.each(|member, _| {
             left.remove(&owned(member));
-        }
+            ControlFlow::Continue(())
+        });
     }
     left.into_iter().collect()
 }
@@ -421,7 +438,7 @@ fn zintercard(call: &mut Call<'_, '_>) -> CommandResult {
     let mut count = 0;
     each_common(&sources(&call.keys, &query, Operation::Inter)?, Combine::Sum, |_, _| {
         count += 1;
-        count != query.limit
+        if count == query.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     call.reply.integer(count as i64);
     Ok(())

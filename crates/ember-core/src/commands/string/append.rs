@@ -2,6 +2,7 @@
 
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -35,6 +36,7 @@ fn append(call: &mut Call<'_, '_>) -> CommandResult {
     } else {
         key.set(value::of_argument(call.args, 2), None);
     }
+    key.notify(Event::string("append"));
     call.reply.integer(len as i64);
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{expiry_unit, is_word, positive_expiry};
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
@@ -64,7 +65,10 @@ fn get(call: &mut Call<'_, '_>) -> CommandResult {
 fn getdel(call: &mut Call<'_, '_>) -> CommandResult {
     let value = value::string(call.keys.read(1))?;
     value::reply(call.reply, value);
-    call.keys.key(1).remove();
+    let mut key = call.keys.key(1);
+    if key.remove().is_some() {
+        key.notify(Event::DEL);
+    }
     Ok(())
 }
 
@@ -100,6 +104,11 @@ fn getex(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if expire_at_ms.is_some() || (persist && key.expire_at_ms().is_some()) {
         key.set_expiry(expire_at_ms);
+        key.notify(match expire_at_ms {
+            None => Event::PERSIST,
+            Some(_) if key.exists() => Event::EXPIRE,
+            Some(_) => Event::DEL,
+        });
     }
     Ok(())
 }

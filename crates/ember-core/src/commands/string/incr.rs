@@ -6,6 +6,7 @@ use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::keyspace::entry::{NewValue, StringValue};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
@@ -74,6 +75,7 @@ fn add(call: &mut Call<'_, '_>, increment: i64) -> CommandResult {
     } else {
         key.set_value(NewValue::Int(new));
     }
+    key.notify(Event::string("incrby"));
     call.reply.integer(new);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::keyspace::entry::{NewValue, StringValue};
 use crate::long_double::LongDouble;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -35,6 +36,7 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     let sum = old.checked_add(increment).ok_or(CommandError::NanOrInfinity)?;
     let text = sum.to_text();
     key.set_value(NewValue::from_opaque(text.as_bytes()));
+    key.notify(Event::string("incrbyfloat"));
     call.reply.bulk(text.as_bytes());
     Ok(())
 }

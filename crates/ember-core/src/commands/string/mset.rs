@@ -58,6 +58,6 @@ fn check_pairs(call: &Call<'_, '_>, name: &'static str) -> CommandResult {
 
 fn set_all(call: &mut Call<'_, '_>) {
     for arg in (1..call.args.len()).step_by(2) {
-        call.keys.key(arg).set(value::of_argument(call.args, arg + 1), None);
+        value::store(&mut call.keys.key(arg), value::of_argument(call.args, arg + 1), None);
     }
 }

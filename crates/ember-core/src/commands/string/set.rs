@@ -124,7 +124,7 @@ struct Options {
 
 fn set(call: &mut Call<'_, '_>) -> CommandResult {
     if call.args.len() == 3 {
-        call.keys.key(1).set(value::of_argument(call.args, 2), None);
+        value::store(&mut call.keys.key(1), value::of_argument(call.args, 2), None);
         call.reply.ok();
         return Ok(());
     }
@@ -148,8 +148,14 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
         Condition::IfPresent => !key.exists(),
     };
     if !refused {
-        let expire_at_ms = if matches!(expiry, Expiry::Keep) { key.expire_at_ms() } else { expire_at_ms };
-        key.set(value::of_argument(args, 2), expire_at_ms);
+        let new = value::of_argument(args, 2);
+        match expiry {
+            Expiry::Keep => {
+                key.set_value(new);
+                key.notify(value::SET);
+            }
+            _ => value::store(&mut key, new, expire_at_ms),
+        }
     }
     match (get, refused) {
         (true, _) => {}
@@ -194,7 +200,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
 
 fn set_expiring(call: &mut Call<'_, '_>, unit: ExpiryUnit, name: &'static str) -> CommandResult {
     let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.now_ms, name)?;
-    call.keys.key(1).set(value::of_argument(call.args, 3), Some(expire_at_ms));
+    value::store(&mut call.keys.key(1), value::of_argument(call.args, 3), Some(expire_at_ms));
     call.reply.ok();
     Ok(())
 }
@@ -203,7 +209,7 @@ fn setnx(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     let absent = !key.exists();
     if absent {
-        key.set(value::of_argument(call.args, 2), None);
+        value::store(&mut key, value::of_argument(call.args, 2), None);
     }
     call.reply.integer(i64::from(absent));
     Ok(())
@@ -211,6 +217,6 @@ fn setnx(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn getset(call: &mut Call<'_, '_>) -> CommandResult {
     value::reply(call.reply, value::string(call.keys.read(1))?);
-    call.keys.key(1).set(value::of_argument(call.args, 2), None);
+    value::store(&mut call.keys.key(1), value::of_argument(call.args, 2), None);
     Ok(())
 }

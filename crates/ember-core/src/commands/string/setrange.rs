@@ -4,6 +4,7 @@ use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -37,7 +38,9 @@ fn setrange(call: &mut Call<'_, '_>) -> CommandResult {
         return Ok(());
     }
     let end = value::len_with(call.keys.turn, offset, part.len())?;
-    value::edit_bytes(&mut call.keys.key(1), end, |bytes| bytes[offset..end].copy_from_slice(part));
+    let mut key = call.keys.key(1);
+    value::edit_bytes(&mut key, end, |bytes| bytes[offset..end].copy_from_slice(part));
+    key.notify(Event::string("setrange"));
     call.reply.integer(old_len.max(end) as i64);
     Ok(())
 }

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use ember_protocol::{Args, Reply};
 
 use crate::error::CommandError;
+use crate::events::Event;
 use crate::keys::Key;
 use crate::keyspace::entry::{EntryRef, LARGE_VALUE_MIN_BYTES, NewValue, StringValue, ValueType};
 use crate::turn::Turn;
+
+/// A string was stored.
+pub(crate) const SET: Event = Event::string("set");
 
 /// The string value of an entry, if there is one.
 ///
@@ -61,6 +65,19 @@ pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     match args.shared(arg) {
         Some(large) => NewValue::Large(Arc::clone(large)),
         None => NewValue::from_bytes(args.at(arg)),
+    }
+}
+
+/// Stores a value and an expiry and tells both. An expiry that has passed removes the key, which is told too.
+#[inline]
+pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option<i64>) {
+    key.set(value, expire_at_ms);
+    key.notify(SET);
+    if expire_at_ms.is_some() {
+        key.notify(Event::EXPIRE);
+        if !key.exists() {
+            key.notify(Event::EXPIRED);
+        }
     }
 }
 

@@ -217,7 +217,10 @@ impl Set {
     }
 
     /// Calls `visit` for the members, in the order of the encoding, until it breaks.
-    pub fn try_for_each(&self, mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub fn try_for_each<'a>(
+        &'a self,
+        mut visit: impl FnMut(Element<'a>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         match self {
             Set::Intset(intset) => intset.iter().try_for_each(|number| visit(Element::Integer(number))),
             Set::Listpack(listpack) => listpack.iter().try_for_each(visit),
@@ -226,7 +229,7 @@ impl Set {
     }
 
     /// Calls `visit` for all members, in the order of the encoding.
-    pub fn for_each(&self, mut visit: impl FnMut(Element<'_>)) {
+    pub fn for_each<'a>(&'a self, mut visit: impl FnMut(Element<'a>)) {
         let _ = self.try_for_each(|member| {
             visit(member);
             ControlFlow::Continue(())

@@ -1,1 +1,1 @@
-
+//! Unit tests of streams as values.

@@ -1,0 +1,29 @@
+//! The HyperLogLog in a string value: typed look-up and errors.
+
+use crate::commands::string::value;
+use crate::error::CommandError;
+use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::types::hyperloglog::{self, Corrupt};
+
+/// The bytes of the HyperLogLog in an entry, if there is an entry.
+///
+/// # Errors
+/// `WrongType` if the entry holds another type, a text of its own if the string is no HyperLogLog.
+pub(super) fn bytes<'e>(entry: Option<EntryRef<'e>>) -> Result<Option<&'e [u8]>, CommandError> {
+    let bytes = match value::string(entry)? {
+        None => return Ok(None),
+        Some(StringValue::Int(_)) => b"",
+        Some(StringValue::Inline(bytes)) => bytes,
+        Some(StringValue::Large(large)) => large.bytes(),
+    };
+    match hyperloglog::encoding(bytes) {
+        Some(_) => Ok(Some(bytes)),
+        None => Err("WRONGTYPE Key is not a valid HyperLogLog string value.".into()),
+    }
+}
+
+impl From<Corrupt> for CommandError {
+    fn from(_: Corrupt) -> CommandError {
+        "INVALIDOBJ Corrupted HLL object detected".into()
+    }
+}

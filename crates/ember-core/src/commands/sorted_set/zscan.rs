@@ -1,0 +1,54 @@
+//! ZSCAN.
+
+use ember_protocol::{Reply, number};
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::cursor;
+use crate::commands::element_scan::{ScanOptions, write_nothing, write_page};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::sorted_set::SortedSet;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "zscan",
+        summary: "Returns some members of a sorted set with their scores, and a cursor to go on from.",
+        since: "2.8.0",
+        group: Group::SortedSet,
+        complexity: "O(COUNT) for a call, O(N) for a whole iteration over N members.",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key cursor [MATCH pattern] [COUNT count]",
+        example: Example {
+            given: &["ZADD board 100 alice"],
+            call: "ZSCAN board 0",
+            reply: "1) \"0\"\n2) 1) \"alice\"\n   2) \"100\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(zscan),
+)];
+
+fn zscan(call: &mut Call<'_, '_>) -> CommandResult {
+    let cursor = cursor(call.args, 2)?;
+    let mut members = Reply::new(call.reply.protocol());
+    let Some(set) = call.keys.read_value::<SortedSet>(1)? else {
+        write_nothing(call.reply);
+        return Ok(());
+    };
+    let options = ScanOptions::parse(call.args, 3)?;
+    let (mut count, mut text) = (0, Vec::new());
+    let next = set.scan(cursor, options.count, |member, score| {
+        if options.accept(member) {
+            // Scores are texts here, in either protocol.
+            text.clear();
+            number::write_f64(&mut text, score);
+            members.bulk(member);
+            members.bulk(&text);
+            count += 2;
+        }
+    });
+    write_page(call.reply, next, &members, count);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The estimate that follows from how often each value occurs among the registers.
+//!
+//! Source: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6. The
+//! order of the operations is Redis's, so that the last digit is the same too.
+
+use super::{RANK_BITS, REGISTERS};
+
+/// `1 / (2 ln 2)`.
+const ALPHA: f64 = 0.721_347_520_444_481_7;
+
+/// How often each value occurs among the registers.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// By value; registers have six bits.
+    counts: [u32; 64],
+    /// How many registers were added that are not zero.
+    not_zero: usize,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: [0; 64], not_zero: 0 }
+    }
+}
+
+impl Histogram {
+    /// Adds `len` registers with a value. Those that are never added are zero.
+    pub fn add(&mut self, value: u8, len: usize) {
+        if value != 0 {
+            self.counts[usize::from(value)] += len as u32;
+            self.not_zero += len;
+        }
+    }
+
+    /// The number of different elements, about.
+    pub fn estimate(&self) -> u64 {
+        let registers = REGISTERS as f64;
+        let rank_bits = RANK_BITS as usize;
+        let full = f64::from(self.counts[rank_bits + 1]);
+        let mut sum = registers * tau((registers - full) / registers);
+        for value in (1..=rank_bits).rev() {
+            sum += f64::from(self.counts[value]);
+            sum *= 0.5;
+        }
+        let zero = REGISTERS.saturating_sub(self.not_zero) as f64;
+        sum += registers * sigma(zero / registers);
+        (ALPHA * registers * registers / sum).round() as u64
+    }
+}
+
+fn sigma(mut x: f64) -> f64 {
+    if x == 1.0 {
+        return f64::INFINITY;
+    }
+    let (mut y, mut z) = (1.0, x);
+    loop {
+        x *= x;
+        let before = z;
+        z += x * y;
+        y += y;
+        if before == z {
+            return z;
+        }
+    }
+}
+
+fn tau(mut x: f64) -> f64 {
+    if x == 0.0 || x == 1.0 {
+        return 0.0;
+    }
+    let (mut y, mut z) = (1.0, 1.0 - x);
+    loop {
+        x = x.sqrt();
+        let before = z;
+        y *= 0.5;
+        z -= (1.0 - x).powi(2) * y;
+        if before == z {
+            return z / 3.0;
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! HyperLogLog: an estimate of how many different elements were added, in the bytes of a string, as Redis keeps it.
+//!
+//! ```text
+//! offset  bytes
+//!  0      4   "HYLL"
+//!  4      1   encoding: 0 dense, 1 sparse
+//!  5      3   zero
+//!  8      8   the estimate, little-endian; its highest bit says that it is out of date
+//! 16      …   the registers
+//! ```
+//!
+//! Dense, the 16384 registers have six bits each, the first one in the lowest bits of the first byte. [`sparse`] is the
+//! other form.
+//!
+//! An element's hash chooses a register by its low 14 bits; the register remembers the most zeros that the other 50 began
+//! with (and one more). The estimate ([`estimate`]) follows from how often each value occurs among the registers.
+//!
+//! The bytes may come from a client, so that anything but their length and first bytes ([`encoding`]) may be wrong:
+//! [`Corrupt`].
+//!
+//! Source: Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (2007); Heule
+//! et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
+
+mod estimate;
+mod hash;
+mod sparse;
+
+pub use estimate::Histogram;
+pub use sparse::{Opcode, Opcodes};
+
+/// How many registers there are.
+pub const REGISTERS: usize = 1 << INDEX_BITS;
+
+const INDEX_BITS: u32 = 14;
+/// Bits of the hash behind the register's index.
+const RANK_BITS: u32 = 64 - INDEX_BITS;
+const REGISTER_BITS: usize = 6;
+const REGISTER_MASK: u32 = (1 << REGISTER_BITS) - 1;
+
+const HEADER_BYTES: usize = 16;
+const MAGIC: &[u8; 4] = b"HYLL";
+const ENCODING_AT: usize = 4;
+const ESTIMATE: std::ops::Range<usize> = 8..16;
+const OUT_OF_DATE: u8 = 1 << 7;
+const DENSE: u8 = 0;
+const SPARSE: u8 = 1;
+const DENSE_BYTES: usize = HEADER_BYTES + REGISTERS * REGISTER_BITS / 8;
+
+/// How the registers are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Six bits for each.
+    Dense,
+    /// Runs of equal ones.
+    Sparse,
+}
+
+/// The bytes look like a HyperLogLog, but their registers are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// What an element adds: to which register, and which value it is to have at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The index of the register.
+    pub register: usize,
+    /// The value: 1 to 51.
+    pub rank: u8,
+}
+
+impl Observation {
+    /// What `element` adds. O(bytes).
+    pub fn of(element: &[u8]) -> Observation {
+        let hash = hash::murmur64a(element);
+        let rest = (hash >> INDEX_BITS) | (1 << RANK_BITS);
+        Observation {
+            register: (hash & (REGISTERS as u64 - 1)) as usize,
+            rank: rest.trailing_zeros() as u8 + 1,
+        }
+    }
+}
+
+/// How the registers in `bytes` are laid out; `None` if the bytes are no HyperLogLog.
+pub fn encoding(bytes: &[u8]) -> Option<Encoding> {
+    if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
+        return None;
+    }
+    match bytes[ENCODING_AT] {
+        DENSE => (bytes.len() == DENSE_BYTES).then_some(Encoding::Dense),
+        SPARSE => Some(Encoding::Sparse),
+        _ => None,
+    }
+}
+
+/// A HyperLogLog that nothing was added to.
+pub fn empty() -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes[..MAGIC.len()].copy_from_slice(MAGIC);
+    bytes[ENCODING_AT] = SPARSE;
+    sparse::push_zeros(&mut bytes, REGISTERS);
+    bytes
+}
+
+/// The estimate that was kept with the registers, unless it is out of date.
+pub fn kept_estimate(bytes: &[u8]) -> Option<u64> {
+    let kept = u64::from_le_bytes(*bytes.get(ESTIMATE)?.first_chunk()?);
+    (kept >> 63 == 0).then_some(kept)
+}
+
+/// Keeps an estimate with the registers.
+pub fn keep_estimate(bytes: &mut [u8], estimate: u64) {
+    bytes[ESTIMATE].copy_from_slice(&estimate.to_le_bytes());
+}
+
+/// Marks the estimate that is kept as out of date.
+pub fn forget_estimate(bytes: &mut [u8]) {
+    bytes[ESTIMATE.end - 1] |= OUT_OF_DATE;
+}
+
+/// The value of a register of a dense HyperLogLog.
+fn dense_register(registers: &[u8], index: usize) -> u8 {
+    let bit = index * REGISTER_BITS;
+    let (at, shift) = (bit / 8, bit % 8);
+    let low = u32::from(registers[at]);
+    let high = registers.get(at + 1).map_or(0, |&byte| u32::from(byte));
+    (((low | high << 8) >> shift) & REGISTER_MASK) as u8
+}
+
+fn set_dense_register(registers: &mut [u8], index: usize, value: u8) {
+    let bit = index * REGISTER_BITS;
+    let (at, shift) = (bit / 8, bit % 8);
+    let (mask, value) = (REGISTER_MASK << shift, u32::from(value) << shift);
+    registers[at] = registers[at] & !(mask as u8) | value as u8;
+    if let Some(next) = registers.get_mut(at + 1) {
+        *next = *next & !((mask >> 8) as u8) | (value >> 8) as u8;
+    }
+}
+
+/// Whether an observation would change a dense HyperLogLog. O(1).
+pub fn is_news_to_dense(bytes: &[u8], observation: Observation) -> bool {
+    dense_register(&bytes[HEADER_BYTES..], observation.register) < observation.rank
+}
+
+/// Adds an observation to a dense HyperLogLog; false if that changes nothing. O(1).
+pub fn observe_dense(bytes: &mut [u8], observation: Observation) -> bool {
+    let is_news = is_news_to_dense(bytes, observation);
+    if is_news {
+        set_dense_register(&mut bytes[HEADER_BYTES..], observation.register, observation.rank);
+    }
+    is_news
+}
+
+/// Adds an observation; false if that changes nothing. A sparse HyperLogLog that would get longer than `sparse_bytes_max`
+/// becomes dense. O(bytes), in a dense one O(1).
+///
+/// # Errors
+/// If the registers are corrupt; they may have changed.
+pub fn observe(
+    bytes: &mut Vec<u8>,
+    observation: Observation,
+    sparse_bytes_max: usize,
+) -> Result<bool, Corrupt> {
+    if encoding(bytes) == Some(Encoding::Dense) {
+        return Ok(observe_dense(bytes, observation));
+    }
+    match sparse::observe(bytes, HEADER_BYTES, observation, sparse_bytes_max)? {
+        sparse::Outcome::Unchanged => Ok(false),
+        sparse::Outcome::Changed => Ok(true),
+        sparse::Outcome::DoesNotFit => {
+            make_dense(bytes)?;
+            Ok(observe_dense(bytes, observation))
+        }
+    }
+}
+
+/// Makes a HyperLogLog dense; false if it is already. O(registers).
+///
+/// # Errors
+/// If the registers are corrupt; they are unchanged then.
+pub fn make_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
+    if encoding(bytes) == Some(Encoding::Dense) {
+        return Ok(false);
+    }
+    let mut dense = vec![0; DENSE_BYTES];
+    dense[..HEADER_BYTES].copy_from_slice(&bytes[..HEADER_BYTES]);
+    dense[ENCODING_AT] = DENSE;
+    each_run(bytes, |first, len, value| {
+        (first..first + len).for_each(|index| set_dense_register(&mut dense[HEADER_BYTES..], index, value));
+    })?;
+    *bytes = dense;
+    Ok(true)
+}
+
+/// Calls `each` with the first index, the length and the value of runs of registers; zeros may be left out.
+fn each_run(bytes: &[u8], mut each: impl FnMut(usize, usize, u8)) -> Result<(), Corrupt> {
+    let registers = &bytes[HEADER_BYTES..];
+    if encoding(bytes) == Some(Encoding::Dense) {
+        (0..REGISTERS).for_each(|index| each(index, 1, dense_register(registers, index)));
+        return Ok(());
+    }
+    let mut first = 0;
+    for opcode in Opcodes::new(registers) {
+        let opcode = opcode?;
+        let len = opcode.len();
+        if first + len > REGISTERS {
+            return Err(Corrupt);
+        }
+        if let Opcode::Value { value, len } = opcode {
+            each(first, len, value);
+        }
+        first += len;
+    }
+    if first == REGISTERS { Ok(()) } else { Err(Corrupt) }
+}
+
+/// The runs of a sparse HyperLogLog's registers.
+pub fn opcodes(bytes: &[u8]) -> Opcodes<'_> {
+    Opcodes::new(&bytes[HEADER_BYTES..])
+}
+
+/// How many different elements were added, about. O(registers).
+///
+/// # Errors
+/// If the registers are corrupt.
+pub fn estimate(bytes: &[u8]) -> Result<u64, Corrupt> {
+    let mut histogram = Histogram::default();
+    each_run(bytes, |_, len, value| histogram.add(value, len))?;
+    Ok(histogram.estimate())
+}
+
+/// The greatest value of each register of several HyperLogLogs: what their union has.
+pub struct Union(Box<[u8; REGISTERS]>);
+
+impl Default for Union {
+    fn default() -> Union {
+        Union(Box::new([0; REGISTERS]))
+    }
+}
+
+impl Union {
+    /// Adds a HyperLogLog. O(registers).
+    ///
+    /// # Errors
+    /// If its registers are corrupt.
+    pub fn add(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
+        each_run(bytes, |first, len, value| {
+            self.0[first..first + len].iter_mut().for_each(|register| *register = value.max(*register));
+        })
+    }
+
+    /// How many different elements were added to any of them, about. O(registers).
+    pub fn estimate(&self) -> u64 {
+        let mut histogram = Histogram::default();
+        self.0.iter().for_each(|&value| histogram.add(value, 1));
+        histogram.estimate()
+    }
+
+    /// The values of the registers, in order.
+    pub fn registers(&self) -> &[u8] {
+        &*self.0
+    }
+
+    /// The registers that are not zero, each as what would make it so.
+    pub fn observations(&self) -> impl Iterator<Item = Observation> {
+        let all = self.0.iter().enumerate();
+        all.filter(|&(_, &rank)| rank != 0).map(|(register, &rank)| Observation { register, rank })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dense_registers_keep_apart() {
+        let mut bytes = empty();
+        make_dense(&mut bytes).expect("it is well-formed");
+        assert_eq!(bytes.len(), 12304);
+        for index in 0..REGISTERS {
+            set_dense_register(&mut bytes[HEADER_BYTES..], index, (index % 64) as u8);
+        }
+        for index in 0..REGISTERS {
+            assert_eq!(dense_register(&bytes[HEADER_BYTES..], index), (index % 64) as u8);
+        }
+    }
+
+    #[test]
+    fn sparse_and_dense_say_the_same() {
+        let (mut sparse, mut dense) = (empty(), empty());
+        make_dense(&mut dense).expect("it is well-formed");
+        for number in 0..3000 {
+            let observation = Observation::of(format!("element {number}").as_bytes());
+            let news = observe(&mut sparse, observation, 1 << 20);
+            assert_eq!(news, Ok(observe_dense(&mut dense, observation)), "{number}");
+        }
+        assert_eq!(encoding(&sparse), Some(Encoding::Sparse));
+        assert_eq!(estimate(&sparse), estimate(&dense));
+        make_dense(&mut sparse).expect("it is well-formed");
+        assert_eq!(sparse, dense);
+    }
+
+    #[test]
+    fn whatever_the_registers_are_nothing_panics() {
+        let mut random = crate::turn::Random::seeded(5);
+        for round in 0..20_000 {
+            let mut bytes = empty();
+            bytes.truncate(HEADER_BYTES);
+            (0..random.below(40)).for_each(|_| bytes.push(random.next_u32() as u8));
+            if round % 2 == 0 {
+                // Nearly right: the lengths add up, often.
+                bytes.truncate(HEADER_BYTES + random.below(6));
+                sparse::push_zeros(&mut bytes, 16_000 + random.below(400));
+            }
+            let observation =
+                Observation { register: random.below(REGISTERS), rank: 1 + random.below(51) as u8 };
+            let is_corrupt = estimate(&bytes).is_err();
+            assert_eq!(Union::default().add(&bytes).is_err(), is_corrupt);
+            assert_eq!(make_dense(&mut bytes.clone()).is_err(), is_corrupt);
+            let observed = observe(&mut bytes, observation, 3000);
+            assert!(is_corrupt || observed.is_ok());
+            assert!(is_corrupt || estimate(&bytes).is_ok());
+        }
+    }
+
+    #[test]
+    fn only_whole_headers_are_hyperloglogs() {
+        let bytes = empty();
+        assert_eq!(encoding(&bytes), Some(Encoding::Sparse));
+        assert_eq!(encoding(&bytes[..HEADER_BYTES]), Some(Encoding::Sparse));
+        assert_eq!(encoding(&bytes[..HEADER_BYTES - 1]), None);
+        for (at, byte) in [(0, b'h'), (ENCODING_AT, 2), (ENCODING_AT, DENSE)] {
+            let mut other = bytes.clone();
+            other[at] = byte;
+            assert_eq!(encoding(&other), None);
+        }
+    }
+
+    #[test]
+    fn a_kept_estimate_is_good_until_it_is_forgotten() {
+        let mut bytes = empty();
+        assert_eq!(kept_estimate(&bytes), Some(0));
+        keep_estimate(&mut bytes, 300);
+        assert_eq!(kept_estimate(&bytes), Some(300));
+        forget_estimate(&mut bytes);
+        assert_eq!(kept_estimate(&bytes), None);
+    }
+}

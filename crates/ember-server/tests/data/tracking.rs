@@ -1,0 +1,196 @@
+//! Client-side caching: a client is told of what it has read, of prefixes, of everything at a flush, and of nothing else.
+
+use ember_testkit::{RawClient, Server, Value};
+
+use crate::{MODES, start};
+
+fn resp3(server: &Server) -> RawClient {
+    let mut client = server.client();
+    assert!(!client.run("HELLO 3").is_error());
+    client
+}
+
+/// The keys of the invalidation that comes next; `None` for all keys.
+fn told(client: &mut RawClient) -> Option<Vec<String>> {
+    let value = client.read_value().unwrap();
+    let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
+    assert_eq!(parts[0].text(), "invalidate");
+    parts[1].elements().map(|keys| keys.iter().map(Value::text).collect())
+}
+
+/// Whether nothing has been told to the client: its next answer is that to PING.
+fn is_told_nothing(client: &mut RawClient) -> bool {
+    // Twice, so that letters on their way between workers have arrived.
+    (0..2).all(|_| client.run("PING").text() == "PONG")
+}
+
+#[test]
+fn a_client_is_told_once_of_a_key_that_it_has_read() {
+    // How another client changes the key `a`, which holds a string.
+    let changes = [
+        "SET a 2",
+        "DEL a",
+        "EXPIRE a 100",
+        "APPEND a x",
+        "RENAME a b",
+        "MOVE a 1",
+        "INCRBY a 1",
+        "PEXPIRE a 1",
+    ];
+    for mode in MODES {
+        let server = start(mode);
+        let mut other = server.client();
+        for change in changes {
+            let mut client = resp3(&server);
+            other.run("FLUSHALL");
+            other.run("SET a 1");
+            assert_eq!(client.run("CLIENT TRACKING ON"), Value::ok());
+            assert_eq!(client.run("MGET a c").elements().unwrap().len(), 2);
+            assert!(!other.run(change).is_error());
+            assert_eq!(told(&mut client), Some(vec!["a".to_owned()]), "{mode:?}: {change}");
+            other.run("SET a 3");
+            if change == "PEXPIRE a 1" {
+                continue;
+            }
+            assert!(is_told_nothing(&mut client), "it has not read the key again");
+            other.run("SET c 3");
+            assert_eq!(told(&mut client), Some(vec!["c".to_owned()]), "keys that are missing count too");
+        }
+    }
+}
+
+#[test]
+fn expiry_eviction_and_flushes_are_told() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut other) = (resp3(&server), server.client());
+        client.run("CLIENT TRACKING ON");
+        other.run("SET a 1 PX 30");
+        assert_eq!(client.run("GET a").text(), "1");
+        assert_eq!(told(&mut client), Some(vec!["a".to_owned()]), "{mode:?}");
+        client.run("GET a");
+        other.run("FLUSHDB");
+        assert_eq!(told(&mut client), None);
+        other.run("SET a 1");
+        client.run("GET a");
+        other.run("CONFIG SET maxmemory-policy allkeys-random maxmemory 1");
+        while other.run("EXISTS a").integer() == Some(1) {
+            other.run("SET b 1");
+        }
+        assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
+    }
+}
+
+#[test]
+fn options_choose_what_is_tracked() {
+    let server = start(MODES[0]);
+    let mut other = server.client();
+    other.run("MSET a 1 b 1");
+
+    let mut client = resp3(&server);
+    client.run("CLIENT TRACKING ON OPTIN");
+    client.run("GET a");
+    assert_eq!(client.run("CLIENT CACHING YES"), Value::ok());
+    client.run("GET b");
+    client.run("GET a");
+    other.run("MSET a 2 b 2");
+    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+    assert!(is_told_nothing(&mut client));
+
+    let mut client = resp3(&server);
+    client.run("CLIENT TRACKING ON OPTOUT NOLOOP");
+    client.run("CLIENT CACHING NO");
+    client.run("GET a");
+    client.run("GET b");
+    assert_eq!(client.run("SET b 3"), Value::ok());
+    assert!(is_told_nothing(&mut client), "its own change is no news");
+    client.run("GET b");
+    other.run("MSET a 3 b 4");
+    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+
+    let mut client = resp3(&server);
+    client.run("CLIENT TRACKING ON");
+    client.run("GET a");
+    assert_eq!(client.run("SET a 5"), Value::ok(), "the reply comes before the news");
+    assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
+    client.run("GET a");
+    client.run("CLIENT TRACKING OFF");
+    other.run("SET a 6");
+    assert!(is_told_nothing(&mut client));
+}
+
+#[test]
+fn a_transaction_is_tracked_and_told_as_a_whole() {
+    let server = start(MODES[0]);
+    let (mut client, mut other) = (resp3(&server), server.client());
+    client.run("CLIENT TRACKING ON OPTIN");
+    for line in ["CLIENT CACHING YES", "MULTI", "GET a", "GET b"] {
+        client.run(line);
+    }
+    assert_eq!(client.run("EXEC").elements().unwrap().len(), 2);
+    for line in ["MULTI", "SET a 1", "SET b 1", "EXEC"] {
+        other.run(line);
+    }
+    assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
+    assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+}
+
+#[test]
+fn broadcasts_tell_of_prefixes_without_reads() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut other) = (resp3(&server), server.client());
+        assert_eq!(client.run("CLIENT TRACKING ON BCAST PREFIX user: PREFIX item:"), Value::ok());
+        let error = client.run("CLIENT TRACKING ON BCAST PREFIX user:1");
+        assert!(
+            error.text().starts_with("ERR Prefix 'user:1' overlaps with an existing prefix 'user:'."),
+            "{error:?}"
+        );
+        other.run("SET user:1 x");
+        other.run("SET other x");
+        other.run("SET item:1 x");
+        assert_eq!(told(&mut client), Some(vec!["user:1".to_owned()]), "{mode:?}");
+        assert_eq!(told(&mut client), Some(vec!["item:1".to_owned()]));
+        assert!(is_told_nothing(&mut client));
+    }
+}
+
+#[test]
+fn a_client_of_resp2_lets_another_be_told() {
+    let server = start(MODES[0]);
+    let (mut client, mut listener, mut other) = (server.client(), server.client(), server.client());
+    let id = listener.run("CLIENT ID").integer().unwrap();
+    listener.run("SUBSCRIBE __redis__:invalidate");
+    assert_eq!(client.run(&format!("CLIENT TRACKING ON REDIRECT {id}")), Value::ok());
+    assert_eq!(client.run("CLIENT GETREDIR").integer(), Some(id));
+    client.run("GET a");
+    other.run("SET a 1");
+    let message = listener.read_value().unwrap();
+    let parts = message.elements().unwrap();
+    assert_eq!((parts[0].text().as_str(), parts[1].text().as_str()), ("message", "__redis__:invalidate"));
+    assert_eq!(parts[2].elements().unwrap()[0].text(), "a");
+    let error = client.run("CLIENT TRACKING ON REDIRECT 999999");
+    assert_eq!(error.text(), "ERR The client ID you want redirect to does not exist");
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let server = start(MODES[0]);
+    let (mut client, mut other) = (resp3(&server), server.client());
+    other.run("CONFIG SET tracking-table-max-keys 1024");
+    client.run("CLIENT TRACKING ON");
+    for number in 0..5000 {
+        client.send(format!("GET k{number}\r\n").as_bytes()).unwrap();
+    }
+    let (mut replies, mut dropped) = (0, 0);
+    while replies < 5000 {
+        match client.read_value().unwrap() {
+            Value::Push(_) => dropped += 1,
+            _ => replies += 1,
+        }
+    }
+    let stats = other.run("INFO stats").text();
+    let total = stats.lines().find_map(|line| line.strip_prefix("tracking_total_keys:")).unwrap();
+    let total: usize = total.trim().parse().unwrap();
+    assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} told");
+}
