@@ -357,6 +357,9 @@ impl Executor {
             let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
                 unreachable!("only a known command on one key may run anywhere");
             };
+            if !self.server.monitors.is_empty() {
+                self.server.show_to_monitors(client, command, batch.command(number, input));
+            }
             if owner == self.index {
                 continue;
             }
@@ -553,6 +556,9 @@ impl Executor {
             Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
             result => result,
         };
+        if !self.server.monitors.is_empty() {
+            self.server.show_to_monitors(client, command, args);
+        }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);
         }

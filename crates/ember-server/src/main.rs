@@ -13,6 +13,7 @@ mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod monitors;
 mod open_files;
 mod pubsub;
 mod rates;

@@ -6,6 +6,7 @@ mod debug;
 mod info;
 mod latency;
 mod memory;
+mod monitor;
 mod shutdown;
 mod slowlog;
 mod time;
@@ -20,6 +21,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    monitor::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     time::COMMANDS,
