@@ -341,7 +341,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: choice!(hash_function: HashFunction),
         default: "rapidhash",
         mutable: false,
-        about: "The hash function of keys. `siphash` is slower and withstands clients which choose keys that collide.",
+        about: "The hash function of keys and of members and fields. `siphash` is slower and withstands clients which choose keys that collide.",
     },
     Parameter {
         name: "hz",
