@@ -1,5 +1,6 @@
 //! The ember server program.
 
+mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
 mod client;
@@ -13,16 +14,19 @@ mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod monitors;
 mod open_files;
 mod pubsub;
 mod rates;
 mod registry;
+mod replace_file;
 mod server;
 mod session;
 mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tls;
 mod tracking;
 mod transaction;
 mod waiting;

@@ -19,6 +19,7 @@ use crate::open_files;
 use crate::registry::Registry;
 use crate::server::{Server, unix_ms};
 use crate::supervisor;
+use crate::tls::Tls;
 use crate::worker::Worker;
 
 /// The exit code after a second signal.
@@ -34,6 +35,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
     fit_open_files(&handle)?;
+    let tls = Tls::new(&config)?;
     let listeners = Listener::open_all(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
@@ -52,7 +54,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id, log);
+    let registry = Registry::new();
+    let server = Server::new(handle, tls, keyspace, registry, mailboxes, config.concurrent, run_id, log);
+    server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
