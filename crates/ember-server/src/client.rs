@@ -93,6 +93,8 @@ pub(crate) struct ClientView {
     pub(crate) is_paused: AtomicBool,
     /// What the connection waits for, if it is in a blocking command.
     pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Whether it is shown the commands of others.
+    pub(crate) is_monitor: AtomicBool,
     /// How the client tracks what it has read, if it does.
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
@@ -257,6 +259,7 @@ impl ClientView {
     fn flags(&self, tracking: Option<&Tracking>) -> String {
         let tracks = |is: fn(&Tracking) -> bool| tracking.is_some_and(is);
         let flags = [
+            (self.is_monitor.load(Ordering::Relaxed), 'O'),
             (self.is_subscribed(), 'P'),
             (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
             (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),

@@ -364,6 +364,9 @@ impl Executor {
             let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
                 unreachable!("only a known command on one key may run anywhere");
             };
+            if !self.server.monitors.is_empty() {
+                self.server.show_to_monitors(client, command, batch.command(number, input));
+            }
             if owner == self.index {
                 continue;
             }
@@ -567,6 +570,9 @@ impl Executor {
             }
             result => result,
         };
+        if !self.server.monitors.is_empty() {
+            self.server.show_to_monitors(client, command, args);
+        }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);
         }

@@ -14,6 +14,7 @@ mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod monitors;
 mod open_files;
 mod pubsub;
 mod rates;

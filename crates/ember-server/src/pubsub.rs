@@ -115,6 +115,8 @@ pub(crate) enum Push {
     Message { channel: Vec<u8>, payload: Arc<Vec<u8>>, is_sharded: bool },
     /// Keys of which a client may have copies have changed; `None` is all.
     Invalidation(Option<Vec<Box<[u8]>>>),
+    /// A line of its own, for monitors.
+    Line(Vec<u8>),
     /// The client that was told of changes in place of the receiver is gone.
     RedirectBroken(u64),
 }
@@ -131,6 +133,7 @@ impl Push {
                 reply.integer(*id as i64);
             }
             Push::RedirectBroken(_) => {}
+            Push::Line(line) => reply.simple_bytes(line),
             Push::Message { channel, payload, is_sharded } => {
                 match pattern {
                     Some(pattern) => {

@@ -14,6 +14,7 @@ use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::monitors::Monitors;
 use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
@@ -141,6 +142,7 @@ pub(crate) struct Server {
     pub(crate) blocked_clients: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
+    pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -155,6 +157,12 @@ pub(crate) struct Server {
     pub(crate) rates: Rates,
     stop: Mutex<bool>,
     stop_requested: Condvar,
+}
+
+/// Unix time in µs.
+pub(crate) fn unix_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Unix time in ms.
@@ -201,6 +209,7 @@ impl Server {
             blocked_clients: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
+            monitors: Monitors::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),

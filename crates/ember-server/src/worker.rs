@@ -463,6 +463,7 @@ impl Worker {
             is_killed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
+            is_monitor: AtomicBool::new(false),
             tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
             channels: AtomicU64::new(0),
@@ -509,7 +510,11 @@ impl Worker {
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
         }
-        self.server.trackers.end(&connection.client.view);
+        let view = &connection.client.view;
+        self.server.trackers.end(view);
+        if view.is_monitor.load(Ordering::Relaxed) {
+            self.server.monitors.remove(Address::of(view));
+        }
         if connection.client.watched.is_some() {
             let (gate, worker) = (&self.server.gate, self.executor.index);
             gate.enter(worker);

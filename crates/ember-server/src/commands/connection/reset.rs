@@ -33,7 +33,11 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     if let Some(mut subscriptions) = session.client.subscriptions.take() {
         session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
     }
-    session.server.trackers.end(&session.client.view);
+    let view = &session.client.view;
+    session.server.trackers.end(view);
+    if view.is_monitor.swap(false, Ordering::Relaxed) {
+        session.server.monitors.remove(Address::of(view));
+    }
     let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);
     view.is_resp3.store(false, Ordering::Relaxed);

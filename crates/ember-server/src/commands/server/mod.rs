@@ -7,6 +7,7 @@ mod debug;
 mod info;
 mod latency;
 mod memory;
+mod monitor;
 mod shutdown;
 mod slowlog;
 mod time;
@@ -22,6 +23,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    monitor::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     time::COMMANDS,
