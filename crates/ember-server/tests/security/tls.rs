@@ -239,7 +239,14 @@ fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
     let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
     // A plain request, the beginning of a record that is too long, nonsense after a right beginning, and nothing at all.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
-    for bytes in [&b"PING\r\n"[..], b"\x16\x03\x01\xff\xff", &hello[..], &[0xff; 100_000], b""] {
+    for bytes in [
+        &b"PING\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01",
+        b"\x16\x03\x01\xff\xff",
+        &hello[..],
+        &[0xff; 100_000],
+        b"",
+    ] {
         let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         // The server may have closed before all is written.
@@ -326,6 +333,20 @@ fn config_set_reads_the_certificate_again() {
         "ERR CONFIG SET failed (possibly related to argument 'tls-protocols') - argument must be 'TLSv1.2', 'TLSv1.3' \
          or both",
     );
+}
+
+#[test]
+fn sighup_reads_the_certificate_again_and_ends_nothing() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let config = authority.client(&[&TLS13], None);
+    let mut before = TlsClient::connect(port, &config).unwrap();
+    authority.issue("server");
+    server.signal("HUP");
+    while TlsClient::connect(port, &config).unwrap().certificate() == before.certificate() {
+        std::thread::yield_now();
+    }
+    assert_eq!(before.run("PING"), pong());
 }
 
 #[test]
