@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
 use emberkv_core::call::{Attempt, Run};
@@ -25,6 +25,7 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
+use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
@@ -55,6 +56,12 @@ const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 /// Arguments of a slow call that are kept, and bytes of each; as in Redis.
 const SLOW_ARGUMENTS_MAX: usize = 32;
 const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
+
+/// What is shown in place of an argument that nobody else may see.
+const REDACTED: &[u8] = b"(redacted)";
+
+/// How long a worker waits outside the gate before it looks whether a script keeps it closed.
+const GATE_PATIENCE: Duration = Duration::from_millis(10);
 
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
@@ -211,9 +218,14 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
+        if client.is_user_stale() && !client.refresh_user() {
+            return Progress::Close;
+        }
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
-        self.server.gate.enter(self.index);
+        if !self.enter_gate() {
+            return self.run_beside_script(client, batch, input, start, reply);
+        }
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
@@ -231,6 +243,84 @@ impl Executor {
         }
         client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
+    }
+
+    /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
+    #[inline]
+    pub(crate) fn enter_gate(&self) -> bool {
+        while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
+            if self.server.scripting.running.is_busy() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs what may run beside a script of the commands of `batch` from number `start` on, and refuses the others.
+    #[cold]
+    pub(crate) fn run_beside_script(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        // The script's own time goes on.
+        let clock = self.clock;
+        let mut progress = Progress::Done;
+        for number in start..batch.len() {
+            if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
+                progress = Progress::Close;
+                break;
+            }
+        }
+        self.clock = clock;
+        progress
+    }
+
+    fn execute_beside_script(&mut self, client: &mut Client, args: Args<'_>, reply: &mut Reply) -> Flow {
+        let guards = &mut Guards::None;
+        let command = match self.server.registry.resolve(args) {
+            Ok(command) => command,
+            Err(_) if is_http(args) => return Flow::Close,
+            Err(error) => return self.refuse(client, guards, None, error, reply),
+        };
+        if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
+            let error = "NOAUTH Authentication required.".into();
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        if let Err(error) = acl::authorize(client, command, args) {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        // What watches keys or has a transaction open could come to touch the keyspace.
+        let is_harmless = matches!(command.handler, Handler::Server(_))
+            && command.spec.flags.contains(Flags::ALLOW_BUSY)
+            && command.spec.group != Group::Transactions
+            && client.transaction.is_none()
+            && client.watched.is_none();
+        if !is_harmless && let Some(error) = self.server.scripting.running.busy_error() {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
+        let result = self.complete(command, None, client, guards, args, reply);
+        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
+        self.finish(command, result, args, Some(client), reply);
+        self.apply_reply_mode(client, mark, reply);
+        flow
+    }
+
+    /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
+    #[cold]
+    pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
+        let error = self.server.scripting.running.busy_error();
+        let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
+        for _ in 0..message.prepared.len() {
+            message.marks.push(message.reply.mark());
+            self.answer_error(&error, &mut message.reply);
+        }
+        message.marks.push(message.reply.mark());
+        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
     }
 
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
@@ -401,6 +491,7 @@ impl Executor {
             && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
+            && acl::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE));
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
@@ -434,7 +525,9 @@ impl Executor {
                 fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
             }
         }
-        self.server.gate.enter(self.index);
+        if !self.enter_gate() {
+            return self.refuse_forwarded(message);
+        }
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
@@ -505,6 +598,9 @@ impl Executor {
             let error = "NOAUTH Authentication required.".into();
             return self.refuse(client, guards, Some(command), error, reply);
         }
+        if let Err(error) = acl::authorize(client, command, args) {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
         let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
             || (client.transaction.is_some() && command.spec.name == "exec" && transaction_writes(client));
         if self.server.pause.holds(self.turn.now_ms, writes) {
@@ -553,7 +649,10 @@ impl Executor {
     ) -> SessionResult {
         let mut caller = Caller { database: client.database, client: Some(client) };
         let result = match self.call(command, hash, &mut caller, guards, args, reply) {
-            Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
+            Ok(Outcome::Continue(go_on)) => {
+                let result = { go_on(&mut Execution { executor: self, client, command, args, reply }) };
+                if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
+            }
             result => result,
         };
         if !self.server.monitors.is_empty() {
@@ -685,7 +784,10 @@ impl Executor {
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
                 client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
-                run(&mut Session { args, command, server: self.server, client, turn: &mut self.turn, reply })
+                let server = self.server;
+                let result = run(&mut Session { args, command, server, client, turn: &mut self.turn, reply });
+                // The command may have changed its caller's own user, or removed it.
+                if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
             }
             _ => unreachable!("containers are resolved before, and server commands are not forwarded"),
         }
@@ -793,7 +895,7 @@ impl Executor {
             && microseconds >= threshold.unsigned_abs()
             && !command.spec.flags.contains(Flags::SKIP_SLOWLOG)
         {
-            self.note_slow(microseconds, args, client);
+            self.note_slow(command, microseconds, args, client);
         }
         let threshold_ms = self.config.latency_monitor_threshold;
         if threshold_ms != 0 && microseconds / 1000 >= threshold_ms {
@@ -803,7 +905,7 @@ impl Executor {
     }
 
     #[cold]
-    fn note_slow(&mut self, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
+    fn note_slow(&mut self, command: &Command, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
         let (address, name) = client.map_or_else(Default::default, |client| {
             (client.view.peer.remote(), client.view.names.lock().name.to_string())
         });
@@ -812,7 +914,7 @@ impl Executor {
             id,
             at_seconds: self.turn.now_ms / 1000,
             microseconds,
-            arguments: cut_arguments(args),
+            arguments: cut_arguments(command, args),
             address,
             name,
         });
@@ -863,10 +965,19 @@ fn transaction_writes(client: &Client) -> bool {
     client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
 }
 
-fn cut_arguments(args: Args<'_>) -> Vec<Vec<u8>> {
+fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     let more = args.len().saturating_sub(SLOW_ARGUMENTS_MAX);
     let shown = if more > 0 { SLOW_ARGUMENTS_MAX - 1 } else { args.len() };
-    let mut arguments: Vec<Vec<u8>> = args.iter().take(shown).map(cut_argument).collect();
+    let mut arguments: Vec<Vec<u8>> =
+        (0..shown)
+            .map(|at| {
+                if command.spec.has_secret_at(args, at) {
+                    REDACTED.to_vec()
+                } else {
+                    cut_argument(args.at(at))
+                }
+            })
+            .collect();
     if more > 0 {
         arguments.push(format!("... ({} more arguments)", more + 1).into_bytes());
     }

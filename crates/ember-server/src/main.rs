@@ -1,9 +1,13 @@
 //! The ember server program.
 
+mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
+mod bystanders;
 mod client;
 mod commands;
+#[cfg(test)]
+mod compatibility;
 mod config;
 mod connection;
 mod driver;
@@ -18,6 +22,7 @@ mod open_files;
 mod pubsub;
 mod rates;
 mod registry;
+mod replace_file;
 mod scripting;
 mod server;
 mod session;
@@ -25,6 +30,7 @@ mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tls;
 mod tracking;
 mod transaction;
 mod waiting;
