@@ -22,6 +22,7 @@ mod pubsub;
 mod rates;
 mod registry;
 mod replace_file;
+mod scripting;
 mod server;
 mod session;
 mod start;

@@ -3,6 +3,7 @@
 mod connection;
 mod pubsub;
 mod replication;
+mod scripting;
 mod server;
 mod transactions;
 
@@ -16,6 +17,7 @@ pub(crate) const FAMILIES: &[&[&[ServerCommand]]] = &[
     connection::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
+    scripting::COMMANDS,
     server::COMMANDS,
     transactions::COMMANDS,
 ];
