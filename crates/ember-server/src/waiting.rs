@@ -24,6 +24,7 @@ use emberkv_core::keyspace::entry::ValueType;
 use emberkv_core::observers::Waiter;
 use emberkv_core::spec::{Group, KeyFlags, Spec};
 
+use crate::acl;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::mailbox::Letter;
@@ -140,10 +141,15 @@ impl Executor {
                 continue;
             }
             let mut reply = Reply::new(waiter.protocol);
-            let attempt = if self.has_something_for(&mut guards, database, key, command.spec.group) {
+            let args = waiter.call.command(0);
+            let attempt = if let Err(error) =
+                acl::authorize_waiter(self.server, waiter.client_id, command, args)
+            {
+                Err(error)
+            } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
                 let (keyspace, turn) = (&self.server.keyspace, &mut self.turn);
                 let mut context = Context { keyspace, guards: &mut guards, turn, database, is_retry: true };
-                dispatch::run(data, command.access, None, &mut context, waiter.call.command(0), &mut reply)
+                dispatch::run(data, command.access, None, &mut context, args, &mut reply)
             } else {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
             };
