@@ -6,6 +6,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ember_protocol::{OwnedBatch, Protocol, Reply};
+use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::keys::Guards;
@@ -29,15 +30,12 @@ impl Bench {
         Bench { keyspace, turn: Turn::new(1, 1), reply: Reply::new(Protocol::Resp2) }
     }
 
-    fn run(&mut self, batch: &OwnedBatch) {
+    fn run(&mut self, work: &Work) {
         let Bench { keyspace, turn, reply } = self;
         let mut guards = Guards::None;
         reply.clear();
-        for number in 0..batch.len() {
-            let args = batch.command(number);
-            let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
-            let command = commands.find(|command| args.at(0) == command.spec.name.as_bytes());
-            let command = command.expect("the command is there");
+        for (number, command) in work.commands.iter().enumerate() {
+            let args = work.batch.command(number);
             let mut context = Context { keyspace, guards: &mut guards, turn, database: 0, is_retry: false };
             dispatch::run(command, Access::One(1), None, &mut context, args, reply)
                 .expect("list commands on lists succeed");
@@ -48,25 +46,31 @@ impl Bench {
     }
 }
 
-/// A batch of lines that are repeated until it is full.
-fn batch(lines: &[&str]) -> OwnedBatch {
-    let mut batch = OwnedBatch::new();
-    for line in lines.iter().cycle().take(BATCH) {
-        batch.push(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+/// A batch, and the commands it calls.
+#[derive(Default)]
+struct Work {
+    batch: OwnedBatch,
+    commands: Vec<&'static DataCommand>,
+}
+
+impl Work {
+    fn push(&mut self, line: &str) {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
+        let command = commands.find(|command| words[0] == command.spec.name.as_bytes());
+        self.commands.push(command.expect("the command is there"));
+        self.batch.push(&words);
     }
-    batch
 }
 
 fn benches(criterion: &mut Criterion) {
     let mut bench = Bench::new();
     let elements: Vec<String> = (0..ELEMENTS).map(|number| format!("element:{number:08}")).collect();
     for chunk in elements.chunks(1000) {
-        let line = format!("rpush million {0}\nrpush queue {0}", chunk.join(" "));
-        line.split('\n').for_each(|line| {
-            let mut batch = OwnedBatch::new();
-            batch.push(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
-            bench.run(&batch);
-        });
+        let mut work = Work::default();
+        work.push(&format!("rpush million {}", chunk.join(" ")));
+        work.push(&format!("rpush queue {}", chunk.join(" ")));
+        bench.run(&work);
     }
     let mut group = criterion.benchmark_group("lists, batches of 64");
     for (name, lines) in [
@@ -77,7 +81,8 @@ fn benches(criterion: &mut Criterion) {
         ("LINDEX in the middle", &["lindex million 500000"]),
         ("LSET in the middle", &["lset million 500000 element:12345678"]),
     ] {
-        let work = batch(lines);
+        let mut work = Work::default();
+        lines.iter().cycle().take(BATCH).for_each(|line| work.push(line));
         group.throughput(Throughput::Elements(BATCH as u64));
         group.bench_function(name, |bencher| bencher.iter(|| bench.run(&work)));
     }
