@@ -222,6 +222,17 @@ impl PubSub {
         }
     }
 
+    /// The subscribers to names that are meant, each once for each name. O(names).
+    pub(crate) fn subscribers(&self, is_meant: impl Fn(Kind, &[u8]) -> bool) -> Vec<Address> {
+        let mut found = Vec::new();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
+            let topics = self.topics(kind).read();
+            let meant = topics.iter().filter(|(name, _)| is_meant(kind, name));
+            found.extend(meant.flat_map(|(_, addresses)| addresses));
+        }
+        found
+    }
+
     /// The number of names that somebody subscribes to.
     pub(crate) fn len(&self, kind: Kind) -> usize {
         self.topics(kind).read().len()

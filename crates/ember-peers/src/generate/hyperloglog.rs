@@ -1,6 +1,6 @@
 //! The commands on HyperLogLogs. PFSELFTEST has no data to disagree about and is not asked for.
 
-use super::{Draw, Generator, Step};
+use super::{Draw, Generator, HYPERLOGLOG_KEYS, Step};
 
 pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "PFADD", weight: 45, make: pfadd },
@@ -46,13 +46,40 @@ fn pfmerge(draw: &mut Draw) -> Vec<Step> {
 }
 
 fn pfdebug(draw: &mut Draw) -> Vec<Step> {
+    if draw.random.chance(15) {
+        return damaged(draw);
+    }
     draw.any(&[
         "PFDEBUG DECODE {hll}",
         "PFDEBUG ENCODING {hll}",
         "PFDEBUG TODENSE {hll}",
         "PFDEBUG {word} {hll}",
-        // Damaged registers, and bytes that are none any more.
-        "SETRANGE {hll} 17 {value}",
-        "SETRANGE {hll} 4 {value}",
+        "SETRANGE {hll} 4 5",
+        "SETRANGE {hll} 0 {word}",
     ])
+}
+
+/// Runs of registers that do not fit among others. None is the first half of a run of two bytes: at the end Redis reads one
+/// byte more than there is.
+const DAMAGE: &[&[u8]] = &[b"\x00", b"\x3f\x3f\x3f", b"\x80", b"\xff\xff\xff\xff", b"\x00\x80\x00"];
+
+/// Damaged registers. They do not stay: of several elements Redis adds those it has come to before it sees the damage.
+fn damaged(draw: &mut Draw) -> Vec<Step> {
+    let key = draw.random.pick(HYPERLOGLOG_KEYS);
+    let templates = ["SETRANGE", "PFCOUNT", "PFADD", "GET", "PFMERGE hll:1", "PFDEBUG TODENSE", "DEL"];
+    let mut steps = Vec::new();
+    for template in templates {
+        let mut words = draw.line(template);
+        words.push(key.to_vec());
+        match template {
+            "SETRANGE" => {
+                words.push((16 + draw.random.below(8)).to_string().into_bytes());
+                words.push(draw.random.pick(DAMAGE).to_vec());
+            }
+            "PFADD" => words.push(draw.value()),
+            _ => {}
+        }
+        steps.push(Step::reply(words));
+    }
+    steps
 }

@@ -145,20 +145,8 @@ fn trimming(draw: &mut Draw) -> Vec<Vec<u8>> {
 }
 
 fn xadd(draw: &mut Draw) -> Vec<Step> {
-    // Small blocks, so that some streams have many of them.
     if draw.random.chance(2) {
-        return fill_any(
-            draw,
-            &[
-                "CONFIG SET stream-node-max-entries 3",
-                "CONFIG SET stream-node-max-entries 100",
-                "CONFIG SET stream-node-max-entries 0",
-                "CONFIG SET stream-node-max-bytes 60",
-                "CONFIG SET stream-node-max-bytes 4096",
-                "DEL {stream}",
-                "DEL {stream}",
-            ],
-        );
+        return fill_one(draw, "DEL {stream}");
     }
     let mut words = fill(draw, "XADD {stream}");
     if draw.random.chance(10) {
@@ -173,6 +161,13 @@ fn xadd(draw: &mut Draw) -> Vec<Step> {
         0 => words.extend(fill(draw, "{value} {value}")),
         1 => words.extend(fill(draw, "b 1 a {value} c 3")),
         2 => words.extend(fill(draw, "a {value} b")),
+        // Three of them fill a block.
+        3 => words.extend([
+            b"a".to_vec(),
+            vec![b'z'; 1000 + draw.random.below(500)],
+            b"b".to_vec(),
+            b"1".to_vec(),
+        ]),
         _ => words.extend(fill(draw, "a {value} b {integer}")),
     }
     vec![Step::reply(words)]

@@ -1,5 +1,6 @@
 //! Commands about the server: what it can do, how it is set up, how it is.
 
+mod acl;
 mod command;
 mod config;
 mod debug;
@@ -15,6 +16,7 @@ use crate::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
+    acl::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
