@@ -39,6 +39,8 @@ bitflags! {
         const ALLOW_BUSY = 1 << 14;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 15;
+        /// May be called without any key.
+        const NO_MANDATORY_KEYS = 1 << 17;
         /// The positions of keys cannot be told from the specification alone.
         const MOVABLEKEYS = 1 << 16;
     }
@@ -47,7 +49,7 @@ bitflags! {
 impl Flags {
     /// The names in `COMMAND INFO`, in Redis's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 17] = [
+        const NAMES: [(Flags, &str); 18] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -62,6 +64,7 @@ impl Flags {
             (Flags::FAST, "fast"),
             (Flags::NO_AUTH, "no_auth"),
             (Flags::MAY_REPLICATE, "may_replicate"),
+            (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
             (Flags::ALLOW_BUSY, "allow_busy"),
             (Flags::NO_MULTI, "no_multi"),
             (Flags::MOVABLEKEYS, "movablekeys"),

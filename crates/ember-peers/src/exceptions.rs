@@ -55,6 +55,14 @@ const COMPACT_SINCE_7_2: &str = "since 7.2 small sets of any members are listpac
 const STREAM_INFO: &str = "times pass; entries are in no radix tree here; since 7.2 there is one more time of a consumer, \
                            and since 7.2.7 a lag that trimming does not make wrong";
 
+/// A time-out of more than 2^63 ms.
+const fn too_long_a_wait(name: &'static str) -> Exception {
+    let rule = Rule::Checked(|case| {
+        is_error(case.redis, "ERR timeout is negative") && is_error(case.ember, "ERR timeout is out of range")
+    });
+    Exception { name, rule, reason: "7.0.15 lets the number overflow, 7.2 says that it is out of range" }
+}
+
 const EXCEPTIONS: &[Exception] = &[
     // Order is nobody's promise.
     Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys come in the order of the hash table" },
@@ -138,6 +146,14 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "ZRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "ZREVRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "OBJECT|ENCODING", rule: Rule::Checked(compact_since_7_2), reason: COMPACT_SINCE_7_2 },
+    too_long_a_wait("BLPOP"),
+    too_long_a_wait("BRPOP"),
+    too_long_a_wait("BLMOVE"),
+    too_long_a_wait("BRPOPLPUSH"),
+    too_long_a_wait("BLMPOP"),
+    too_long_a_wait("BZPOPMIN"),
+    too_long_a_wait("BZPOPMAX"),
+    too_long_a_wait("BZMPOP"),
     Exception { name: "CLIENT|NO-TOUCH", rule: Rule::Checked(no_touch), reason: SINCE_7_2 },
     Exception { name: "CLIENT|SETINFO", rule: Rule::Checked(setinfo), reason: SINCE_7_2 },
     Exception {

@@ -205,6 +205,10 @@ impl Connection {
                 self.has_ended = true;
                 Fill::End
             }
+            Received::Bytes(0, is_more) => {
+                self.readable = is_more || self.read_closed;
+                Fill::Nothing
+            }
             Received::Bytes(count, is_more) => {
                 // A short read has emptied the socket: the next bytes are a new event. Except for the end, whose event
                 // may have come together with the bytes'.
@@ -337,7 +341,10 @@ impl Connection {
             }
             let mut slices = [IoSlice::new(&[]); WRITE_SLICES_MAX];
             let count = self.output.io_slices(self.sent, &mut slices);
-            self.sent += tls.encrypt(&slices[..count]);
+            match tls.encrypt(&slices[..count]) {
+                0 => return Err(io::ErrorKind::BrokenPipe.into()),
+                taken => self.sent += taken,
+            }
         }
         if self.sent == self.output.len_bytes() {
             self.output.clear();

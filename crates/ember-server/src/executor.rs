@@ -565,7 +565,7 @@ impl Executor {
         let mut caller = Caller { database: client.database, client: Some(client) };
         let result = match self.call(command, hash, &mut caller, guards, args, reply) {
             Ok(Outcome::Continue(go_on)) => {
-                let result = go_on(&mut Execution { executor: self, client, args, reply });
+                let result = { go_on(&mut Execution { executor: self, client, command, args, reply }) };
                 if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
             }
             result => result,

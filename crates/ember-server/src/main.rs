@@ -5,6 +5,8 @@ mod acl;
 mod allocator;
 mod client;
 mod commands;
+#[cfg(test)]
+mod compatibility;
 mod config;
 mod connection;
 mod driver;
@@ -20,6 +22,7 @@ mod pubsub;
 mod rates;
 mod registry;
 mod replace_file;
+mod scripting;
 mod server;
 mod session;
 mod start;

@@ -41,7 +41,7 @@ impl Monitors {
 }
 
 impl Server {
-    /// Shows monitors a call. Commands of operators are not shown, nor arguments that may be secrets.
+    /// Shows monitors a call. Commands of operators are not shown, nor secret arguments.
     #[cold]
     pub(crate) fn show_to_monitors(&self, client: &Client, command: &Command, args: Args<'_>) {
         let flags = command.spec.flags;
@@ -57,15 +57,9 @@ impl Server {
             client.view.peer.remote()
         );
         let mut line = head.into_bytes();
-        // Names and passwords stand in AUTH, and in HELLO behind the word.
-        let auth_at = match command.spec.name {
-            "auth" => Some(0),
-            "hello" => args.iter().position(|argument| argument.eq_ignore_ascii_case(b"AUTH")),
-            _ => None,
-        };
         for (number, argument) in args.iter().enumerate() {
             line.push(b' ');
-            let is_secret = auth_at.is_some_and(|at| (at + 1..at + 3).contains(&number));
+            let is_secret = command.spec.has_secret_at(args, number);
             quote(if is_secret { b"(redacted)" } else { argument }, &mut line);
         }
         let addresses = self.monitors.addresses.read().clone();

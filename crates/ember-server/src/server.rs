@@ -18,6 +18,7 @@ use crate::monitors::Monitors;
 use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
+use crate::scripting::Scripting;
 use crate::stats::{Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
@@ -155,6 +156,7 @@ pub(crate) struct Server {
     /// What was allocated when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
+    pub(crate) scripting: Scripting,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -218,6 +220,7 @@ impl Server {
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
+            scripting: Scripting::default(),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }

@@ -280,7 +280,7 @@ impl Worker {
             (ReplyMode::Off, _) => {}
             (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
             (ReplyMode::On, Ending::Served(reply)) => connection.output.append(reply),
-            (ReplyMode::On, Ending::InVain) => (blocked.empty_reply)(&mut connection.output),
+            (ReplyMode::On, Ending::InVain) => connection.output.null_array(),
             (ReplyMode::On, Ending::WithError) => {
                 connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             }

@@ -119,6 +119,10 @@ config! {
     client_query_buffer_limit: u64,
     /// In bytes.
     proto_max_bulk_len: u64,
+    /// In milliseconds; 0 for never.
+    busy_reply_threshold: u64,
+    /// In bytes, of each worker.
+    script_memory_limit: u64,
     /// In microseconds; -1 for none.
     slowlog_log_slower_than: i64,
     slowlog_max_len: u64,

@@ -53,6 +53,9 @@ const SHARDS_MAX: i64 = 128;
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
 
+/// Less would hardly hold the libraries of scripts.
+const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
+
 const NO_PERSISTENCE: &str = "persistence is not available in this version";
 
 /// Every parameter, in the order of the documentation.
@@ -341,7 +344,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: choice!(hash_function: HashFunction),
         default: "rapidhash",
         mutable: false,
-        about: "The hash function of keys. `siphash` is slower and withstands clients which choose keys that collide.",
+        about: "The hash function of keys and of members and fields. `siphash` is slower and withstands clients which choose keys that collide.",
     },
     Parameter {
         name: "hz",
@@ -538,6 +541,24 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "512mb",
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
+    },
+    // Scripts.
+    Parameter {
+        name: "busy-reply-threshold",
+        aliases: &["lua-time-limit"],
+        kind: integer!(busy_reply_threshold, 0..=i64::MAX),
+        default: "5000",
+        mutable: true,
+        about: "Milliseconds after which a script that still runs can be ended with `SCRIPT KILL` or `FUNCTION KILL`, \
+                and other clients are told that the server is busy; 0 for never.",
+    },
+    Parameter {
+        name: "script-memory-limit",
+        aliases: &[],
+        kind: Kind::Memory { range: SCRIPT_MEMORY_MIN..=BYTES_MAX, field: field!(script_memory_limit) },
+        default: "256mb",
+        mutable: false,
+        about: "How much memory the scripts of each worker may take; one that asks for more gets an error.",
     },
     // Observation.
     Parameter {

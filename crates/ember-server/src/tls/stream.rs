@@ -22,9 +22,10 @@ const WIRE_BYTES: usize = 64 * 1024;
 /// What receiving gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes of requests; whether there may be more without a new event.
+    /// So many bytes of requests (none: it was a part of a record or of the handshake); whether there may be more without a
+    /// new event.
     Bytes(usize, bool),
-    /// No request: nothing was there, or a part of a record or of the handshake. Whether there may be more.
+    /// Nothing was there; whether that must be tried again without a new event.
     Nothing(bool),
     /// The peer sends no more.
     End,
@@ -94,7 +95,6 @@ impl TlsStream {
         is_more |= self.has_plaintext || !self.leftover.is_empty();
         match target.len() - before {
             0 if self.has_ended => Received::End,
-            0 => Received::Nothing(is_more),
             count => Received::Bytes(count, is_more || self.has_ended),
         }
     }

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod certificates;
 mod contexts;
 mod denials;
 mod files;
 mod passwords;
 mod rules;
+mod tls;
 mod users;
 
 use std::path::PathBuf;
