@@ -4,6 +4,7 @@
 mod blocking;
 mod monitors;
 mod pubsub;
+mod streams;
 mod tracking;
 mod transactions;
 
