@@ -5,6 +5,7 @@ mod blocking;
 mod busy_scripts;
 mod monitors;
 mod pubsub;
+mod streams;
 mod tracking;
 mod transactions;
 
