@@ -55,7 +55,8 @@ pub(super) fn run_program(
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
     if is_memory_short && program.may_write() && !answers_for_memory {
         return Err(
-            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'".into()
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+                .into(),
         );
     }
     let memory_bytes_max = usize::try_from(executor.config.script_memory_limit).unwrap_or(usize::MAX);
