@@ -151,8 +151,8 @@ impl Table {
         entry.is_expired(now_ms)
     }
 
-    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were removed.
-    /// O(log fields) for each look.
+    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
+    /// removed. O(log fields) for each look.
     pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
         let mut removed = 0;
         for _ in 0..max {
