@@ -34,7 +34,8 @@ pub enum Attempt {
 pub struct Wait {
     /// For how many ms; `None` is for ever.
     pub timeout_ms: Option<u64>,
-    /// Writes the reply of a call that has waited in vain, or that may not wait: in transactions and scripts.
+    /// Writes the reply of a call that may not wait: in transactions and scripts. One that has waited in vain gets
+    /// [`Reply::null_array`], whatever the command.
     pub empty_reply: fn(&mut Reply),
     /// The call to run again, if not the same.
     pub instead: Option<OwnedBatch>,

@@ -656,6 +656,35 @@ mod tests {
         "-?[0-9]{1,25}(\\.[0-9]{1,25})?(e-?[0-9]{1,3})?"
     }
 
+    /// Computed by a C program with `ceill` on x86-64, but for what has no 64 bits.
+    #[test]
+    fn a_thousandfold_is_rounded_to_the_format_and_then_up() {
+        let cases = [
+            ("0", Some(0)),
+            ("-0", Some(0)),
+            ("0.001", Some(1)),
+            ("0.002", Some(2)),
+            ("0.003", Some(3)),
+            ("0.0011", Some(2)),
+            ("1e-4000", Some(1)),
+            ("-1e-4000", Some(0)),
+            ("-0.001", Some(0)),
+            ("-0.002", Some(-1)),
+            ("-0.003", Some(-3)),
+            ("-0.004", Some(-3)),
+            ("0.1", Some(100)),
+            ("1e15", Some(1_000_000_000_000_000_000)),
+            ("9223372036854775", Some(9_223_372_036_854_775_000)),
+            ("9223372036854775.9", None),
+            ("1e4000", None),
+            ("inf", None),
+        ];
+        for (text, expected) in cases {
+            let number = LongDouble::parse(text.as_bytes()).expect("it is a number");
+            assert_eq!(number.thousandfold_ceiling(), expected, "{text}");
+        }
+    }
+
     /// Read off Redis 7.0.15 on x86-64.
     const GOLDEN_SUMS: &[(&str, &str, &str)] = &[
         ("10.50", "0.1", "10.6"),

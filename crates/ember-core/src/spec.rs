@@ -39,6 +39,8 @@ bitflags! {
         const ALLOW_BUSY = 1 << 14;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 15;
+        /// May be called without any key.
+        const NO_MANDATORY_KEYS = 1 << 17;
         /// The positions of keys cannot be told from the specification alone.
         const MOVABLEKEYS = 1 << 16;
     }
@@ -47,7 +49,7 @@ bitflags! {
 impl Flags {
     /// The names in `COMMAND INFO`, in Redis's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 17] = [
+        const NAMES: [(Flags, &str); 18] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -62,6 +64,7 @@ impl Flags {
             (Flags::FAST, "fast"),
             (Flags::NO_AUTH, "no_auth"),
             (Flags::MAY_REPLICATE, "may_replicate"),
+            (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
             (Flags::ALLOW_BUSY, "allow_busy"),
             (Flags::NO_MULTI, "no_multi"),
             (Flags::MOVABLEKEYS, "movablekeys"),
@@ -416,6 +419,19 @@ impl Category {
     ];
 }
 
+/// Which arguments of a command are channels that its caller must be allowed to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channels {
+    /// None.
+    None,
+    /// The first one, to publish to.
+    Published,
+    /// All, to subscribe to.
+    Subscribed,
+    /// All, patterns of channels to subscribe to.
+    SubscribedPatterns,
+}
+
 /// The facts about a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -450,6 +466,10 @@ pub struct Spec {
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
+    /// Which of its arguments are channels.
+    pub channels: Channels,
+    /// Whether the argument with this index of a call is a secret, which nobody but its caller may see.
+    pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
     /// Whether it is run at once between MULTI and EXEC instead of being queued.
     pub is_immediate: bool,
     /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
@@ -490,6 +510,8 @@ impl Spec {
         history: &[],
         key_flags_of: None,
         keys_of: None,
+        channels: Channels::None,
+        is_secret: None,
         is_immediate: false,
         is_system: false,
         is_container: false,
@@ -500,6 +522,11 @@ impl Spec {
     #[inline]
     pub fn accepts(&self, argc: usize) -> bool {
         if self.arity >= 0 { argc == self.arity as usize } else { argc >= self.arity.unsigned_abs() as usize }
+    }
+
+    /// Whether argument `index` of a call must not be shown, in the slow log or to monitors.
+    pub fn has_secret_at(&self, args: Args<'_>, index: usize) -> bool {
+        self.is_secret.is_some_and(|is_secret| is_secret(args, index))
     }
 
     /// All ACL categories: those stated and those that follow from group and flags.

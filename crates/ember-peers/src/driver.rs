@@ -377,8 +377,8 @@ fn encode(words: &[Vec<u8>], bytes: &mut Vec<u8>) {
 
 /// `CLIENT|GETNAME`, `GET`: the first word in upper case, with the second for containers of subcommands.
 fn command_name(words: &[Vec<u8>]) -> String {
-    const CONTAINERS: [&str; 8] =
-        ["CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "DEBUG"];
+    const CONTAINERS: [&str; 10] =
+        ["CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "DEBUG", "XGROUP", "XINFO"];
     if words[0].eq_ignore_ascii_case(b"nosuchcommand") {
         return "nosuchcommand".to_owned();
     }

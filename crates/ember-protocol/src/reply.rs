@@ -95,6 +95,11 @@ impl Reply {
         self.line(b'+', text.as_bytes());
     }
 
+    /// A simple string of any bytes. Line ends in it become spaces.
+    pub fn simple_bytes(&mut self, text: &[u8]) {
+        self.line(b'+', text);
+    }
+
     /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its ends are dropped, others
     /// become spaces.
     pub fn error(&mut self, text: &str) {

@@ -1,7 +1,6 @@
 //! Clients: what a connection's commands know of their caller, and what others may see of it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
+use crate::acl::{Identity, User};
 use crate::pubsub::Subscriptions;
 use crate::tracking::Tracking;
 use crate::transaction::{Transaction, Watched};
@@ -76,6 +76,8 @@ pub(crate) struct ClientView {
     pub(crate) created_ms: i64,
     // Shared. All are plain values for display, or flags that the worker looks at in its own time.
     pub(crate) names: Mutex<Names>,
+    /// Who the client is.
+    pub(crate) user: Mutex<Arc<User>>,
     pub(crate) active_ms: AtomicI64,
     pub(crate) database: AtomicU32,
     /// The registry's index of the last command, plus one.
@@ -91,6 +93,8 @@ pub(crate) struct ClientView {
     pub(crate) is_paused: AtomicBool,
     /// What the connection waits for, if it is in a blocking command.
     pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Whether it is shown the commands of others.
+    pub(crate) is_monitor: AtomicBool,
     /// How the client tracks what it has read, if it does.
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
@@ -118,8 +122,12 @@ pub(crate) struct Client {
     pub(crate) view: Arc<ClientView>,
     /// The selected database.
     pub(crate) database: usize,
-    /// Whether it may run commands beyond AUTH, HELLO, QUIT and RESET.
+    /// Whether it may run commands beyond AUTH, HELLO, QUIT and RESET; follows from `identity`.
     pub(crate) is_authenticated: bool,
+    /// Whether its user may do everything, so that no call needs a check; follows from `identity`.
+    pub(crate) is_unrestricted: bool,
+    /// Who it is.
+    pub(crate) identity: Identity,
     /// Which replies it wants.
     pub(crate) reply_mode: ReplyMode,
     /// The calls since MULTI.
@@ -136,11 +144,14 @@ pub(crate) struct Client {
 
 impl Client {
     /// What `RESET` and a new connection begin with.
-    pub(crate) fn new(view: Arc<ClientView>, is_authenticated: bool) -> Client {
+    pub(crate) fn new(view: Arc<ClientView>, identity: Identity) -> Client {
+        *view.user.lock() = Arc::clone(identity.user());
         Client {
             view,
             database: 0,
-            is_authenticated,
+            is_authenticated: identity.has_authenticated(),
+            is_unrestricted: identity.is_unrestricted(),
+            identity,
             reply_mode: ReplyMode::On,
             transaction: None,
             tracking: None,
@@ -207,57 +218,59 @@ impl ClientView {
         size_of::<Self>() as u64 + buffers
     }
 
-    /// The line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
-    pub(crate) fn describe<'v>(&'v self, now_ms: i64, command: &'v str) -> impl fmt::Display + 'v {
-        fmt::from_fn(move |f| {
-            let names = self.names.lock().clone();
-            let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
-            let mut flags = String::new();
-            let tracking = self.tracking.lock().clone();
-            let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);
-            for (is_set, flag) in [
-                (self.is_subscribed(), 'P'),
-                (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
-                (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
-                (tracking.is_some(), 't'),
-                (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
-                (tracks(Tracking::is_broadcast), 'B'),
-                (matches!(self.peer, Peer::Unix(_)), 'U'),
-                (self.no_evict.load(Ordering::Relaxed), 'e'),
-                (self.no_touch.load(Ordering::Relaxed), 'T'),
-            ] {
-                if is_set {
-                    flags.push(flag);
-                }
-            }
-            if flags.is_empty() {
-                flags.push('N');
-            }
-            let query_bytes = self.query_bytes.load(Ordering::Relaxed);
-            let output_bytes = self.output_bytes.load(Ordering::Relaxed);
-            write!(
-                f,
-                "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} ssub={} \
-                 multi={} qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} \
-                 oll=0 omem=0 tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={}",
-                self.id,
-                self.peer.remote(),
-                self.peer.local(),
-                self.descriptor,
-                names.name,
-                seconds(self.created_ms),
-                seconds(self.active_ms.load(Ordering::Relaxed)),
-                self.database.load(Ordering::Relaxed),
-                self.channels.load(Ordering::Relaxed),
-                self.patterns.load(Ordering::Relaxed),
-                self.shard_channels.load(Ordering::Relaxed),
-                self.queued.load(Ordering::Relaxed),
-                self.memory_bytes(),
-                tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64),
-                if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
-                names.library_name,
-                names.library_version,
-            )
-        })
+    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
+    pub(crate) fn describe(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
+        let names = self.names.lock().clone();
+        let user = Arc::clone(&self.user.lock());
+        let tracking = self.tracking.lock().clone();
+        let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
+        let query_bytes = self.query_bytes.load(Ordering::Relaxed);
+        let output_bytes = self.output_bytes.load(Ordering::Relaxed);
+        let before_user = format!(
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} \
+             qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem=0 \
+             tot-mem={} events=r cmd={command} user=",
+            self.id,
+            self.peer.remote(),
+            self.peer.local(),
+            self.descriptor,
+            names.name,
+            seconds(self.created_ms),
+            seconds(self.active_ms.load(Ordering::Relaxed)),
+            self.flags(tracking.as_deref()),
+            self.database.load(Ordering::Relaxed),
+            self.channels.load(Ordering::Relaxed),
+            self.patterns.load(Ordering::Relaxed),
+            self.shard_channels.load(Ordering::Relaxed),
+            self.queued.load(Ordering::Relaxed),
+            self.memory_bytes(),
+        );
+        line.extend_from_slice(before_user.as_bytes());
+        line.extend_from_slice(&user.name);
+        let redirect = tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64);
+        let resp = if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 };
+        let Names { library_name, library_version, .. } = &names;
+        let after =
+            format!(" redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version}");
+        line.extend_from_slice(after.as_bytes());
+    }
+
+    /// The letters of the field `flags`.
+    fn flags(&self, tracking: Option<&Tracking>) -> String {
+        let tracks = |is: fn(&Tracking) -> bool| tracking.is_some_and(is);
+        let flags = [
+            (self.is_monitor.load(Ordering::Relaxed), 'O'),
+            (self.is_subscribed(), 'P'),
+            (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
+            (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
+            (tracking.is_some(), 't'),
+            (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
+            (tracks(Tracking::is_broadcast), 'B'),
+            (matches!(self.peer, Peer::Unix(_)), 'U'),
+            (self.no_evict.load(Ordering::Relaxed), 'e'),
+            (self.no_touch.load(Ordering::Relaxed), 'T'),
+        ];
+        let flags: String = flags.into_iter().filter(|&(is_set, _)| is_set).map(|(_, flag)| flag).collect();
+        if flags.is_empty() { "N".to_owned() } else { flags }
     }
 }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::client::Client;
 use crate::executor::Assembly;
+use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
 
 /// Bytes read at once: the share of a turn that one connection gets.
@@ -71,6 +72,8 @@ pub(crate) struct Parked {
 /// A connection.
 pub(crate) struct Connection {
     socket: OwnedFd,
+    /// What encrypts it, if anything does.
+    tls: Option<Box<TlsStream>>,
     pub(crate) client: Client,
     pub(crate) parser: Parser,
     /// Bytes read and not done with, behind those the parser has consumed: the beginning of a command, or whole
@@ -105,9 +108,15 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that has read and sent nothing.
-    pub(crate) fn new(socket: OwnedFd, client: Client, output: Reply) -> Connection {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        tls: Option<Box<TlsStream>>,
+        client: Client,
+        output: Reply,
+    ) -> Connection {
         Connection {
             socket,
+            tls,
             client,
             parser: Parser::new(),
             input: Vec::new(),
@@ -144,9 +153,22 @@ impl Connection {
         no_more_runs && self.unsent_bytes() == 0
     }
 
-    /// Replies not sent, in bytes.
+    /// Replies not sent, in bytes; encrypted ones count as one byte, however many they are.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        self.output.len_bytes() - self.sent
+        let encrypted = self.tls.as_ref().is_some_and(|tls| tls.wants_send());
+        self.output.len_bytes() - self.sent + usize::from(encrypted)
+    }
+
+    /// Whether the two sides have not agreed on a key yet.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// The last thing done to a connection before it is closed.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye(&self.socket);
+        }
     }
 
     /// The socket can take more, as the driver says.
@@ -155,32 +177,42 @@ impl Connection {
     }
 
     /// Reads once: into the large argument that is being received or into `scratch`, which is emptied first. From there
-    /// the bytes go behind a long `input`; what little a short one held moves in front of them instead.
-    pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>) -> Fill {
+    /// the bytes go behind a long `input`; what little a short one held moves in front of them instead. Encrypted bytes
+    /// are read into `wire` before.
+    pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>, wire: &mut Vec<u8>) -> Fill {
         let consumed = self.parser.consumed();
         let is_short = self.parked.is_none() && self.input.len() - consumed <= COPIED_MAX_BYTES;
         let mut is_large = false;
-        let (result, asked) = if let Some(mut target) = self.parser.large_mut() {
+        let (socket, tls) = (&self.socket, &mut self.tls);
+        let mut receive = |target: &mut Vec<u8>| match tls {
+            None => receive_plain(socket, target),
+            Some(tls) => tls.receive(socket, target, wire),
+        };
+        let received = if let Some(mut target) = self.parser.large_mut() {
             is_large = true;
-            read_spare(&self.socket, target.buffer())
+            receive(target.buffer())
         } else {
             scratch.clear();
             scratch.reserve_exact(READ_BYTES);
             if is_short {
                 scratch.extend_from_slice(&self.input[consumed..]);
             }
-            read_spare(&self.socket, scratch)
+            receive(scratch)
         };
-        match result {
-            Ok(0) => {
+        match received {
+            Received::End => {
                 self.readable = false;
                 self.has_ended = true;
                 Fill::End
             }
-            Ok(count) => {
+            Received::Bytes(0, is_more) => {
+                self.readable = is_more || self.read_closed;
+                Fill::Nothing
+            }
+            Received::Bytes(count, is_more) => {
                 // A short read has emptied the socket: the next bytes are a new event. Except for the end, whose event
                 // may have come together with the bytes'.
-                self.readable = count == asked || self.read_closed;
+                self.readable = is_more || self.read_closed;
                 if is_short && !is_large {
                     self.parser.discard(consumed);
                     self.input.clear();
@@ -189,12 +221,11 @@ impl Connection {
                 }
                 Fill::Bytes(count)
             }
-            Err(Errno::AGAIN) => {
-                self.readable = false;
+            Received::Nothing(is_more) => {
+                self.readable = is_more;
                 Fill::Nothing
             }
-            Err(Errno::INTR) => Fill::Nothing,
-            Err(_) => Fill::Broken,
+            Received::Broken => Fill::Broken,
         }
     }
 
@@ -251,7 +282,8 @@ impl Connection {
 
     /// Bytes held for commands that have not run.
     pub(crate) fn query_bytes(&self) -> usize {
-        self.input.len() - self.parser.consumed() + self.parser.retained_bytes()
+        let held = self.tls.as_ref().map_or(0, |tls| tls.held_bytes());
+        self.input.len() - self.parser.consumed() + self.parser.retained_bytes() + held
     }
 
     /// Sends what the socket takes; returns the bytes sent and the write calls made.
@@ -259,6 +291,9 @@ impl Connection {
     /// # Errors
     /// What the system says when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
+        if self.tls.is_some() {
+            return self.flush_encrypted();
+        }
         let (mut bytes, mut calls) = (0, 0);
         while self.writable && self.unsent_bytes() > 0 {
             let mut slices = [IoSlice::new(&[]); WRITE_SLICES_MAX];
@@ -286,6 +321,47 @@ impl Connection {
             self.sent = 0;
         }
         Ok((bytes, calls))
+    }
+
+    /// As [`Connection::flush`] for a connection that is encrypted.
+    fn flush_encrypted(&mut self) -> io::Result<(usize, usize)> {
+        let (mut bytes, mut calls) = (0, 0);
+        let Some(tls) = &mut self.tls else { return Ok((0, 0)) };
+        while self.writable {
+            let (sent, made, result) = tls.send(&self.socket);
+            bytes += sent;
+            calls += made;
+            match result {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) => return Err(error),
+            }
+            if !self.writable || tls.is_handshaking() || self.sent == self.output.len_bytes() {
+                break;
+            }
+            let mut slices = [IoSlice::new(&[]); WRITE_SLICES_MAX];
+            let count = self.output.io_slices(self.sent, &mut slices);
+            match tls.encrypt(&slices[..count]) {
+                0 => return Err(io::ErrorKind::BrokenPipe.into()),
+                taken => self.sent += taken,
+            }
+        }
+        if self.sent == self.output.len_bytes() {
+            self.output.clear();
+            self.sent = 0;
+        }
+        Ok((bytes, calls))
+    }
+}
+
+/// Reads once into the spare capacity of `buffer`.
+fn receive_plain(socket: &OwnedFd, buffer: &mut Vec<u8>) -> Received {
+    match read_spare(socket, buffer) {
+        (Ok(0), _) => Received::End,
+        (Ok(count), asked) => Received::Bytes(count, count == asked),
+        (Err(Errno::AGAIN), _) => Received::Nothing(false),
+        (Err(Errno::INTR), _) => Received::Nothing(true),
+        (Err(_), _) => Received::Broken,
     }
 }
 

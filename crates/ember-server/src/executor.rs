@@ -25,6 +25,7 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
+use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
 use crate::mailbox::{Forwarded, Letter};
@@ -55,6 +56,9 @@ const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 /// Arguments of a slow call that are kept, and bytes of each; as in Redis.
 const SLOW_ARGUMENTS_MAX: usize = 32;
 const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
+
+/// What is shown in place of an argument that nobody else may see.
+const REDACTED: &[u8] = b"(redacted)";
 
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
@@ -211,6 +215,9 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
+        if client.is_user_stale() && !client.refresh_user() {
+            return Progress::Close;
+        }
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
         self.server.gate.enter(self.index);
@@ -357,6 +364,9 @@ impl Executor {
             let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
                 unreachable!("only a known command on one key may run anywhere");
             };
+            if !self.server.monitors.is_empty() {
+                self.server.show_to_monitors(client, command, batch.command(number, input));
+            }
             if owner == self.index {
                 continue;
             }
@@ -398,6 +408,7 @@ impl Executor {
             && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
+            && acl::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE));
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
@@ -502,6 +513,9 @@ impl Executor {
             let error = "NOAUTH Authentication required.".into();
             return self.refuse(client, guards, Some(command), error, reply);
         }
+        if let Err(error) = acl::authorize(client, command, args) {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
         let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
             || (client.transaction.is_some() && command.spec.name == "exec" && transaction_writes(client));
         if self.server.pause.holds(self.turn.now_ms, writes) {
@@ -550,9 +564,15 @@ impl Executor {
     ) -> SessionResult {
         let mut caller = Caller { database: client.database, client: Some(client) };
         let result = match self.call(command, hash, &mut caller, guards, args, reply) {
-            Ok(Outcome::Continue(go_on)) => go_on(&mut Execution { executor: self, client, args, reply }),
+            Ok(Outcome::Continue(go_on)) => {
+                let result = { go_on(&mut Execution { executor: self, client, command, args, reply }) };
+                if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
+            }
             result => result,
         };
+        if !self.server.monitors.is_empty() {
+            self.server.show_to_monitors(client, command, args);
+        }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);
         }
@@ -679,7 +699,10 @@ impl Executor {
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
                 client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
-                run(&mut Session { args, command, server: self.server, client, turn: &mut self.turn, reply })
+                let server = self.server;
+                let result = run(&mut Session { args, command, server, client, turn: &mut self.turn, reply });
+                // The command may have changed its caller's own user, or removed it.
+                if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
             }
             _ => unreachable!("containers are resolved before, and server commands are not forwarded"),
         }
@@ -787,7 +810,7 @@ impl Executor {
             && microseconds >= threshold.unsigned_abs()
             && !command.spec.flags.contains(Flags::SKIP_SLOWLOG)
         {
-            self.note_slow(microseconds, args, client);
+            self.note_slow(command, microseconds, args, client);
         }
         let threshold_ms = self.config.latency_monitor_threshold;
         if threshold_ms != 0 && microseconds / 1000 >= threshold_ms {
@@ -797,7 +820,7 @@ impl Executor {
     }
 
     #[cold]
-    fn note_slow(&mut self, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
+    fn note_slow(&mut self, command: &Command, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
         let (address, name) = client.map_or_else(Default::default, |client| {
             (client.view.peer.remote(), client.view.names.lock().name.to_string())
         });
@@ -806,7 +829,7 @@ impl Executor {
             id,
             at_seconds: self.turn.now_ms / 1000,
             microseconds,
-            arguments: cut_arguments(args),
+            arguments: cut_arguments(command, args),
             address,
             name,
         });
@@ -857,10 +880,19 @@ fn transaction_writes(client: &Client) -> bool {
     client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
 }
 
-fn cut_arguments(args: Args<'_>) -> Vec<Vec<u8>> {
+fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     let more = args.len().saturating_sub(SLOW_ARGUMENTS_MAX);
     let shown = if more > 0 { SLOW_ARGUMENTS_MAX - 1 } else { args.len() };
-    let mut arguments: Vec<Vec<u8>> = args.iter().take(shown).map(cut_argument).collect();
+    let mut arguments: Vec<Vec<u8>> =
+        (0..shown)
+            .map(|at| {
+                if command.spec.has_secret_at(args, at) {
+                    REDACTED.to_vec()
+                } else {
+                    cut_argument(args.at(at))
+                }
+            })
+            .collect();
     if more > 0 {
         arguments.push(format!("... ({} more arguments)", more + 1).into_bytes());
     }

@@ -27,16 +27,26 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// What accepting gave.
 pub(crate) enum Accepted {
     /// A connection.
-    Connection(OwnedFd, Peer),
+    Connection(Incoming),
     /// Nobody waits.
     Nothing,
     /// An error that says nothing about who waits: there may be no descriptor left for them.
     Failed,
 }
 
+/// A connection that nobody serves yet.
+pub(crate) struct Incoming {
+    pub(crate) socket: OwnedFd,
+    pub(crate) peer: Peer,
+    /// Whether it is to be encrypted.
+    pub(crate) is_tls: bool,
+}
+
 /// A socket that accepts connections.
 pub(crate) struct Listener {
     socket: Socket,
+    /// Whether its connections are to be encrypted.
+    is_tls: bool,
     /// The path of a unix socket, which is removed with the listener.
     path: Option<PathBuf>,
 }
@@ -49,24 +59,9 @@ impl Listener {
     pub(crate) fn open_all(config: &Config) -> Result<Vec<Listener>, String> {
         let backlog = i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX);
         let mut listeners = Vec::new();
-        if config.port != 0 {
-            for bind in &config.bind {
-                let addresses = bind.socket_addresses(config.port);
-                let opened = addresses.and_then(|addresses| {
-                    addresses
-                        .into_iter()
-                        .map(|address| Listener::open_tcp(address, backlog))
-                        .collect::<Result<Vec<_>, _>>()
-                });
-                match opened {
-                    Ok(opened) => listeners.extend(opened),
-                    Err(error) if bind.optional && is_unavailable(&error) => {
-                        tracing::info!("not listening on {}: {error}", bind.host);
-                    }
-                    Err(error) => {
-                        return Err(format!("cannot listen on {} port {}: {error}", bind.host, config.port));
-                    }
-                }
+        for (port, is_tls) in [(config.port, false), (config.tls_port, true)] {
+            if port != 0 {
+                Listener::open_port(config, port, is_tls, &mut listeners)?;
             }
         }
         if !config.unixsocket.is_empty() {
@@ -80,14 +75,40 @@ impl Listener {
         Ok(listeners)
     }
 
-    fn open_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+    /// Listens on a port of all addresses.
+    fn open_port(
+        config: &Config,
+        port: u16,
+        is_tls: bool,
+        listeners: &mut Vec<Listener>,
+    ) -> Result<(), String> {
+        let backlog = i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX);
+        for bind in &config.bind {
+            let opened = bind.socket_addresses(port).and_then(|addresses| {
+                addresses
+                    .into_iter()
+                    .map(|address| Listener::open_tcp(address, backlog, is_tls))
+                    .collect::<Result<Vec<_>, _>>()
+            });
+            match opened {
+                Ok(opened) => listeners.extend(opened),
+                Err(error) if bind.optional && is_unavailable(&error) => {
+                    tracing::info!("not listening on {}: {error}", bind.host);
+                }
+                Err(error) => return Err(format!("cannot listen on {} port {port}: {error}", bind.host)),
+            }
+        }
+        Ok(())
+    }
+
+    fn open_tcp(address: SocketAddr, backlog: i32, is_tls: bool) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }
         socket.bind(&address.into())?;
-        Listener::listen(socket, backlog, None)
+        Listener::listen(socket, backlog, None, is_tls)
     }
 
     fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener> {
@@ -108,13 +129,13 @@ impl Listener {
         if permissions != 0 {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
         }
-        Listener::listen(socket, backlog, Some(path.to_owned()))
+        Listener::listen(socket, backlog, Some(path.to_owned()), false)
     }
 
-    fn listen(socket: Socket, backlog: i32, path: Option<PathBuf>) -> io::Result<Listener> {
+    fn listen(socket: Socket, backlog: i32, path: Option<PathBuf>, is_tls: bool) -> io::Result<Listener> {
         socket.listen(backlog)?;
         socket.set_nonblocking(true)?;
-        Ok(Listener { socket, path })
+        Ok(Listener { socket, is_tls, path })
     }
 
     /// For the driver.
@@ -127,7 +148,10 @@ impl Listener {
         loop {
             match self.socket.accept() {
                 Ok((socket, address)) => match self.peer(&socket, &address) {
-                    Ok(peer) => return Accepted::Connection(socket.into(), peer),
+                    Ok(peer) => {
+                        let socket = socket.into();
+                        return Accepted::Connection(Incoming { socket, peer, is_tls: self.is_tls });
+                    }
                     Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Accepted::Nothing,
@@ -201,8 +225,10 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
     Ok(())
 }
 
-/// Sends a reason, if the socket takes it, to a client that is not served; the socket is closed next.
-pub(crate) fn turn_away(socket: &OwnedFd, reason: &str) {
+/// Sends a reason, if the socket takes it, to a client that is not served; the socket is closed next. Without a handshake
+/// nothing can be said to a client that speaks TLS.
+pub(crate) fn turn_away(incoming: &Incoming, reason: &str) {
+    let Incoming { socket, is_tls: false, .. } = incoming else { return };
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {
         tracing::debug!("a client was turned away without a reason: {error}");
     }

@@ -1,13 +1,12 @@
 //! Mailboxes: what other threads want from a worker, and commands on their way between workers.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
-use crate::client::Peer;
 use crate::driver::Bell;
+use crate::listener::Incoming;
 use crate::pubsub::{Push, Receiver};
 
 /// Bytes of commands, and of replies, whose memory an emptied message keeps for the next ones.
@@ -16,7 +15,7 @@ const KEPT_MAX_BYTES: usize = 64 * 1024;
 /// Something for a worker to do.
 pub(crate) enum Letter {
     /// Serve this new connection.
-    Adopt(OwnedFd, Peer),
+    Adopt(Incoming),
     /// Run these commands on your shards and send them back.
     Run(Box<Forwarded>),
     /// Here are the replies to what you sent.

@@ -1,9 +1,12 @@
 //! The ember server program.
 
+mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
 mod client;
 mod commands;
+#[cfg(test)]
+mod compatibility;
 mod config;
 mod connection;
 mod driver;
@@ -13,16 +16,20 @@ mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod monitors;
 mod open_files;
 mod pubsub;
 mod rates;
 mod registry;
+mod replace_file;
+mod scripting;
 mod server;
 mod session;
 mod start;
 mod stats;
 mod supervisor;
 mod syntax;
+mod tls;
 mod tracking;
 mod transaction;
 mod waiting;

@@ -115,6 +115,8 @@ pub(crate) enum Push {
     Message { channel: Vec<u8>, payload: Arc<Vec<u8>>, is_sharded: bool },
     /// Keys of which a client may have copies have changed; `None` is all.
     Invalidation(Option<Vec<Box<[u8]>>>),
+    /// A line of its own, for monitors.
+    Line(Vec<u8>),
     /// The client that was told of changes in place of the receiver is gone.
     RedirectBroken(u64),
 }
@@ -131,6 +133,7 @@ impl Push {
                 reply.integer(*id as i64);
             }
             Push::RedirectBroken(_) => {}
+            Push::Line(line) => reply.simple_bytes(line),
             Push::Message { channel, payload, is_sharded } => {
                 match pattern {
                     Some(pattern) => {
@@ -217,6 +220,17 @@ impl PubSub {
                 self.unsubscribe(kind, &name, address, subscriptions);
             }
         }
+    }
+
+    /// The subscribers to names that are meant, each once for each name. O(names).
+    pub(crate) fn subscribers(&self, is_meant: impl Fn(Kind, &[u8]) -> bool) -> Vec<Address> {
+        let mut found = Vec::new();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
+            let topics = self.topics(kind).read();
+            let meant = topics.iter().filter(|(name, _)| is_meant(kind, name));
+            found.extend(meant.flat_map(|(_, addresses)| addresses));
+        }
+        found
     }
 
     /// The number of names that somebody subscribes to.

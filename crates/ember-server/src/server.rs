@@ -8,15 +8,19 @@ use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
-use crate::client::Clients;
-use crate::config::ConfigHandle;
+use crate::acl::{Acl, Grammar};
+use crate::client::{ClientView, Clients};
+use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
+use crate::monitors::Monitors;
 use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
+use crate::scripting::Scripting;
 use crate::stats::{Counter, WorkerStats};
+use crate::tls::Tls;
 use crate::tracking::Trackers;
 
 /// The version of Redis whose behaviour clients may expect.
@@ -130,6 +134,8 @@ pub(crate) struct Server {
     pub(crate) run_id: String,
     pub(crate) log: LogHandle,
     // Shared.
+    pub(crate) acl: Acl,
+    pub(crate) tls: Tls,
     pub(crate) clients: Clients,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,
@@ -137,6 +143,7 @@ pub(crate) struct Server {
     pub(crate) blocked_clients: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
+    pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: LatencyMonitor,
@@ -149,8 +156,15 @@ pub(crate) struct Server {
     /// What was allocated when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
+    pub(crate) scripting: Scripting,
     stop: Mutex<bool>,
     stop_requested: Condvar,
+}
+
+/// Unix time in µs.
+pub(crate) fn unix_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Unix time in ms.
@@ -163,6 +177,7 @@ impl Server {
     /// The shared state for these workers.
     pub(crate) fn new(
         config: ConfigHandle,
+        tls: Tls,
         keyspace: Keyspace,
         registry: Registry,
         mailboxes: Vec<Mailbox>,
@@ -171,6 +186,8 @@ impl Server {
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
+        let grammar = grammar(&registry, &config.snapshot());
+        let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
         let gate = Gate::new(mailboxes.len());
         let worker = |mailbox| WorkerHandle {
             mailbox,
@@ -187,11 +204,14 @@ impl Server {
             started_ms: unix_ms(),
             run_id,
             log,
+            acl,
+            tls,
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
+            monitors: Monitors::default(),
             pause: Pause::default(),
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -200,9 +220,15 @@ impl Server {
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
+            scripting: Scripting::default(),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
+    }
+
+    /// What rules of users refer to.
+    pub(crate) fn grammar(&self) -> Grammar<'_> {
+        grammar(&self.registry, &self.config.snapshot())
     }
 
     /// Whether any worker may run a command on any shard.
@@ -240,6 +266,12 @@ impl Server {
         }
     }
 
+    /// Closes a client's connection soon.
+    pub(crate) fn kill(&self, view: &ClientView) {
+        view.is_killed.store(true, Ordering::Relaxed);
+        self.look_at(view.worker, view.token, view.id);
+    }
+
     /// Makes worker `worker` look at one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
@@ -258,4 +290,8 @@ impl Server {
             self.stop_requested.wait(&mut stop);
         }
     }
+}
+
+fn grammar<'r>(registry: &'r Registry, config: &Config) -> Grammar<'r> {
+    Grammar { registry, allows_channels: config.acl_pubsub_default == PubsubDefault::AllChannels }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Execution<'c> {
     pub(crate) executor: &'c mut Executor,
     /// Who calls.
     pub(crate) client: &'c mut Client,
+    /// What is called.
+    pub(crate) command: &'static Command,
     /// The arguments; 0 is the name.
     pub(crate) args: Args<'c>,
     /// Where the reply goes.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::ConfigHandle;
@@ -19,6 +19,7 @@ use crate::open_files;
 use crate::registry::Registry;
 use crate::server::{Server, unix_ms};
 use crate::supervisor;
+use crate::tls::Tls;
 use crate::worker::Worker;
 
 /// The exit code after a second signal.
@@ -34,6 +35,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
     fit_open_files(&handle)?;
+    let tls = Tls::new(&config)?;
     let listeners = Listener::open_all(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
@@ -52,7 +54,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let server = Server::new(handle, keyspace, Registry::new(), mailboxes, config.concurrent, run_id, log);
+    let registry = Registry::new();
+    let server = Server::new(handle, tls, keyspace, registry, mailboxes, config.concurrent, run_id, log);
+    server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
@@ -125,13 +129,19 @@ fn random_hex(digits: usize) -> Result<String, getrandom::Error> {
     Ok(hex)
 }
 
-/// The first signal drains the connections, the second ends the process at once.
+/// The first SIGINT or SIGTERM drains the connections, the second ends the process at once. SIGHUP reads the files of TLS
+/// again.
 fn watch_signals(server: &'static Server) -> Result<(), String> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+        .map_err(|error| format!("cannot watch for signals: {error}"))?;
     let watch = move || {
-        for (count, signal) in signals.forever().enumerate() {
-            if count > 0 {
+        let mut is_stopping = false;
+        for signal in signals.forever() {
+            if signal == SIGHUP {
+                reload_tls(server);
+                continue;
+            }
+            if std::mem::replace(&mut is_stopping, true) {
                 tracing::warn!("signal {signal} again: ending at once");
                 std::process::exit(EXIT_INTERRUPTED);
             }
@@ -141,6 +151,19 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     };
     let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);
     spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
+}
+
+/// Reads the files of TLS again. A CONFIG SET at the same time comes before or after that, not in between.
+fn reload_tls(server: &Server) {
+    let mut reloaded = Ok(());
+    let kept = server.config.set_if(&[], |_, config| {
+        reloaded = server.tls.reload(config);
+        Ok(())
+    });
+    match kept.map_err(|error| String::from_utf8_lossy(&error.text()).into_owned()).and(reloaded) {
+        Ok(()) => tracing::info!("SIGHUP: the files of TLS, if there are any, are read again"),
+        Err(error) => tracing::warn!("SIGHUP: {error}"),
+    }
 }
 
 /// The file with the process's number, removed at the end.

@@ -14,6 +14,7 @@ use emberkv_core::observers::Watch;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 
+use crate::acl;
 use crate::client::Client;
 use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
@@ -274,7 +275,8 @@ impl Executor {
             let command = self.server.registry.get(index);
             let args = transaction.calls.command(number);
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-            let result = self.complete(command, None, client, guards, args, reply);
+            let result = acl::authorize_queued(client, command, args)
+                .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
         }
     }

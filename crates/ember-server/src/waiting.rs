@@ -22,8 +22,9 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::entry::ValueType;
 use emberkv_core::observers::Waiter;
-use emberkv_core::spec::{Group, Spec};
+use emberkv_core::spec::{Group, KeyFlags, Spec};
 
+use crate::acl;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::mailbox::Letter;
@@ -37,8 +38,6 @@ pub(crate) struct Blocked {
     pub(crate) waiter: Arc<Waiter>,
     /// When the waiting ends in vain.
     pub(crate) deadline: Option<Instant>,
-    /// Writes the reply then.
-    pub(crate) empty_reply: fn(&mut Reply),
 }
 
 /// The type of value that commands of a group take their elements from, and that is gone when it has none.
@@ -75,10 +74,11 @@ impl Executor {
         self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        Box::new(Blocked { waiter, deadline, empty_reply: wait.empty_reply })
+        Box::new(Blocked { waiter, deadline })
     }
 
-    /// Calls `act` for each key that a waiter waits for; `guards` holds their locks.
+    /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.
+    /// `guards` holds their locks.
     fn with_waiter_keys(
         &mut self,
         waiter: &Waiter,
@@ -90,10 +90,11 @@ impl Executor {
         let args = waiter.call.command(0);
         let known = (0, keyspace.hash(&[]));
         let mut keys = Keys::new(keyspace, guards, args, waiter.database, known, &mut self.turn);
-        spec.key_positions(args).for_each(|arg| act(&mut keys, arg));
+        let awaited = spec.keys.iter().filter(|keys| keys.flags.contains(KeyFlags::ACCESS));
+        awaited.flat_map(|keys| keys.positions(args)).for_each(|arg| act(&mut keys, arg));
     }
 
-    /// The shards of the keys that a waiter waits for.
+    /// The shards of the keys of a waiter's call.
     fn shards_of_waiter(&self, waiter: &Waiter, spec: &Spec) -> Vec<usize> {
         let args = waiter.call.command(0);
         spec.key_positions(args).map(|arg| self.server.keyspace.hash(args.at(arg)).shard()).collect()
@@ -140,10 +141,15 @@ impl Executor {
                 continue;
             }
             let mut reply = Reply::new(waiter.protocol);
-            let attempt = if self.has_something_for(&mut guards, database, key, command.spec.group) {
+            let args = waiter.call.command(0);
+            let attempt = if let Err(error) =
+                acl::authorize_waiter(self.server, waiter.client_id, command, args)
+            {
+                Err(error)
+            } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
                 let (keyspace, turn) = (&self.server.keyspace, &mut self.turn);
                 let mut context = Context { keyspace, guards: &mut guards, turn, database, is_retry: true };
-                dispatch::run(data, command.access, None, &mut context, waiter.call.command(0), &mut reply)
+                dispatch::run(data, command.access, None, &mut context, args, &mut reply)
             } else {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
             };

@@ -9,7 +9,8 @@
 //! until all of them are answered.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,11 +18,12 @@ use ember_protocol::{Batch, Limits, ParseStatus, Protocol, Reply};
 use emberkv_core::keys::Guards;
 use parking_lot::Mutex;
 
-use crate::client::{Client, ClientView, Names, Peer, ReplyMode};
+use crate::acl::Identity;
+use crate::client::{Client, ClientView, Names, ReplyMode};
 use crate::connection::{self, Connection, Fill, Parked};
 use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
-use crate::listener::{self, Accepted, Listener};
+use crate::listener::{self, Accepted, Incoming, Listener};
 use crate::mailbox::{Forwarded, Letter};
 use crate::memory;
 use crate::pubsub::{Address, Push, Receiver};
@@ -42,6 +44,13 @@ const TIMEOUT_CHECKS_MAX: usize = 1000;
 
 /// After this time a connection with more to run lets others go first. Looked at between batches.
 const SLICE: Duration = Duration::from_millis(1);
+
+/// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
+/// are connected already are not to wait for them.
+const HANDSHAKE_SLICE: Duration = Duration::from_millis(2);
+
+/// After this time a connection is closed whose handshake is not over.
+const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 
 /// Connections accepted in one turn; a flood of them must not hold up those already served.
 const ACCEPTS_MAX: usize = 256;
@@ -76,6 +85,8 @@ pub(crate) struct Worker {
     letters: Vec<Letter>,
     /// What any connection without leftovers reads into.
     scratch: Vec<u8>,
+    /// What encrypted bytes are read into.
+    wire: Vec<u8>,
     /// What any connection without leftovers answers into.
     reply: Reply,
     batch: Batch,
@@ -86,6 +97,8 @@ pub(crate) struct Worker {
     next_tick: Instant,
     /// Where the search for idle connections goes on.
     timeout_cursor: usize,
+    /// Time that handshakes have taken in this turn.
+    handshake_time: Duration,
     /// Active expiry did not finish in its budget.
     is_expiring: bool,
     /// Counts the rounds of active expiry.
@@ -117,6 +130,7 @@ impl Worker {
             deadlines: BTreeSet::new(),
             letters: Vec::new(),
             scratch: Vec::new(),
+            wire: Vec::new(),
             reply: Reply::new(Protocol::Resp2),
             batch: Batch::new(),
             limits: Limits::default(),
@@ -124,6 +138,7 @@ impl Worker {
             absorbed_max: 0,
             next_tick: Instant::now(),
             timeout_cursor: 0,
+            handshake_time: Duration::ZERO,
             is_expiring: false,
             expire_turn: 0,
             stop_at: None,
@@ -185,6 +200,7 @@ impl Worker {
         if self.is_accepting {
             self.accept();
         }
+        self.handshake_time = Duration::ZERO;
         std::mem::swap(&mut self.ready, &mut self.served);
         for at in 0..self.served.len() {
             self.serve(self.served[at]);
@@ -214,7 +230,7 @@ impl Worker {
         self.server.workers[self.executor.index].mailbox.take(&mut letters);
         for letter in letters.drain(..) {
             match letter {
-                Letter::Adopt(socket, peer) => self.adopt(socket, peer),
+                Letter::Adopt(incoming) => self.adopt(incoming),
                 Letter::Run(message) => self.executor.run_forwarded(message),
                 Letter::Answer(message) => self.accept_answer(message),
                 Letter::Push(push, receivers) => self.push(&push, &receivers),
@@ -264,7 +280,7 @@ impl Worker {
             (ReplyMode::Off, _) => {}
             (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
             (ReplyMode::On, Ending::Served(reply)) => connection.output.append(reply),
-            (ReplyMode::On, Ending::InVain) => (blocked.empty_reply)(&mut connection.output),
+            (ReplyMode::On, Ending::InVain) => connection.output.null_array(),
             (ReplyMode::On, Ending::WithError) => {
                 connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             }
@@ -365,7 +381,7 @@ impl Worker {
                     return;
                 }
                 match self.listeners[number].accept() {
-                    Accepted::Connection(socket, peer) => self.place(socket, peer),
+                    Accepted::Connection(incoming) => self.place(incoming),
                     Accepted::Nothing => break,
                     Accepted::Failed => {
                         self.accepts_at_tick = true;
@@ -378,41 +394,49 @@ impl Worker {
     }
 
     /// Gives a new connection to the worker with the fewest.
-    fn place(&mut self, socket: OwnedFd, peer: Peer) {
+    fn place(&mut self, incoming: Incoming) {
         let workers = &self.server.workers;
         let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
         let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
         // Counted at once, so that the next connection of the same burst goes elsewhere.
         workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
         if chosen == self.executor.index {
-            self.adopt(socket, peer);
+            self.adopt(incoming);
         } else {
-            workers[chosen].mailbox.send(Letter::Adopt(socket, peer));
+            workers[chosen].mailbox.send(Letter::Adopt(incoming));
         }
     }
 
-    fn adopt(&mut self, socket: OwnedFd, peer: Peer) {
-        if self.stop_at.is_some() || self.try_adopt(socket, peer).is_none() {
+    fn adopt(&mut self, incoming: Incoming) {
+        if self.stop_at.is_some() || self.try_adopt(incoming).is_none() {
             self.executor.stats.connections_rejected.add(1);
             self.discount();
         }
     }
 
-    fn try_adopt(&mut self, socket: OwnedFd, peer: Peer) -> Option<()> {
+    fn try_adopt(&mut self, incoming: Incoming) -> Option<()> {
         // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
         if self.executor.refresh_config() {
             self.apply_config();
         }
         let config = &self.executor.config;
-        if let Err(error) = listener::prepare(&socket, &peer, config.tcp_keepalive) {
+        if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
             tracing::warn!("cannot set up a connection: {error}");
             return None;
         }
-        let has_password = !config.requirepass.reveal().is_empty();
-        if listener::is_protected_from(&peer, config.protected_mode, has_password) {
-            listener::turn_away(&socket, listener::PROTECTED);
+        let identity = Identity::unknown(self.server);
+        let needs_password = !identity.user().needs_no_password();
+        if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
+            listener::turn_away(&incoming, listener::PROTECTED);
             return None;
         }
+        let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
+            Ok(tls) => tls.map(Box::new),
+            Err(error) => {
+                tracing::warn!("cannot begin a TLS connection: {error}");
+                return None;
+            }
+        };
         let token = self.vacant.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
@@ -421,12 +445,13 @@ impl Worker {
         let worker = self.executor.index;
         let view = self.server.clients.enter(config.maxclients as usize, |id| ClientView {
             id,
-            peer,
-            descriptor: socket.as_raw_fd(),
+            peer: incoming.peer.clone(),
+            descriptor: incoming.socket.as_raw_fd(),
             worker,
             token,
             created_ms: now_ms,
             names: Mutex::new(Names::default()),
+            user: Mutex::new(Arc::clone(identity.user())),
             active_ms: AtomicI64::new(now_ms),
             database: AtomicU32::new(0),
             command: AtomicU32::new(0),
@@ -438,6 +463,7 @@ impl Worker {
             is_killed: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
+            is_monitor: AtomicBool::new(false),
             tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
             channels: AtomicU64::new(0),
@@ -445,25 +471,26 @@ impl Worker {
             shard_channels: AtomicU64::new(0),
         });
         let Ok(view) = view else {
-            listener::turn_away(&socket, listener::TOO_MANY);
+            listener::turn_away(&incoming, listener::TOO_MANY);
             self.vacant.push(token);
             return None;
         };
-        if let Err(error) = self.driver.watch(socket.as_fd(), token) {
+        if let Err(error) = self.driver.watch(incoming.socket.as_fd(), token) {
             tracing::warn!("cannot watch a connection: {error}");
             self.server.clients.leave(view.id);
             self.vacant.push(token);
             return None;
         }
         self.executor.stats.connections_received.add(1);
-        let client = Client::new(view, !has_password);
+        let client = Client::new(view, identity);
         self.connections[token] =
-            Some(Box::new(Connection::new(socket, client, Reply::new(Protocol::Resp2))));
+            Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));
         Some(())
     }
 
     fn close(&mut self, token: usize) {
         if let Some(mut connection) = self.connections[token].take() {
+            connection.say_goodbye();
             self.forget(&mut connection, token);
             self.server.clients.leave(connection.client.view.id);
             self.vacant.push(token);
@@ -483,7 +510,11 @@ impl Worker {
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
         }
-        self.server.trackers.end(&connection.client.view);
+        let view = &connection.client.view;
+        self.server.trackers.end(view);
+        if view.is_monitor.load(Ordering::Relaxed) {
+            self.server.monitors.remove(Address::of(view));
+        }
         if connection.client.watched.is_some() {
             let (gate, worker) = (&self.server.gate, self.executor.index);
             gate.enter(worker);
@@ -507,7 +538,18 @@ impl Worker {
     fn serve(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         connection.is_listed = false;
-        let goes_on = self.advance(token);
+        let goes_on = if connection.is_handshaking() {
+            if self.handshake_time >= HANDSHAKE_SLICE {
+                list(&mut self.ready, connection, token);
+                return;
+            }
+            let begun = Instant::now();
+            let goes_on = self.advance(token);
+            self.handshake_time += begun.elapsed();
+            goes_on
+        } else {
+            self.advance(token)
+        };
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.closing && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
@@ -541,7 +583,8 @@ impl Worker {
         if !connection.has_unparsed {
             match self.read(token) {
                 Fill::Bytes(_) => {}
-                Fill::Nothing | Fill::End => return true,
+                // The next part of a handshake may have become ready.
+                Fill::Nothing | Fill::End => return self.flush(token),
                 Fill::Broken => return false,
             }
         }
@@ -575,7 +618,7 @@ impl Worker {
 
     fn read(&mut self, token: usize) -> Fill {
         let Some(connection) = self.connections[token].as_deref_mut() else { return Fill::Broken };
-        let fill = connection.fill(&mut self.scratch);
+        let fill = connection.fill(&mut self.scratch, &mut self.wire);
         if let Fill::Bytes(count) = fill {
             self.executor.stats.reads.add(1);
             self.executor.stats.input_bytes.add(count as u64);
@@ -785,7 +828,8 @@ impl Worker {
             let idle_ms =
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
-            let is_idle = timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run();
+            let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
+            let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
             if is_idle || !self.is_within_limits(token) {
                 self.close(token);
             }

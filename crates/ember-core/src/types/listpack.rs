@@ -217,7 +217,12 @@ impl Listpack {
     /// nearer end).
     pub fn at(&self, index: isize) -> Option<usize> {
         let count = self.len();
-        let index = if index < 0 { count.checked_sub(index.unsigned_abs())? } else { index as usize };
+        self.nth(if index < 0 { count.checked_sub(index.unsigned_abs())? } else { index as usize })
+    }
+
+    /// The offset of the element at `index`, counted from the first. O(elements to the nearer end).
+    pub fn nth(&self, index: usize) -> Option<usize> {
+        let count = self.len();
         if index >= count {
             return None;
         }

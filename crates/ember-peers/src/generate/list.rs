@@ -38,7 +38,8 @@ pub(super) const COMMANDS: &[Generator] = &[
 ];
 
 /// Seconds to wait: milliseconds, or an error.
-const TIMEOUTS: &[&str] = &["0.001", "0.002", "1e-3", "0x.008", "-1", "-0.5", "-inf", "nan", "abc", "0.001x"];
+const TIMEOUTS: &[&str] =
+    &["0.001", "0.002", "1e-3", "0x.008", "-1", "-0.5", "-inf", "nan", "abc", "0.001x", "inf", "1e400"];
 
 /// Ends of a list, and now and then a word that is none.
 const ENDS: &[&str] = &["LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "{word}"];

@@ -11,10 +11,12 @@ mod connection;
 mod generic;
 mod geo;
 mod hash;
+mod hyperloglog;
 mod list;
 mod server;
 mod set;
 mod sorted_set;
+mod stream;
 mod string;
 
 use ember_testkit::Random;
@@ -39,6 +41,8 @@ pub const COMMANDS: &[&[Generator]] = &[
     list::COMMANDS,
     hash::COMMANDS,
     set::COMMANDS,
+    stream::COMMANDS,
+    hyperloglog::COMMANDS,
     sorted_set::COMMANDS,
     geo::COMMANDS,
     generic::COMMANDS,
@@ -228,12 +232,18 @@ const FLOATS: &[&str] = &[
 /// Keys that mostly hold sets: string commands seldom overwrite them.
 const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
 
+/// Keys that hold streams most of the time.
+const STREAM_KEYS: &[&[u8]] = &[b"stream:1", b"stream:2", b"stream:3"];
+
+/// Keys that hold HyperLogLogs most of the time.
+const HYPERLOGLOG_KEYS: &[&[u8]] = &[b"hll:1", b"hll:2", b"hll:3", b"hll:4"];
+
 /// Keys that mostly hold hashes.
 const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
 
 /// Whether a word is one of the keys commands are drawn with.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    [KEYS, SET_KEYS, HASH_KEYS].iter().any(|keys| keys.contains(&word))
+    [KEYS, SET_KEYS, HASH_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
 }
 
 impl Draw {
@@ -328,6 +338,8 @@ impl Draw {
                 return;
             }
             Some("set") => self.key_or(SET_KEYS),
+            Some("stream") => self.key_or(STREAM_KEYS),
+            Some("hll") => self.key_or(HYPERLOGLOG_KEYS),
             Some("sets") => {
                 for _ in 0..=self.random.below(4) {
                     words.push(self.key_or(SET_KEYS));

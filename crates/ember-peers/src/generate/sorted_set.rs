@@ -345,22 +345,9 @@ fn mpop(draw: &mut Draw, template: &str) -> Vec<Step> {
     vec![Step::reply(words)]
 }
 
-/// Timeouts that are over at once, or no timeouts.
+/// Timeouts that are over at once, or no timeouts. Very long ones are negative to 7.0.15.
 fn timeout(draw: &mut Draw) -> Vec<u8> {
-    let timeouts = [
-        "0.001",
-        "0.002",
-        "0.001",
-        "0.001",
-        "0.001",
-        "-1",
-        "abc",
-        "",
-        "nan",
-        "inf",
-        "1e400",
-        "9223372036854775807",
-    ];
+    let timeouts = ["0.001", "0.002", "0.001", "0.001", "0.001", "-1", "abc", "", "nan"];
     let drawn = if draw.random.chance(80) { "0.001" } else { draw.random.pick(&timeouts) };
     drawn.as_bytes().to_vec()
 }

@@ -2,6 +2,8 @@
 
 mod connection;
 mod pubsub;
+mod replication;
+mod scripting;
 mod server;
 mod transactions;
 
@@ -11,8 +13,14 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
 /// All server commands.
-pub(crate) const FAMILIES: &[&[&[ServerCommand]]] =
-    &[connection::COMMANDS, pubsub::COMMANDS, server::COMMANDS, transactions::COMMANDS];
+pub(crate) const FAMILIES: &[&[&[ServerCommand]]] = &[
+    connection::COMMANDS,
+    pubsub::COMMANDS,
+    replication::COMMANDS,
+    scripting::COMMANDS,
+    server::COMMANDS,
+    transactions::COMMANDS,
+];
 
 /// The HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
 const fn help_subcommand(

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use emberkv_core::glob::{self, Case};
 
 use super::parameter::Parameter;
-use super::{Assignment, words};
+use super::{Assignment, users, words};
 
 /// Deeper includes are taken for a file which includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -67,22 +67,27 @@ impl Reader {
     fn parse(&mut self, text: &str, name: &str, directory: &Path, depth: usize) -> Result<(), String> {
         for (index, line) in text.lines().enumerate() {
             let origin = format!("{name}:{}", index + 1);
-            let Directive { name, words } =
+            let Directive { name, words: values } =
                 match directive(line).map_err(|error| format!("{origin}: {error}"))? {
                     Some(directive) => directive,
                     None => continue,
                 };
             if name.eq_ignore_ascii_case("include") {
-                let [pattern] = &words[..] else {
+                let [pattern] = &values[..] else {
                     return Err(format!("{origin}: include: wrong number of arguments"));
                 };
                 self.include(pattern, directory, depth + 1, &origin)?;
                 continue;
             }
+            if name.eq_ignore_ascii_case(users::DIRECTIVE.name) {
+                let text = values.iter().map(|word| words::quote(word)).collect::<Vec<_>>().join(" ");
+                self.assignments.push(Assignment { parameter: &users::DIRECTIVE, text, origin });
+                continue;
+            }
             let parameter =
                 Parameter::find(&name).ok_or_else(|| format!("{origin}: {}", Parameter::unknown(&name)))?;
             let origin = format!("{origin}: {}", name.to_ascii_lowercase());
-            let text = parameter.join(&words).map_err(|error| format!("{origin}: {error}"))?;
+            let text = parameter.join(&values).map_err(|error| format!("{origin}: {error}"))?;
             self.assignments.push(Assignment { parameter, text, origin });
         }
         Ok(())

@@ -10,7 +10,7 @@ use emberkv_core::glob::{self, Case};
 
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
-use super::{Config, rewrite};
+use super::{Config, StoredUser, rewrite};
 
 /// The current configuration; shared by all threads.
 #[derive(Debug)]
@@ -85,6 +85,19 @@ impl ConfigHandle {
     /// # Errors
     /// The error reply, as Redis words it.
     pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CommandError> {
+        self.set_if(pairs, |_, _| Ok(()))
+    }
+
+    /// As [`ConfigHandle::set`], if `accept` says so of the values before and after: what it puts into effect holds from
+    /// the same moment on.
+    ///
+    /// # Errors
+    /// The error reply, as Redis words it; that of `accept` with the parameter it names.
+    pub(crate) fn set_if(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        accept: impl FnOnce(&Config, &Config) -> Result<(), (&'static str, &'static str)>,
+    ) -> Result<(), CommandError> {
         let changes = resolve(pairs)?;
         let mut current = self.lock_current();
         let mut config = Config::clone(&current);
@@ -94,6 +107,7 @@ impl ConfigHandle {
                 .and_then(|text| parameter.set(&mut config, text))
                 .map_err(|error| set_failed(name.as_bytes(), &error))?;
         }
+        accept(&current, &config).map_err(|(name, error)| set_failed(name.as_bytes(), error))?;
         if config != **current {
             *current = Arc::new(config);
             // Pairs with the Acquire in `generation`: who sees the new number also gets the new snapshot.
@@ -102,14 +116,14 @@ impl ConfigHandle {
         Ok(())
     }
 
-    /// CONFIG REWRITE: brings the configuration file up to date, atomically.
+    /// CONFIG REWRITE: brings the configuration file up to date, atomically, with these users.
     ///
     /// # Errors
     /// The error reply; the file is then as it was.
-    pub(crate) fn rewrite(&self) -> Result<(), String> {
+    pub(crate) fn rewrite(&self, users: &[StoredUser]) -> Result<(), String> {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
-        rewrite::rewrite_file(file, &self.snapshot())
+        rewrite::rewrite_file(file, &self.snapshot(), users)
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 
@@ -290,6 +304,6 @@ mod tests {
 
     #[test]
     fn rewrite_needs_a_file() {
-        assert_eq!(handle().rewrite(), Err("ERR The server is running without a config file".to_owned()));
+        assert_eq!(handle().rewrite(&[]), Err("ERR The server is running without a config file".to_owned()));
     }
 }

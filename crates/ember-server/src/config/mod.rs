@@ -20,6 +20,7 @@ mod percentiles;
 mod reference;
 mod rewrite;
 mod table;
+mod users;
 mod value;
 mod words;
 
@@ -30,7 +31,10 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
-pub(crate) use value::{DebugCommand, KeyspaceEvents, LogLevel, Secret, Supervised};
+pub(crate) use users::{StoredUser, UserDirective};
+pub(crate) use value::{
+    DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+};
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
 macro_rules! config {
@@ -64,7 +68,26 @@ config! {
     protected_mode: bool,
     requirepass: Secret,
     requirepass_file: String,
+    aclfile: String,
+    acl_pubsub_default: PubsubDefault,
+    acllog_max_len: u64,
+    /// The lines `user …` of files, in their order; no parameter.
+    users: Vec<UserDirective>,
     enable_debug_command: DebugCommand,
+    tls_port: u16,
+    tls_cert_file: String,
+    tls_key_file: String,
+    tls_ca_cert_file: String,
+    tls_ca_cert_dir: String,
+    tls_auth_clients: TlsAuthClients,
+    tls_protocols: String,
+    tls_ciphers: String,
+    tls_ciphersuites: String,
+    tls_prefer_server_ciphers: bool,
+    tls_session_caching: bool,
+    tls_session_cache_size: usize,
+    /// In seconds.
+    tls_session_cache_timeout: u32,
     /// Worker threads; 0 for one per core.
     shards: usize,
     concurrent: bool,
@@ -96,6 +119,10 @@ config! {
     client_query_buffer_limit: u64,
     /// In bytes.
     proto_max_bulk_len: u64,
+    /// In milliseconds; 0 for never.
+    busy_reply_threshold: u64,
+    /// In bytes, of each worker.
+    script_memory_limit: u64,
     /// In microseconds; -1 for none.
     slowlog_log_slower_than: i64,
     slowlog_max_len: u64,
@@ -115,6 +142,18 @@ config! {
     shutdown_timeout: u32,
 }
 
+/// Whether `name` is that of a parameter whose value is a password.
+pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
+    let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find);
+    parameter.is_some_and(|parameter| matches!(parameter.kind, parameter::Kind::Secret { .. }))
+}
+
+/// The name of the parameter of TLS that `name` names, if it does.
+pub(crate) fn tls_parameter(name: &[u8]) -> Option<&'static str> {
+    let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find)?;
+    parameter.name.starts_with("tls-").then_some(parameter.name)
+}
+
 impl Default for Config {
     fn default() -> Config {
         let mut config = Config::zeros();
@@ -125,7 +164,8 @@ impl Default for Config {
     }
 }
 
-/// One parameter and the text of its value, as a source of the configuration names it.
+/// One parameter and the text of its value, as a source of the configuration names it; or [`users::DIRECTIVE`] and the
+/// words of a user.
 #[derive(Debug)]
 struct Assignment {
     parameter: &'static parameter::Parameter,
@@ -140,6 +180,11 @@ impl Assignment {
     /// # Errors
     /// One line which names the origin and, where the origin does not, the parameter.
     fn apply(&self, config: &mut Config) -> Result<(), String> {
+        if std::ptr::eq(self.parameter, &raw const users::DIRECTIVE) {
+            let words = words::split(&self.text).map_err(|error| format!("{}: {error}", self.origin))?;
+            config.users.push(UserDirective { words, origin: self.origin.clone() });
+            return Ok(());
+        }
         self.parameter.set(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
     }
 }

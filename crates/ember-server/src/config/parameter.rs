@@ -266,6 +266,11 @@ mod tests {
             Kind::Words { .. } => match parameter.name {
                 "bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
                 "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
+                "tls-protocols" => ["", "TLSv1.3", "TLSv1.2 TLSv1.3"].map(str::to_owned).to_vec(),
+                "tls-ciphers" => ["", "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                "tls-ciphersuites" => ["", "TLS_AES_128_GCM_SHA256"].map(str::to_owned).to_vec(),
                 "notify-keyspace-events" => ["", "AKE", "g$nKEm", "lt"].map(str::to_owned).to_vec(),
                 "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
                 other => panic!("no example of {other}"),

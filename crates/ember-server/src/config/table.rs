@@ -7,8 +7,9 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{DebugCommand, KeyspaceEvents, LogLevel, Supervised};
+use super::value::{DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Supervised, TlsAuthClients};
 use super::{bind_address, percentiles};
+use crate::tls;
 
 macro_rules! field {
     ($field:ident) => {
@@ -51,6 +52,9 @@ const SHARDS_MAX: i64 = 128;
 
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
+
+/// Less would hardly hold the libraries of scripts.
+const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
 const NO_PERSISTENCE: &str = "persistence is not available in this version";
 
@@ -155,12 +159,158 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
                 `requirepass` and this one counts.",
     },
     Parameter {
+        name: "aclfile",
+        aliases: &[],
+        kind: Kind::Path(field!(aclfile)),
+        default: "",
+        mutable: false,
+        about: "A file with users, read at the start and by ACL LOAD, written by ACL SAVE; empty for none. Users stand \
+                there or in lines `user` of the configuration file, not in both.",
+    },
+    Parameter {
+        name: "acl-pubsub-default",
+        aliases: &[],
+        kind: choice!(acl_pubsub_default: PubsubDefault),
+        default: "resetchannels",
+        mutable: true,
+        about: "Which channels of publish and subscribe new users may use.",
+    },
+    Parameter {
+        name: "acllog-max-len",
+        aliases: &[],
+        kind: integer!(acllog_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many denials ACL LOG keeps.",
+    },
+    Parameter {
         name: "enable-debug-command",
         aliases: &[],
         kind: choice!(enable_debug_command: DebugCommand),
         default: "no",
         mutable: false,
         about: "Who may call DEBUG: nobody, everybody, or clients on this machine.",
+    },
+    // TLS.
+    Parameter {
+        name: "tls-port",
+        aliases: &[],
+        kind: integer!(tls_port, 0..=65535),
+        default: "0",
+        mutable: false,
+        about: "The TCP port for connections with TLS, on the addresses of `bind`; 0 for none. With `port` 0 there are \
+                no others.",
+    },
+    Parameter {
+        name: "tls-cert-file",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_cert_file)),
+        default: "",
+        mutable: true,
+        about: "The server's certificate and those it depends on, in the PEM format. Each CONFIG SET of a parameter of \
+                TLS, to the same value too, reads all files again, for connections to come.",
+    },
+    Parameter {
+        name: "tls-key-file",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_key_file)),
+        default: "",
+        mutable: true,
+        about: "The private key of that certificate, in the PEM format and not encrypted.",
+    },
+    Parameter {
+        name: "tls-ca-cert-file",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_ca_cert_file)),
+        default: "",
+        mutable: true,
+        about: "The certificates of the authorities whose clients are trusted, in the PEM format.",
+    },
+    Parameter {
+        name: "tls-ca-cert-dir",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_ca_cert_dir)),
+        default: "",
+        mutable: true,
+        about: "A directory of files with more such certificates.",
+    },
+    Parameter {
+        name: "tls-auth-clients",
+        aliases: &[],
+        kind: choice!(tls_auth_clients: TlsAuthClients),
+        default: "yes",
+        mutable: true,
+        about: "Whether clients must show a certificate (`yes`), may show one (`optional`) or are not asked for one.",
+    },
+    Parameter {
+        name: "tls-protocols",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "`TLSv1.2`, `TLSv1.3` or both",
+            get: |config| config.tls_protocols.clone(),
+            set: |config, text| tls::check_protocols(text).map(|()| config.tls_protocols = text.to_owned()),
+        },
+        default: "",
+        mutable: true,
+        about: "The versions of TLS that are spoken; empty for both.",
+    },
+    Parameter {
+        name: "tls-ciphers",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "names separated by colons",
+            get: |config| config.tls_ciphers.clone(),
+            set: |config, text| tls::check_ciphers(text).map(|()| config.tls_ciphers = text.to_owned()),
+        },
+        default: "",
+        mutable: true,
+        about: "The cipher suites of TLS 1.2, the preferred ones first; empty for all.",
+    },
+    Parameter {
+        name: "tls-ciphersuites",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "names separated by colons",
+            get: |config| config.tls_ciphersuites.clone(),
+            set: |config, text| {
+                tls::check_ciphersuites(text).map(|()| config.tls_ciphersuites = text.to_owned())
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "The cipher suites of TLS 1.3, the preferred ones first; empty for all.",
+    },
+    Parameter {
+        name: "tls-prefer-server-ciphers",
+        aliases: &[],
+        kind: Kind::YesNo(field!(tls_prefer_server_ciphers)),
+        default: "no",
+        mutable: true,
+        about: "Whether the server's order of cipher suites counts, not the client's.",
+    },
+    Parameter {
+        name: "tls-session-caching",
+        aliases: &[],
+        kind: Kind::YesNo(field!(tls_session_caching)),
+        default: "yes",
+        mutable: true,
+        about: "Whether clients may resume a session with a shorter handshake.",
+    },
+    Parameter {
+        name: "tls-session-cache-size",
+        aliases: &[],
+        kind: integer!(tls_session_cache_size, 1..=INT_MAX),
+        default: "20480",
+        mutable: true,
+        about: "How many sessions are kept for that.",
+    },
+    Parameter {
+        name: "tls-session-cache-timeout",
+        aliases: &[],
+        kind: integer!(tls_session_cache_timeout, 1..=INT_MAX),
+        default: "300",
+        mutable: true,
+        about: "For how many seconds a session is kept.",
     },
     // Execution.
     Parameter {
@@ -194,7 +344,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: choice!(hash_function: HashFunction),
         default: "rapidhash",
         mutable: false,
-        about: "The hash function of keys. `siphash` is slower and withstands clients which choose keys that collide.",
+        about: "The hash function of keys and of members and fields. `siphash` is slower and withstands clients which choose keys that collide.",
     },
     Parameter {
         name: "hz",
@@ -391,6 +541,24 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "512mb",
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
+    },
+    // Scripts.
+    Parameter {
+        name: "busy-reply-threshold",
+        aliases: &["lua-time-limit"],
+        kind: integer!(busy_reply_threshold, 0..=i64::MAX),
+        default: "5000",
+        mutable: true,
+        about: "Milliseconds after which a script that still runs can be ended with `SCRIPT KILL` or `FUNCTION KILL`, \
+                and other clients are told that the server is busy; 0 for never.",
+    },
+    Parameter {
+        name: "script-memory-limit",
+        aliases: &[],
+        kind: Kind::Memory { range: SCRIPT_MEMORY_MIN..=BYTES_MAX, field: field!(script_memory_limit) },
+        default: "256mb",
+        mutable: false,
+        about: "How much memory the scripts of each worker may take; one that asks for more gets an error.",
     },
     // Observation.
     Parameter {

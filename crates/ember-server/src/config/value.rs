@@ -160,6 +160,24 @@ choices! {
         Local = "local",
     }
 
+    /// Which channels new users may use.
+    PubsubDefault {
+        /// All.
+        AllChannels = "allchannels",
+        /// None.
+        ResetChannels = "resetchannels",
+    }
+
+    /// Whether clients must show a certificate.
+    TlsAuthClients {
+        /// They are not asked for one.
+        No = "no",
+        /// They must.
+        Yes = "yes",
+        /// They may; one that is shown must be right.
+        Optional = "optional",
+    }
+
     /// Which supervisor is told that the server is ready.
     Supervised {
         /// systemd, through its notification socket.

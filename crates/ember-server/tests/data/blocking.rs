@@ -208,6 +208,44 @@ fn a_key_of_another_type_wakes_nobody_and_a_destination_of_another_type_is_an_er
 }
 
 #[test]
+fn who_moves_an_element_does_not_wait_for_its_destination() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut moving, mut popping) = (server.client(), server.client());
+        moving.send(b"BLMOVE source d LEFT LEFT 0\r\n").unwrap();
+        wait_for_blocked(&server, 1);
+        popping.send(b"BLPOP d 0\r\n").unwrap();
+        wait_for_blocked(&server, 2);
+        let mut pushing = server.client();
+        pushing.run("RPUSH d x");
+        assert_eq!(read(&mut popping), "1) \"d\"\n2) \"x\"", "{mode:?}");
+        pushing.run("RPUSH source y");
+        assert_eq!(read(&mut moving), "\"y\"", "{mode:?}");
+    }
+}
+
+#[test]
+fn null_is_an_array_for_who_has_waited_and_as_without_waiting_for_who_may_not() {
+    let server = start(MODES[0]);
+    let mut client = server.client();
+    for (line, refused) in [
+        ("BLPOP a 0.001", "*-1\r\n"),
+        ("BRPOP a 0.001", "*-1\r\n"),
+        ("BLMPOP 0.001 1 a LEFT", "*-1\r\n"),
+        ("BLMOVE a b LEFT LEFT 0.001", "$-1\r\n"),
+        ("BRPOPLPUSH a b 0.001", "$-1\r\n"),
+    ] {
+        client.send(format!("{line}\r\n").as_bytes()).unwrap();
+        assert_eq!(client.read_raw().unwrap(), b"*-1\r\n", "{line}");
+        for step in ["MULTI", line] {
+            assert!(!client.run(step).is_error());
+        }
+        client.send(b"EXEC\r\n").unwrap();
+        assert_eq!(client.read_raw().unwrap(), format!("*1\r\n{refused}").as_bytes(), "{line}");
+    }
+}
+
+#[test]
 fn a_chain_of_moves_is_served_to_its_end() {
     for mode in MODES {
         let server = start(mode);

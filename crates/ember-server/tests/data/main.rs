@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod blocking;
+mod monitors;
 mod pubsub;
 mod tracking;
 mod transactions;

@@ -55,5 +55,5 @@ fn move_or_wait(call: &mut Call<'_, '_>, from: End, to: End, timeout_arg: usize)
     if move_element(call, from, to)? {
         return Ok(Attempt::Done);
     }
-    Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null_array, instead: None }))
+    Ok(Attempt::Wait(Wait { timeout_ms: timeout, empty_reply: Reply::null, instead: None }))
 }

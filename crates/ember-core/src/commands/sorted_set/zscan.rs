@@ -1,6 +1,6 @@
 //! ZSCAN.
 
-use ember_protocol::{Reply, number};
+use ember_protocol::Reply;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::cursor;
@@ -38,14 +38,12 @@ fn zscan(call: &mut Call<'_, '_>) -> CommandResult {
         return Ok(());
     };
     let options = ScanOptions::parse(call.args, 3)?;
-    let (mut count, mut text) = (0, Vec::new());
+    let mut count = 0;
     let next = set.scan(cursor, options.count, |member, score| {
         if options.accept(member) {
             // Scores are texts here, in either protocol.
-            text.clear();
-            number::write_f64(&mut text, score);
             members.bulk(member);
-            members.bulk(&text);
+            members.bulk(score);
             count += 2;
         }
     });

@@ -174,7 +174,7 @@ impl List {
     /// The elements from the one at `index` on; none if it is beyond the end. O(nodes to the nearer end).
     pub fn iter_from(&self, index: usize) -> Iter<'_> {
         match &self.form {
-            Form::Packed(packed) => match packed.at(index as isize) {
+            Form::Packed(packed) => match packed.nth(index) {
                 Some(offset) => Iter { front: NodeIter::Packed(packed.iter_from(offset)), ..Iter::default() },
                 None => Iter::default(),
             },
@@ -186,7 +186,7 @@ impl List {
     /// O(nodes to the nearer end).
     pub fn iter_to(&self, index: usize) -> Iter<'_> {
         match &self.form {
-            Form::Packed(packed) => match packed.at(index as isize) {
+            Form::Packed(packed) => match packed.nth(index) {
                 Some(offset) => Iter { back: NodeIter::Packed(packed.iter_to(offset)), ..Iter::default() },
                 None => Iter::default(),
             },
@@ -203,7 +203,7 @@ impl List {
         }
         match &mut self.form {
             Form::Packed(packed) => {
-                if let Some(offset) = packed.at(index as isize) {
+                if let Some(offset) = packed.nth(index) {
                     packed.replace(offset, element.bytes());
                 }
             }
@@ -282,7 +282,7 @@ impl List {
     fn remove_here(&mut self, start: usize, count: usize) {
         match &mut self.form {
             Form::Packed(packed) => {
-                if let Some(offset) = packed.at(start as isize) {
+                if let Some(offset) = packed.nth(start) {
                     packed.remove_range(offset, count);
                 }
             }

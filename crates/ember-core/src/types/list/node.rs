@@ -121,7 +121,7 @@ impl Node {
     pub(super) fn remove_range(&mut self, index: usize, count: usize) {
         match self {
             Node::Packed(packed) => {
-                if let Some(offset) = packed.at(index as isize) {
+                if let Some(offset) = packed.nth(index) {
                     packed.remove_range(offset, count);
                 }
             }

@@ -124,7 +124,7 @@ impl Quicklist {
         let Some(place) = self.place(index) else { return Iter::default() };
         let mut front = self.nodes[place.node].iter();
         if let (NodeIter::Packed(elements), Node::Packed(packed)) = (&mut front, &self.nodes[place.node])
-            && let Some(offset) = packed.at(place.index as isize)
+            && let Some(offset) = packed.nth(place.index)
         {
             *elements = packed.iter_from(offset);
         }
@@ -136,7 +136,7 @@ impl Quicklist {
         let Some(place) = self.place(index) else { return Iter::default() };
         let mut back = self.nodes[place.node].iter();
         if let (NodeIter::Packed(elements), Node::Packed(packed)) = (&mut back, &self.nodes[place.node])
-            && let Some(offset) = packed.at(place.index as isize)
+            && let Some(offset) = packed.nth(place.index)
         {
             *elements = packed.iter_to(offset);
         }
@@ -150,7 +150,7 @@ impl Quicklist {
         let is_large = limit.is_large(bytes.len());
         let (in_place, was_large) = self.edit_node(place.node, |node| match node {
             Node::Packed(packed) if packed.len() > 1 => {
-                let offset = packed.at(place.index as isize).expect("the place is in the node");
+                let offset = packed.nth(place.index).expect("the place is in the node");
                 let old_bytes = packed.next(offset).unwrap_or(packed.len_bytes() - 1) - offset;
                 let new_bytes = packed.len_bytes() - old_bytes + bytes.len();
                 let fits = !is_large && !limit.is_exceeded_by(new_bytes, packed.len());
@@ -320,7 +320,7 @@ impl Quicklist {
     fn insert_where_room(&mut self, node: usize, position: usize, bytes: &[u8], limit: NodeLimit) -> bool {
         let is_added = self.edit_node(node, |node| {
             let Some(packed) = node.with_room(bytes.len(), limit) else { return false };
-            match packed.at(position as isize) {
+            match packed.nth(position) {
                 Some(offset) => _ = packed.insert_before(offset, bytes),
                 None => packed.push_back(bytes),
             }
@@ -335,7 +335,7 @@ impl Quicklist {
     fn split(&mut self, node: usize, index: usize) {
         let tail = self.edit_node(node, |node| match node {
             Node::Packed(packed) => {
-                let offset = packed.at(index as isize).expect("the place is in the node");
+                let offset = packed.nth(index).expect("the place is in the node");
                 packed.split_off(offset)
             }
             Node::Large(_) => unreachable!("a node of one element is not split"),

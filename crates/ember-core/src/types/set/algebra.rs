@@ -1,7 +1,8 @@
 //! Unions, intersections and differences of sets.
 //!
-//! Two forms of each: what is replied is visited member by member, and copied no more than finding duplicates asks for; what is
-//! stored is built by adding the members in the same order as Redis 7.2, because the encoding follows from that.
+//! Two forms of each: what is replied is visited member by member, and copied no more than finding duplicates asks for;
+//! what is stored is built by adding the members in the same order as Redis 7.2, because the encoding follows from
+//! that.
 
 use std::ops::ControlFlow;
 

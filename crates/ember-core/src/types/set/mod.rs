@@ -236,8 +236,8 @@ impl Set {
         });
     }
 
-    /// Calls `visit` for some `count` members behind `cursor`, 0 at the beginning, and returns the cursor to go on from, 0 at
-    /// the end; see [`Elements::scan`]. The compact encodings give all their members at once.
+    /// Calls `visit` for some `count` members behind `cursor`, 0 at the beginning, and returns the cursor to go on from, 0
+    /// at the end; see [`Elements::scan`]. The compact encodings give all their members at once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Element<'_>)) -> u64 {
         match self {
             Set::Table(elements) => elements.scan(cursor, count, |entry| visit(Element::Bytes(entry.key()))),

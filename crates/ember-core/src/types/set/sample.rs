@@ -44,8 +44,8 @@ impl Set {
         }
     }
 
-    /// Calls `visit` for `count` members chosen one independently of the other, until it returns false. The set is not empty.
-    /// O(count + N) in a listpack, otherwise O(count).
+    /// Calls `visit` for `count` members chosen one independently of the other, until it returns false. The set is not
+    /// empty. O(count + N) in a listpack, otherwise O(count).
     pub fn sample_with_repetition(
         &self,
         count: u64,
@@ -88,8 +88,8 @@ impl Set {
         }
     }
 
-    /// Removes a member chosen with the same chance as every other, and calls `visit` with it. The set is not empty. Expected
-    /// O(1), O(N) in the compact encodings.
+    /// Removes a member chosen with the same chance as every other, and calls `visit` with it. The set is not empty.
+    /// Expected O(1), O(N) in the compact encodings.
     pub fn pop_random(&mut self, random: &mut Random, visit: impl FnOnce(Element<'_>)) {
         match self {
             Set::Intset(intset) => {

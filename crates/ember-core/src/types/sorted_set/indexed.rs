@@ -13,6 +13,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use ember_protocol::number;
+
 use super::range::{LexRange, ScoreRange};
 use super::tree::{self, Tree};
 use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, StringValue};
@@ -162,9 +164,14 @@ impl Indexed {
         self.members.random(random).map(|entry| (entry.key(), score_of(entry)))
     }
 
-    /// As [`Elements::scan`].
-    pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        self.members.scan(cursor, count, |entry| visit(entry.key(), score_of(entry)))
+    /// As [`Elements::scan`], with the text of each score.
+    pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+        let mut text = Vec::with_capacity(24);
+        self.members.scan(cursor, count, |entry| {
+            text.clear();
+            number::write_f64(&mut text, score_of(entry));
+            visit(entry.key(), &text);
+        })
     }
 
     pub(super) fn check_invariants(&self) {

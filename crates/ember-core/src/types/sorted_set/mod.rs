@@ -198,15 +198,13 @@ impl SortedSet {
         ranks
     }
 
-    /// Calls `visit` for some `count` members and their scores behind `cursor`, 0 at the beginning; returns the cursor to go
-    /// on from, 0 at the end. A listpack is visited whole. What is there from the first call to the last is visited.
-    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+    /// Calls `visit` for some `count` members and the texts of their scores behind `cursor`, 0 at the beginning; returns the
+    /// cursor to go on from, 0 at the end. A listpack is visited whole, and its texts are those in it: large integers have all
+    /// their digits. What is there from the first call to the last is visited.
+    pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &[u8])) -> u64 {
         match &self.0 {
             Form::Packed(packed) => {
-                let mut digits = itoa::Buffer::new();
-                for (member, score) in packed.iter(0..packed.len()) {
-                    visit(member.bytes(&mut digits), score);
-                }
+                packed.visit_texts(visit);
                 0
             }
             Form::Indexed(indexed) => indexed.scan(cursor, count, visit),

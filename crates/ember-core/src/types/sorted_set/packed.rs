@@ -20,9 +20,15 @@ fn score_of(element: Element<'_>) -> f64 {
     }
 }
 
+/// A score as it stands in a listpack: integers up to 2^62 as such, without the sign of a zero.
 fn score_text(score: f64) -> Vec<u8> {
+    const INTEGER_MAX: f64 = 4_611_686_018_427_387_904.0;
     let mut text = Vec::with_capacity(24);
-    number::write_f64(&mut text, score);
+    if score.abs() <= INTEGER_MAX && score.trunc() == score {
+        number::write_i64(&mut text, score as i64);
+    } else {
+        number::write_f64(&mut text, score);
+    }
     text
 }
 
@@ -168,6 +174,15 @@ impl Packed {
             let start = members().take_while(|&member| is_before(member)).count();
             let count = members().skip(start).take_while(|&member| !is_behind(member)).count();
             start..start + count
+        }
+    }
+
+    /// Calls `visit` for each member and the text of its score.
+    pub(super) fn visit_texts(&self, mut visit: impl FnMut(&[u8], &[u8])) {
+        let (mut member_digits, mut score_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let mut elements = self.0.iter();
+        while let (Some(member), Some(score)) = (elements.next(), elements.next()) {
+            visit(member.bytes(&mut member_digits), score.bytes(&mut score_digits));
         }
     }
 

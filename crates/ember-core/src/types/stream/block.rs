@@ -288,7 +288,6 @@ impl Block {
         back.reverse();
         assert_eq!(forward, back);
         assert_eq!(forward.len(), master.live);
-        assert!(master.live > 0);
     }
 }
 

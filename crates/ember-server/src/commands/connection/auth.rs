@@ -1,9 +1,10 @@
-//! AUTH: one password, that of the user `default`.
+//! AUTH: a name and a password make the connection a user.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
+use crate::acl::{self, DEFAULT_NAME};
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -17,6 +18,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         flags: HANDSHAKE,
         syntax: "[username]@6.0.0 password",
         history: &[("6.0.0", "A user can be named.")],
+        is_secret: Some(|_, arg| arg >= 1),
         example: Example { given: &[], call: "AUTH default anything", reply: "OK" },
         ..Spec::DEFAULT
     },
@@ -28,10 +30,8 @@ const NO_PASSWORD: &str = "ERR AUTH <password> called without any password confi
 
 fn auth(session: &mut Session<'_>) -> SessionResult {
     let (user, password) = match session.args.len() {
-        2 if session.server.config.snapshot().requirepass.reveal().is_empty() => {
-            return Err(NO_PASSWORD.into());
-        }
-        2 => (&b"default"[..], session.args.at(1)),
+        2 if session.server.acl.default_user().needs_no_password() => return Err(NO_PASSWORD.into()),
+        2 => (DEFAULT_NAME, session.args.at(1)),
         3 => (session.args.at(1), session.args.at(2)),
         _ => return Err(CommandError::Syntax),
     };
@@ -40,40 +40,17 @@ fn auth(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Lets the connection in when `password` is that of `user`.
+/// Makes the connection `user` when `password` is one of its passwords.
 ///
 /// # Errors
-/// `WRONGPASS`; the connection is as it was.
+/// `WRONGPASS`, which is counted and logged; the connection is as it was.
 pub(super) fn authenticate(
     session: &mut Session<'_>,
     user: &[u8],
     password: &[u8],
 ) -> Result<(), CommandError> {
-    let config = session.server.config.snapshot();
-    let expected = config.requirepass.reveal().as_bytes();
-    // Without a password the default user may give any.
-    if user != b"default" || !(expected.is_empty() || are_equal(expected, password)) {
-        return Err("WRONGPASS invalid username-password pair or user is disabled.".into());
-    }
-    session.client.is_authenticated = true;
-    Ok(())
-}
-
-/// Compares in a time that depends on the length of `given` alone, so that it tells nothing of the secret.
-fn are_equal(secret: &[u8], given: &[u8]) -> bool {
-    let difference = given.iter().zip(secret.iter().cycle()).fold(0, |all, (one, other)| all | (one ^ other));
-    std::hint::black_box(difference) == 0 && secret.len() == given.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::are_equal;
-
-    #[test]
-    fn only_the_whole_password_is_equal() {
-        assert!(are_equal(b"secret", b"secret"));
-        for given in [&b""[..], b"s", b"secre", b"secreT", b"secrets", b"secretsecret"] {
-            assert!(!are_equal(b"secret", given));
-        }
-    }
+    session.client.log_in(user, password).map_err(|_| {
+        acl::note_failed_login(session.client, session.command, session.args, user);
+        "WRONGPASS invalid username-password pair or user is disabled.".into()
+    })
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use ember_protocol::Protocol;
 use ember_protocol::number::parse_i64;
+use ember_protocol::{Args, Protocol};
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
@@ -23,11 +23,17 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         flags: HANDSHAKE,
         syntax: "[protover [AUTH username password] [SETNAME clientname]]",
         history: &[("6.2.0", "Without arguments it tells about the connection and changes nothing.")],
+        is_secret: Some(is_secret),
         example: Example { given: &[], call: "HELLO", reply: " 1) \"server\"\n 2) \"redis\"\n..." },
         ..Spec::DEFAULT
     },
     Some(hello),
 )];
+
+/// The name and the password behind AUTH.
+fn is_secret(args: Args<'_>, arg: usize) -> bool {
+    (1..=2).any(|before| arg >= before + 2 && is_word(args, arg - before, "AUTH"))
+}
 
 const NOT_AUTHENTICATED: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
                                  HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -61,7 +67,7 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
     if let Some((user, password)) = credentials {
         auth::authenticate(session, user, password)?;
     }
-    if !session.client.is_authenticated {
+    if !session.client.identity.has_authenticated() {
         return Err(CommandError::from(NOT_AUTHENTICATED));
     }
     if let Some(name) = name {

@@ -6,6 +6,7 @@ use ember_protocol::Protocol;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
+use crate::acl::Identity;
 use crate::client::Client;
 use crate::pubsub::Address;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -32,8 +33,11 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     if let Some(mut subscriptions) = session.client.subscriptions.take() {
         session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
     }
-    session.server.trackers.end(&session.client.view);
-    let needs_password = !session.server.config.snapshot().requirepass.reveal().is_empty();
+    let view = &session.client.view;
+    session.server.trackers.end(view);
+    if view.is_monitor.swap(false, Ordering::Relaxed) {
+        session.server.monitors.remove(Address::of(view));
+    }
     let view = session.client.view.clone();
     view.database.store(0, Ordering::Relaxed);
     view.is_resp3.store(false, Ordering::Relaxed);
@@ -43,7 +47,7 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
         count.store(0, Ordering::Relaxed);
     }
     view.names.lock().name = Box::default();
-    *session.client = Client::new(view, !needs_password);
+    *session.client = Client::new(view, Identity::unknown(session.server));
     session.reply.set_protocol(Protocol::Resp2);
     session.reply.simple("RESET");
     Ok(Outcome::Done)

@@ -1,6 +1,6 @@
 //! PUBLISH and SPUBLISH.
 
-use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
+use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
 use super::TEMPLATE;
 use crate::pubsub::Kind;
@@ -10,6 +10,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "publish",
+            channels: Channels::Published,
             summary: "Sends a message to all who listen to the channel; returns how many do.",
             complexity: "O(N+M) for N listeners to the channel and M patterns of all clients.",
             arity: 3,
@@ -23,6 +24,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "spublish",
+            channels: Channels::Published,
             summary: "Sends a message to all who listen to the shard channel; returns how many do.",
             since: "7.0.0",
             complexity: "O(N) for N listeners to the channel.",

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use ember_protocol::Reply;
-use emberkv_core::spec::{Command, Example, Flags, Spec};
+use emberkv_core::spec::{Channels, Command, Example, Flags, Spec};
 
 use super::{SHARD_CHANNELS, TEMPLATE};
 use crate::pubsub::{Address, Kind, Name, Subscriptions};
@@ -15,6 +15,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "subscribe",
+            channels: Channels::Subscribed,
             summary: "Listens to channels.",
             complexity: "O(N) for N channels.",
             arity: -2,
@@ -32,6 +33,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "psubscribe",
+            channels: Channels::SubscribedPatterns,
             summary: "Listens to all channels whose names match patterns.",
             complexity: "O(N) for N patterns.",
             arity: -2,
@@ -49,6 +51,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "ssubscribe",
+            channels: Channels::Subscribed,
             summary: "Listens to shard channels.",
             since: "7.0.0",
             complexity: "O(N) for N channels.",

@@ -5,7 +5,9 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
+use crate::config::{Config, is_secret_parameter, tls_parameter};
 use crate::open_files;
+use crate::server::Server;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::stats::WorkerStats;
 
@@ -92,6 +94,9 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 syntax: "parameter value [parameter value ...]",
                 history: &[("7.0.0", "Several parameters.")],
+                is_secret: Some(|args, arg| {
+                    arg >= 3 && arg % 2 == 1 && is_secret_parameter(args.at(arg - 1))
+                }),
                 example: Example { given: &[], call: "CONFIG SET maxmemory 1gb", reply: "OK" },
                 ..TEMPLATE
             },
@@ -134,10 +139,32 @@ fn set(session: &mut Session<'_>) -> SessionResult {
             check_maxclients(value)?;
         }
     }
-    session.server.config.set(&pairs)?;
+    session
+        .server
+        .config
+        .set_if(&pairs, |before, after| put_into_effect(session.server, &pairs, before, after))?;
     session.server.log.set_level(session.server.config.snapshot().loglevel);
     session.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// Puts into effect what is kept elsewhere too, if it can be.
+fn put_into_effect(
+    server: &Server,
+    pairs: &[(&[u8], &[u8])],
+    before: &Config,
+    after: &Config,
+) -> Result<(), (&'static str, &'static str)> {
+    if let Some(name) = pairs.iter().find_map(|(name, _)| tls_parameter(name)) {
+        server.tls.reload(after).map_err(|error| {
+            tracing::warn!("CONFIG SET {name}: {error}");
+            (name, "Unable to update TLS configuration. Check server logs.")
+        })?;
+    }
+    if before.requirepass != after.requirepass {
+        server.acl.set_default_password(after.requirepass.reveal().as_bytes());
+    }
+    Ok(())
 }
 
 /// Makes sure that the system lets so many connections be open.
@@ -156,7 +183,15 @@ fn check_maxclients(value: &[u8]) -> Result<(), CommandError> {
 }
 
 fn rewrite(session: &mut Session<'_>) -> SessionResult {
-    session.server.config.rewrite()?;
+    let server = session.server;
+    let config = server.config.snapshot();
+    // Users of a file of their own do not belong into this one.
+    let users = if config.aclfile.is_empty() {
+        server.acl.stored_users(config.requirepass.reveal().as_bytes(), server.grammar())?
+    } else {
+        Vec::new()
+    };
+    server.config.rewrite(&users)?;
     tracing::info!("CONFIG REWRITE executed");
     session.reply.ok();
     Ok(Outcome::Done)

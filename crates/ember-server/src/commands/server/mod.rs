@@ -1,11 +1,13 @@
 //! Commands about the server: what it can do, how it is set up, how it is.
 
+mod acl;
 mod command;
 mod config;
 mod debug;
 mod info;
 mod latency;
 mod memory;
+mod monitor;
 mod shutdown;
 mod slowlog;
 mod time;
@@ -14,12 +16,14 @@ use crate::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
+    acl::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    monitor::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     time::COMMANDS,

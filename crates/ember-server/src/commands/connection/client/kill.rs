@@ -1,6 +1,6 @@
 //! CLIENT KILL.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
@@ -10,6 +10,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
 use super::list::{ClientType, client_type};
+use crate::acl::{Acl, User};
 use crate::client::ClientView;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -43,12 +44,13 @@ struct Filters<'a> {
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     client_type: Option<ClientType>,
+    user: Option<Arc<User>>,
     age_seconds_min: Option<i64>,
     spares_caller: bool,
 }
 
 impl Filters<'_> {
-    fn parse(args: Args<'_>) -> Result<Filters<'_>, CommandError> {
+    fn parse<'a>(args: Args<'a>, acl: &Acl) -> Result<Filters<'a>, CommandError> {
         let mut filters = Filters { spares_caller: true, ..Filters::default() };
         let mut arg = 2;
         while arg < args.len() {
@@ -64,10 +66,8 @@ impl Filters<'_> {
             } else if is_word(args, arg, "LADDR") {
                 filters.local_address = Some(value);
             } else if is_word(args, arg, "USER") {
-                // All clients are the user `default`.
-                if value != b"default" {
-                    return Err(CommandError::quoting("ERR No such user '", value, "'"));
-                }
+                let no_such = || CommandError::quoting("ERR No such user '", value, "'");
+                filters.user = Some(acl.find(value).ok_or_else(no_such)?);
             } else if is_word(args, arg, "MAXAGE") {
                 let seconds = number.filter(|&seconds| seconds > 0);
                 filters.age_seconds_min =
@@ -91,6 +91,7 @@ impl Filters<'_> {
             && self.address.is_none_or(|address| view.peer.remote().as_bytes() == address)
             && self.local_address.is_none_or(|address| view.peer.local().as_bytes() == address)
             && self.client_type.is_none_or(|client_type| client_type == ClientType::of(view))
+            && self.user.as_ref().is_none_or(|user| view.user.lock().is_same(user))
             && self.age_seconds_min.is_none_or(|seconds| (now_ms - view.created_ms) / 1000 >= seconds)
     }
 }
@@ -106,7 +107,7 @@ fn kill(session: &mut Session<'_>) -> SessionResult {
         session.reply.ok();
         return Ok(outcome);
     }
-    let filters = Filters::parse(args)?;
+    let filters = Filters::parse(args, &session.server.acl)?;
     let (killed, outcome) = kill_admitted(session, &filters);
     session.reply.integer(killed);
     Ok(outcome)
@@ -124,8 +125,7 @@ fn kill_admitted(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome)
         if is_caller {
             outcome = Outcome::Close;
         } else {
-            view.is_killed.store(true, Ordering::Relaxed);
-            session.server.look_at(view.worker, view.token, view.id);
+            session.server.kill(&view);
         }
     }
     (killed, outcome)

@@ -1,6 +1,5 @@
 //! CLIENT ID, INFO and LIST.
 
-use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use ember_protocol::number::parse_i64;
@@ -99,20 +98,20 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     }
 }
 
-fn describe(session: &Session<'_>, view: &ClientView, lines: &mut String) {
+fn describe(session: &Session<'_>, view: &ClientView, lines: &mut Vec<u8>) {
     let registry = &session.server.registry;
     let command = match view.command.load(Ordering::Relaxed).checked_sub(1) {
         Some(index) => &registry.get(index as u16).full_name,
         None => "NULL",
     };
-    // Writing to a string cannot fail.
-    let _ = writeln!(lines, "{}", view.describe(session.turn.now_ms, command));
+    view.describe(session.turn.now_ms, command, lines);
+    lines.push(b'\n');
 }
 
 fn info(session: &mut Session<'_>) -> SessionResult {
-    let mut line = String::new();
+    let mut line = Vec::new();
     describe(session, &session.client.view, &mut line);
-    session.reply.verbatim(b"txt", line.as_bytes());
+    session.reply.verbatim(b"txt", &line);
     Ok(Outcome::Done)
 }
 
@@ -135,10 +134,10 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         }
         _ => return Err(CommandError::Syntax),
     };
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for view in views {
         describe(session, &view, &mut lines);
     }
-    session.reply.verbatim(b"txt", lines.as_bytes());
+    session.reply.verbatim(b"txt", &lines);
     Ok(Outcome::Done)
 }

@@ -57,12 +57,11 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
     report.line("client_query_buffer_limit_disconnections", sum(|stats| &stats.query_limit_closed));
     report.line("client_output_buffer_limit_disconnections", sum(|stats| &stats.output_limit_closed));
-    report.zeros(&[
-        "acl_access_denied_auth",
-        "acl_access_denied_cmd",
-        "acl_access_denied_key",
-        "acl_access_denied_channel",
-    ]);
+    let [auth, command, key, channel] = server.acl.log.counts();
+    report.line("acl_access_denied_auth", auth);
+    report.line("acl_access_denied_cmd", command);
+    report.line("acl_access_denied_key", key);
+    report.line("acl_access_denied_channel", channel);
     report.line("ember_forwarded_commands", sum(|stats| &stats.forwarded));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }

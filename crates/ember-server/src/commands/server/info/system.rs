@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use emberkv_core::keyspace::SHARDS;
 
 use super::Report;
+use crate::config::Config;
 use crate::memory::{self, human, ratio};
 use crate::server::REDIS_VERSION;
 use crate::supervisor;
@@ -34,7 +35,8 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("process_id", std::process::id());
     report.line("process_supervised", supervised);
     report.line("run_id", &server.run_id);
-    report.line("tcp_port", report.config.port);
+    let Config { port, tls_port, .. } = *report.config;
+    report.line("tcp_port", if port == 0 { tls_port } else { port });
     report.line("server_time_usec", now.as_micros());
     report.line("uptime_in_seconds", uptime);
     report.line("uptime_in_days", uptime / SECONDS_PER_DAY);
@@ -46,7 +48,11 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("io_threads_active", 0);
     report.line("ember_workers", server.workers.len());
     report.line("ember_execution_mode", if server.is_concurrent { "concurrent" } else { "sharded" });
-    report.line("listener0", format_args!("name=tcp,bind={},port={}", bind(report), report.config.port));
+    let listeners = [("tcp", port), ("tls", tls_port)].into_iter().filter(|&(_, port)| port != 0);
+    for (number, (name, port)) in listeners.enumerate() {
+        let bind = bind(report);
+        report.line(&format!("listener{number}"), format_args!("name={name},bind={bind},port={port}"));
+    }
 }
 
 fn bind(report: &Report<'_>) -> String {

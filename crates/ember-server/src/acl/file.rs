@@ -1,0 +1,135 @@
+//! The file with users that `aclfile` names: one user a line, `user name rule …`, no comments.
+
+use std::collections::HashSet;
+use std::io;
+
+use super::rule::{RuleError, has_spaces, join_selectors};
+use super::selector::Grammar;
+use super::user::User;
+
+/// What ACL LOAD says at the end of all it found wrong.
+const NOTHING_CHANGED: &[u8] =
+    b"WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
+
+/// The users in `text`, the file at `path`; `make` makes a user that may do nothing.
+///
+/// # Errors
+/// All that is wrong with it, in Redis's words, in one line.
+pub(super) fn parse(
+    text: &[u8],
+    path: &str,
+    mut make: impl FnMut(&[u8]) -> User,
+    grammar: Grammar<'_>,
+) -> Result<Vec<User>, Vec<u8>> {
+    let (mut users, mut errors, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let place = format!("{path}:{}", number + 1).into_bytes();
+        let mut words = line.split(|&byte| byte == b' ');
+        let (Some(b"user"), Some(name)) = (words.next(), words.next()) else {
+            errors.extend([&*place, b" should start with user keyword followed by the username. "].concat());
+            continue;
+        };
+        if has_spaces(name) {
+            errors
+                .extend([b"'", &*place, b": username '", name, b"' contains invalid characters. "].concat());
+            continue;
+        }
+        if !names.insert(name) {
+            let number = format!("' found on line {}. ", number + 1);
+            errors.extend([b"WARNING: Duplicate user '", name, number.as_bytes()].concat());
+            continue;
+        }
+        let mut user = make(name);
+        apply(&mut user, words, &place, &mut errors, grammar);
+        users.push(user);
+    }
+    if errors.is_empty() {
+        return Ok(users);
+    }
+    errors.extend_from_slice(NOTHING_CHANGED);
+    Err(errors)
+}
+
+/// Applies the rules of a line. Of what may be secret only the place of the first mistake is told, of unknown commands all.
+fn apply<'l>(
+    user: &mut User,
+    words: impl Iterator<Item = &'l [u8]>,
+    place: &[u8],
+    errors: &mut Vec<u8>,
+    grammar: Grammar<'_>,
+) {
+    let Ok(rules) = join_selectors(words) else {
+        errors.extend([place, b": Unmatched parenthesis in selector definition."].concat());
+        return;
+    };
+    let mut has_told = false;
+    for rule in &rules {
+        let rule = rule.trim_ascii();
+        match user.apply(rule, grammar) {
+            Ok(()) => {}
+            Err(error @ RuleError::UnknownCommand) => {
+                let error = format!("': {error}. ");
+                errors.extend([place, b": Error in applying operation '", rule, error.as_bytes()].concat());
+            }
+            Err(_) if has_told => {}
+            Err(error) => {
+                has_told = true;
+                errors.extend([place, format!(": {error}. ").as_bytes()].concat());
+            }
+        }
+    }
+}
+
+/// What the system says of an error, as C's `strerror` words it.
+pub(super) fn system_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    fn parsed(text: &str) -> Result<Vec<String>, String> {
+        let registry = Registry::new();
+        let grammar = Grammar { registry: &registry, allows_channels: false };
+        let users = parse(text.as_bytes(), "users.acl", |name| User::new(name, 1, grammar), grammar);
+        let string = |bytes| String::from_utf8(bytes).unwrap();
+        users.map(|users| users.iter().map(|user| string(user.line())).collect()).map_err(string)
+    }
+
+    #[test]
+    fn each_line_is_a_user() {
+        let text = "user alice on  +get ~a*\r\n\n  user bob nopass (+set ~b*  -@all)  \n";
+        let expected = [
+            "user alice on sanitize-payload ~a* resetchannels -@all +get",
+            "user bob off nopass sanitize-payload resetchannels -@all (~b* resetchannels -@all)",
+        ];
+        assert_eq!(parsed(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_line_but_no_secret() {
+        let end = "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
+        for (text, error) in [
+            ("# comment", "users.acl:1 should start with user keyword followed by the username. "),
+            ("\nuser", "users.acl:2 should start with user keyword followed by the username. "),
+            ("user a\x0bb on", "'users.acl:1: username 'a\x0bb' contains invalid characters. "),
+            ("user a on\nuser a off", "WARNING: Duplicate user 'a' found on line 2. "),
+            ("user a (+get", "users.acl:1: Unmatched parenthesis in selector definition."),
+            (
+                "user a +x secret >p -y other",
+                "users.acl:1: Error in applying operation '+x': Unknown command or category name in ACL. \
+                 users.acl:1: Syntax error. \
+                 users.acl:1: Error in applying operation '-y': Unknown command or category name in ACL. ",
+            ),
+        ] {
+            assert_eq!(parsed(text), Err(format!("{error}{end}")));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Commands about replicas, as far as they have a meaning while there are none.
+
+mod wait;
+
+use crate::session::ServerCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[ServerCommand]] = &[wait::COMMANDS];

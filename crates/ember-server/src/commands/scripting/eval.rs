@@ -1,0 +1,133 @@
+//! EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
+
+use std::sync::Arc;
+
+use ember_protocol::Args;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
+
+use super::host::{Program, run_program};
+use super::{READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
+use crate::scripting::scripts::{Script, Scripts, sha_of};
+use crate::scripting::{sha1, with_interpreter};
+use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
+
+const WRITES: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
+const READS: KeyFlags = KeyFlags::RO.union(KeyFlags::ACCESS);
+const READ_ONLY: Flags = RUNNING.flags.union(Flags::READONLY);
+const COMPLEXITY: &str = "Depends on the script.";
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "eval",
+            summary: "Runs a script.",
+            since: "2.6.0",
+            complexity: COMPLEXITY,
+            keys: &[KeySpec::counted(2, WRITES).with_notes(WRITES_NOTE)],
+            syntax: "script numkeys [key ...] [arg ...]",
+            example: Example {
+                given: &["SET stock 5"],
+                call: "EVAL \"return redis.call('DECRBY', KEYS[1], ARGV[1])\" 1 stock 2",
+                reply: "(integer) 3",
+            },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| eval(execution, false)))),
+    ),
+    Command::new(
+        Spec {
+            name: "evalsha",
+            summary: "Runs a script that the server knows, named by its SHA-1 digest.",
+            since: "2.6.0",
+            complexity: COMPLEXITY,
+            keys: &[KeySpec::counted(2, WRITES)],
+            syntax: "sha1 numkeys [key ...] [arg ...]",
+            example: Example {
+                given: &["SCRIPT LOAD \"return 1\""],
+                call: "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
+                reply: "(integer) 1",
+            },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| eval_sha(execution, false)))),
+    ),
+    Command::new(
+        Spec {
+            name: "eval_ro",
+            summary: "Runs a script that must not write.",
+            since: "7.0.0",
+            complexity: COMPLEXITY,
+            flags: READ_ONLY,
+            keys: &[KeySpec::counted(2, READS).with_notes(READS_NOTE)],
+            syntax: "script numkeys [key ...] [arg ...]",
+            example: Example {
+                given: &["SET stock 5"],
+                call: "EVAL_RO \"return redis.call('GET', KEYS[1])\" 1 stock",
+                reply: "\"5\"",
+            },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| eval(execution, true)))),
+    ),
+    Command::new(
+        Spec {
+            name: "evalsha_ro",
+            summary: "Runs a script that the server knows and that must not write, named by its SHA-1 digest.",
+            since: "7.0.0",
+            complexity: COMPLEXITY,
+            flags: READ_ONLY,
+            keys: &[KeySpec::counted(2, READS)],
+            syntax: "sha1 numkeys [key ...] [arg ...]",
+            example: Example {
+                given: &["SCRIPT LOAD \"return 1\""],
+                call: "EVALSHA_RO e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
+                reply: "(integer) 1",
+            },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| eval_sha(execution, true)))),
+    ),
+];
+
+fn eval(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    let args = execution.args;
+    keys_and_arguments(args, CommandError::NotInteger)?;
+    let scripts = &execution.executor.server.scripting.scripts;
+    let sha = sha_of(args.at(1));
+    let script = match scripts.get(&sha) {
+        Some(script) => script,
+        None => {
+            let script = Arc::new(Scripts::parse(args.at(1), sha)?);
+            compile(execution, &script)?;
+            scripts.keep(Arc::clone(&script), false);
+            script
+        }
+    };
+    run(execution, &script, args, is_read_only)
+}
+
+fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    let args = execution.args;
+    let scripts = &execution.executor.server.scripting.scripts;
+    let script = sha1::parse(args.at(1)).and_then(|sha| scripts.get(&sha));
+    let script = script.ok_or("NOSCRIPT No matching script. Please use EVAL.")?;
+    run(execution, &script, args, is_read_only)
+}
+
+/// Compiles a script in this worker's interpreter, for its errors.
+pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    with_interpreter(memory_bytes_max, |interpreter| interpreter.compile(script.sha, script.body()))?
+        .map_err(|problem| [b"ERR Error compiling script (new function): ", &problem[..]].concat().into())
+}
+
+fn run(execution: &mut Execution<'_>, script: &Script, args: Args<'_>, is_read_only: bool) -> SessionResult {
+    let (keys, arguments) = keys_and_arguments(args, CommandError::NotInteger)?;
+    compile(execution, script)?;
+    let name = sha1::hex(&script.sha);
+    let program = Program { name: name.as_bytes(), is_function: false, flags: script.flags, is_read_only };
+    run_program(execution, &program, |interpreter, runner, reply| {
+        interpreter.run(&script.sha, &keys, &arguments, runner, reply)
+    })
+}

@@ -1,0 +1,58 @@
+//! FCALL and FCALL_RO.
+
+use std::sync::Arc;
+
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
+
+use super::host::{Program, run_program};
+use super::{READS_NOTE, RUNNING, WRITES_NOTE, function, keys_and_arguments};
+use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
+
+const LIBRARY: &str = "FUNCTION LOAD REPLACE \"#!lua name=shop\\n\
+                       redis.register_function{function_name='stock', flags={'no-writes'}, \
+                       callback=function(keys, args) return redis.call('GET', keys[1]) end}\"";
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "fcall",
+            summary: "Calls a function of a library.",
+            since: "7.0.0",
+            complexity: "Depends on the function.",
+            keys: &[KeySpec::counted(2, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
+                .with_notes(WRITES_NOTE)],
+            syntax: "function numkeys [key ...] [arg ...]",
+            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL stock 1 apples", reply: "\"5\"" },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| call(execution, false)))),
+    ),
+    Command::new(
+        Spec {
+            name: "fcall_ro",
+            summary: "Calls a function of a library that says that it never writes.",
+            since: "7.0.0",
+            complexity: "Depends on the function.",
+            flags: RUNNING.flags.union(Flags::READONLY),
+            keys: &[KeySpec::counted(2, KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(READS_NOTE)],
+            syntax: "function numkeys [key ...] [arg ...]",
+            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL_RO stock 1 apples", reply: "\"5\"" },
+            ..RUNNING
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| call(execution, true)))),
+    ),
+];
+
+fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    let args = execution.args;
+    let libraries = execution.executor.server.scripting.libraries.snapshot();
+    let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;
+    let (keys, arguments) = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
+    let body = function::compiled(execution, Arc::clone(library), &declaration.name)?;
+    let program =
+        Program { name: &declaration.name, is_function: true, flags: declaration.flags, is_read_only };
+    run_program(execution, &program, |interpreter, runner, reply| {
+        interpreter.call(body, &keys, &arguments, runner, reply)
+    })
+}

@@ -1,0 +1,431 @@
+//! FUNCTION.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ember_protocol::Reply;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::glob::{self, Case};
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use super::TEMPLATE;
+use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
+use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
+use crate::scripting::library::{self, Libraries, Library, Policy};
+use crate::scripting::{payload, with_interpreter};
+use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+
+/// How long the text of a library may run to declare its functions.
+const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+
+const CHANGES: Flags = TEMPLATE.flags.union(Flags::WRITE);
+const GROWS: Flags = CHANGES.union(Flags::DENYOOM);
+const ALL_SHARDS: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+const LIBRARY: &str = "FUNCTION LOAD REPLACE \"#!lua name=shop\\n\
+                       redis.register_function('close', function() return 'closed' end)\"";
+
+const SUBCOMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "delete",
+            summary: "Removes a library with its functions.",
+            since: "7.0.0",
+            arity: 3,
+            flags: CHANGES,
+            tips: ALL_SHARDS,
+            syntax: "library-name",
+            example: Example { given: &[LIBRARY], call: "FUNCTION DELETE shop", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            let name = session.args.at(2);
+            session.server.scripting.libraries.change(|libraries| {
+                if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
+            })?;
+            session.reply.ok();
+            Ok(Outcome::Done)
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "dump",
+            summary: "Tells all libraries in the form that FUNCTION RESTORE takes.",
+            since: "7.0.0",
+            complexity: "O(N) for N functions.",
+            arity: 2,
+            example: Example {
+                given: &["FUNCTION FLUSH"],
+                call: "FUNCTION DUMP",
+                reply: "\"\\x0b\\x00\\xd0\\xae\\xd8O-\\xa6\\x8d{\"",
+            },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            let libraries = session.server.scripting.libraries.snapshot();
+            session.reply.bulk(&payload::write(libraries.all().map(|library| library.code.as_slice())));
+            Ok(Outcome::Done)
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "flush",
+            summary: "Removes all libraries.",
+            since: "7.0.0",
+            complexity: "O(N) for N functions.",
+            arity: -2,
+            flags: CHANGES,
+            tips: ALL_SHARDS,
+            syntax: "[async:<ASYNC | SYNC>]",
+            example: Example { given: &[], call: "FUNCTION FLUSH", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(flush),
+    ),
+    help_subcommand(
+        Group::Scripting,
+        "7.0.0",
+        Example {
+            given: &[],
+            call: "FUNCTION HELP",
+            reply: " 1) FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+        },
+        |session| reply_help(session, HELP),
+    ),
+    Command::new(
+        Spec {
+            name: "kill",
+            summary: "Ends a function that has been running for long and has not written.",
+            since: "7.0.0",
+            arity: 2,
+            flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
+            tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+            example: Example {
+                given: &[],
+                call: "FUNCTION KILL",
+                reply: "(error) NOTBUSY No scripts in execution right now.",
+            },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            session.server.scripting.running.kill(true)?;
+            session.reply.ok();
+            Ok(Outcome::Done)
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "list",
+            summary: "Describes libraries and their functions.",
+            since: "7.0.0",
+            complexity: "O(N) for N functions.",
+            arity: -2,
+            tips: &["nondeterministic_output_order"],
+            syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+            example: Example {
+                given: &["FUNCTION FLUSH", LIBRARY],
+                call: "FUNCTION LIST",
+                reply: "1) 1) \"library_name\"\n   2) \"shop\"\n   3) \"engine\"\n   4) \"LUA\"\n   5) \"functions\"\n   \
+                        6) 1) 1) \"name\"\n         2) \"close\"\n         3) \"description\"\n         4) (nil)\n\
+                        \u{20}        5) \"flags\"\n         6) (empty array)",
+            },
+            ..TEMPLATE
+        },
+        Some(list),
+    ),
+    Command::new(
+        Spec {
+            name: "load",
+            summary: "Adds a library.",
+            since: "7.0.0",
+            complexity: "O(N) for N bytes of the library.",
+            arity: -3,
+            flags: GROWS,
+            tips: ALL_SHARDS,
+            syntax: "[REPLACE] function-code",
+            example: Example { given: &[], call: LIBRARY, reply: "\"shop\"" },
+            ..TEMPLATE
+        },
+        Some(|_| Ok(Outcome::Continue(load))),
+    ),
+    Command::new(
+        Spec {
+            name: "restore",
+            summary: "Adds the libraries that FUNCTION DUMP has told.",
+            since: "7.0.0",
+            complexity: "O(N) for N functions.",
+            arity: -3,
+            flags: GROWS,
+            tips: ALL_SHARDS,
+            syntax: "serialized-value [policy:<FLUSH | APPEND | REPLACE>]",
+            example: Example {
+                given: &[],
+                call: "FUNCTION RESTORE \"\\x0b\\x00\\xd0\\xae\\xd8O-\\xa6\\x8d{\"",
+                reply: "OK",
+            },
+            ..TEMPLATE
+        },
+        Some(|_| Ok(Outcome::Continue(restore))),
+    ),
+    Command::new(
+        Spec {
+            name: "stats",
+            summary: "Tells which function is running, and how many there are.",
+            since: "7.0.0",
+            arity: 2,
+            flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
+            tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+            example: Example {
+                given: &["FUNCTION FLUSH", LIBRARY],
+                call: "FUNCTION STATS",
+                reply: "1) \"running_script\"\n2) (nil)\n3) \"engines\"\n4) 1) \"LUA\"\n   2) 1) \"libraries_count\"\n      \
+                        2) (integer) 1\n      3) \"functions_count\"\n      4) (integer) 1",
+            },
+            ..TEMPLATE
+        },
+        Some(stats),
+    ),
+];
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "function",
+        summary: "Holds commands about functions.",
+        since: "7.0.0",
+        group: Group::Scripting,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    SUBCOMMANDS,
+)];
+
+const HELP: &[&str] = &[
+    "LOAD [REPLACE] <FUNCTION CODE>",
+    "    Add the library that the code declares; with REPLACE it may be there already.",
+    "DELETE <LIBRARY NAME>",
+    "    Remove a library with its functions.",
+    "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+    "    Describe all libraries, or those whose name fits the pattern; WITHCODE: with their code.",
+    "STATS",
+    "    Tell the running function (name, call, duration in ms) and the number of libraries and functions.",
+    "KILL",
+    "    End a function that has been running for long and has not written.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Remove all libraries.",
+    "DUMP",
+    "    Tell all libraries in the form that RESTORE takes.",
+    "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+    "    Add the libraries of a payload. What happens to those that are there:",
+    "    * FLUSH: they are removed.",
+    "    * APPEND: none may have the name of one in the payload. This is the default.",
+    "    * REPLACE: those in the payload replace them.",
+];
+
+/// While a library is loaded it can call nothing, and only for so long.
+struct Loading(Instant);
+
+impl CommandRunner for Loading {
+    fn run(&mut self, _: &[&[u8]], _: &mut Reply) -> Result<(), Vec<u8>> {
+        Err(b"ERR redis.call can not be called while a library is loaded".to_vec())
+    }
+
+    fn may_run(&mut self, _: &[&[u8]]) -> Option<bool> {
+        None
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.0.elapsed() < LOAD_TIME_MAX
+    }
+}
+
+/// The library that `code` declares, and what this worker's interpreter has made of it.
+fn declared(execution: &Execution<'_>, code: &[u8]) -> Result<(Library, CompiledLibrary), CommandError> {
+    let (name, body) = library::head(code)?;
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let declared =
+        with_interpreter(memory_bytes_max, |interpreter| interpreter.load(body, &mut Loading(Instant::now())))??;
+    if declared.is_empty() {
+        return Err("ERR No functions registered".into());
+    }
+    let mut compiled = CompiledLibrary::new();
+    let mut library = Library { name, code: code.to_vec(), functions: Default::default() };
+    for (declaration, function) in declared {
+        compiled.insert(declaration.name.clone(), function);
+        library.functions.insert(declaration.name.clone(), declaration);
+    }
+    Ok((library, compiled))
+}
+
+/// The function of a library, in this worker's interpreter.
+pub(super) fn compiled(
+    execution: &Execution<'_>,
+    library: Arc<Library>,
+    function: &[u8],
+) -> Result<mlua::Function, CommandError> {
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let known = with_interpreter(memory_bytes_max, |interpreter| interpreter.function(&library, function))?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let (_, compiled) = declared(execution, &library.code)?;
+    let libraries = execution.executor.server.scripting.libraries.snapshot();
+    with_interpreter(memory_bytes_max, |interpreter| {
+        interpreter.keep_library(Arc::clone(&library), compiled, &libraries);
+        interpreter.function(&library, function)
+    })?
+    .ok_or_else(|| "ERR Function not found".into())
+}
+
+fn load(execution: &mut Execution<'_>) -> SessionResult {
+    let args = execution.args;
+    let code = args.at(args.len() - 1);
+    let mut replaces = false;
+    for number in 2..args.len() - 1 {
+        if !is_word(args, number, "REPLACE") {
+            return Err(CommandError::quoting("ERR Unknown option given: ", args.at(number), ""));
+        }
+        replaces = true;
+    }
+    let registry = &execution.executor.server.scripting.libraries;
+    let (name, _) = library::head(code)?;
+    if !replaces && registry.snapshot().get(&name).is_some() {
+        return Err(CommandError::quoting("ERR Library '", &name, "' already exists"));
+    }
+    let (library, _) = declared(execution, code)?;
+    registry.change(|libraries| libraries.add(library, replaces))?;
+    execution.reply.bulk(&name);
+    Ok(Outcome::Done)
+}
+
+fn restore(execution: &mut Execution<'_>) -> SessionResult {
+    let args = execution.args;
+    let policy = match args.get(3) {
+        _ if args.len() > 4 => return Err(wrong_subcommand("FUNCTION", args.at(1))),
+        None => Policy::Append,
+        Some(_) if is_word(args, 3, "FLUSH") => Policy::Flush,
+        Some(_) if is_word(args, 3, "APPEND") => Policy::Append,
+        Some(_) if is_word(args, 3, "REPLACE") => Policy::Replace,
+        Some(_) => {
+            return Err("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into());
+        }
+    };
+    let texts = payload::read(args.at(2))?;
+    let mut restored = Vec::new();
+    for text in texts {
+        restored.push(declared(execution, &text)?.0);
+    }
+    execution.executor.server.scripting.libraries.change(|libraries| {
+        if policy == Policy::Flush {
+            *libraries = Libraries::default();
+        }
+        restored.into_iter().try_for_each(|library| libraries.add(library, policy == Policy::Replace))
+    })?;
+    execution.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn flush(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    if args.len() > 3 {
+        return Err(wrong_subcommand("FUNCTION", args.at(1)));
+    }
+    if args.len() == 3 && !is_word(args, 2, "SYNC") && !is_word(args, 2, "ASYNC") {
+        return Err("ERR FUNCTION FLUSH only supports SYNC|ASYNC option".into());
+    }
+    session.server.scripting.libraries.change(|libraries| {
+        *libraries = Libraries::default();
+        Ok(())
+    })?;
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+fn list(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let (mut pattern, mut with_code, mut number) = (None, false, 2);
+    while number < args.len() {
+        if !with_code && is_word(args, number, "WITHCODE") {
+            with_code = true;
+        } else if pattern.is_none() && is_word(args, number, "LIBRARYNAME") {
+            number += 1;
+            pattern = Some(args.get(number).ok_or("ERR library name argument was not given")?);
+        } else {
+            return Err(CommandError::quoting("ERR Unknown argument ", args.at(number), ""));
+        }
+        number += 1;
+    }
+    let libraries = session.server.scripting.libraries.snapshot();
+    let fits = |library: &&Arc<Library>| {
+        pattern.is_none_or(|pattern| glob::matches(pattern, &library.name, Case::Insensitive))
+    };
+    let chosen: Vec<&Arc<Library>> = libraries.all().filter(fits).collect();
+    session.reply.array(chosen.len());
+    for library in chosen {
+        describe(session.reply, library, with_code);
+    }
+    Ok(Outcome::Done)
+}
+
+fn describe(reply: &mut Reply, library: &Library, with_code: bool) {
+    reply.map(if with_code { 4 } else { 3 });
+    reply.bulk(b"library_name");
+    reply.bulk(&library.name);
+    reply.bulk(b"engine");
+    reply.bulk(b"LUA");
+    reply.bulk(b"functions");
+    reply.array(library.functions.len());
+    for function in library.functions.values() {
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&function.name);
+        reply.bulk(b"description");
+        match &function.description {
+            Some(description) => reply.bulk(description),
+            None => reply.null(),
+        }
+        reply.bulk(b"flags");
+        let flags = library::Flags::NAMES.iter().filter(|(flag, _)| function.flags.contains(*flag));
+        reply.set(flags.clone().count());
+        flags.for_each(|(_, name)| reply.simple(name));
+    }
+    if with_code {
+        reply.bulk(b"library_code");
+        reply.bulk(&library.code);
+    }
+}
+
+fn stats(session: &mut Session<'_>) -> SessionResult {
+    let scripting = &session.server.scripting;
+    let reply = &mut *session.reply;
+    let running = scripting.running.oldest();
+    if running.as_ref().is_some_and(|running| !running.is_function) {
+        return Err(scripting.running.busy_error().unwrap_or(CommandError::Syntax));
+    }
+    reply.map(2);
+    reply.bulk(b"running_script");
+    match running {
+        None => reply.null(),
+        Some(running) => {
+            reply.map(3);
+            reply.bulk(b"name");
+            reply.bulk(&running.name);
+            reply.bulk(b"command");
+            reply.array(running.call.len());
+            running.call.iter().for_each(|word| reply.bulk(word));
+            reply.bulk(b"duration_ms");
+            reply.integer(i64::try_from(running.started.elapsed().as_millis()).unwrap_or(i64::MAX));
+        }
+    }
+    let libraries = scripting.libraries.snapshot();
+    reply.bulk(b"engines");
+    reply.map(1);
+    reply.bulk(b"LUA");
+    reply.map(2);
+    reply.bulk(b"libraries_count");
+    reply.integer(libraries.all().count() as i64);
+    reply.bulk(b"functions_count");
+    reply.integer(libraries.functions_count() as i64);
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,56 @@
+//! Scripts and functions: EVAL and its like, SCRIPT, FUNCTION, FCALL.
+
+mod eval;
+mod fcall;
+mod function;
+mod host;
+mod script;
+
+use ember_protocol::Args;
+use ember_protocol::number::parse_i64;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Flags, Group, Spec};
+
+use crate::session::ServerCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[ServerCommand]] =
+    &[eval::COMMANDS, fcall::COMMANDS, script::COMMANDS, function::COMMANDS];
+
+/// What all commands that run a script have in common.
+const RUNNING: Spec = Spec {
+    group: Group::Scripting,
+    arity: -3,
+    flags: Flags::NOSCRIPT
+        .union(Flags::STALE)
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS),
+    ..Spec::DEFAULT
+};
+
+/// What subcommands of SCRIPT and FUNCTION have in common.
+const TEMPLATE: Spec = Spec { group: Group::Scripting, flags: Flags::NOSCRIPT, ..Spec::DEFAULT };
+
+/// The redis remark on the keys of a script that may write.
+const WRITES_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE";
+
+/// The same of one that does not.
+const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
+
+/// The keys and the arguments of a call that runs a script: both behind the number of keys, which is argument 2.
+///
+/// # Errors
+/// If that number is none, is negative, or there are fewer arguments; `not_a_number` in the first case.
+fn keys_and_arguments<'a>(
+    args: Args<'a>,
+    not_a_number: CommandError,
+) -> Result<(Vec<&'a [u8]>, Vec<&'a [u8]>), CommandError> {
+    let count = parse_i64(args.at(2)).ok_or(not_a_number)?;
+    if count > args.len() as i64 - 3 {
+        return Err("ERR Number of keys can't be greater than number of args".into());
+    }
+    let count = usize::try_from(count).map_err(|_| "ERR Number of keys can't be negative")?;
+    let keys = args.iter().skip(3).take(count).collect();
+    Ok((keys, args.iter().skip(3 + count).collect()))
+}

@@ -1,0 +1,183 @@
+//! SCRIPT.
+
+use std::sync::Arc;
+
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use super::{TEMPLATE, eval};
+use crate::commands::{help_subcommand, reply_help};
+use crate::scripting::scripts::{Scripts, sha_of};
+use crate::scripting::sha1;
+use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+
+const SUBCOMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "debug",
+            summary: "Sets the mode of the debugger for the scripts that follow; this server has none, so `NO` it stays.",
+            since: "3.2.0",
+            arity: 3,
+            syntax: "mode:<YES | SYNC | NO>",
+            example: Example { given: &[], call: "SCRIPT DEBUG NO", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(debug),
+    ),
+    Command::new(
+        Spec {
+            name: "exists",
+            summary: "Tells which scripts the server knows.",
+            since: "2.6.0",
+            complexity: "O(N) for N digests.",
+            arity: -3,
+            tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+            syntax: "sha1 ...",
+            example: Example {
+                given: &["SCRIPT LOAD \"return 1\""],
+                call: "SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db ffffffffffffffffffffffffffffffffffffffff",
+                reply: "1) (integer) 1\n2) (integer) 0",
+            },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            session.reply.array(session.args.len() - 2);
+            for sha in session.args.iter().skip(2) {
+                let is_known = sha1::parse(sha).is_some_and(|sha| session.server.scripting.scripts.contains(&sha));
+                session.reply.integer(i64::from(is_known));
+            }
+            Ok(Outcome::Done)
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "flush",
+            summary: "Forgets all scripts.",
+            since: "2.6.0",
+            complexity: "O(N) for N scripts.",
+            arity: -2,
+            tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+            syntax: "[async:<ASYNC | SYNC>@6.2.0]",
+            history: &[("6.2.0", "Options `ASYNC` and `SYNC`.")],
+            example: Example { given: &[], call: "SCRIPT FLUSH", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(flush),
+    ),
+    help_subcommand(
+        Group::Scripting,
+        "5.0.0",
+        Example {
+            given: &[],
+            call: "SCRIPT HELP",
+            reply: " 1) SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+        },
+        |session| reply_help(session, HELP),
+    ),
+    Command::new(
+        Spec {
+            name: "kill",
+            summary: "Ends a script that has been running for long and has not written.",
+            since: "2.6.0",
+            arity: 2,
+            flags: TEMPLATE.flags.union(Flags::ALLOW_BUSY),
+            tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+            example: Example {
+                given: &[],
+                call: "SCRIPT KILL",
+                reply: "(error) NOTBUSY No scripts in execution right now.",
+            },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            session.server.scripting.running.kill(false)?;
+            session.reply.ok();
+            Ok(Outcome::Done)
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "load",
+            summary: "Makes a script known without running it, and tells its SHA-1 digest.",
+            since: "2.6.0",
+            complexity: "O(N) for N bytes of the script.",
+            arity: 3,
+            flags: TEMPLATE.flags.union(Flags::STALE),
+            tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+            syntax: "script",
+            example: Example {
+                given: &[],
+                call: "SCRIPT LOAD \"return 1\"",
+                reply: "\"e0e1f9fabfc9d4800c877a703b823ac0578ff8db\"",
+            },
+            ..TEMPLATE
+        },
+        Some(|_| {
+            Ok(Outcome::Continue(|execution| {
+                let text = execution.args.at(2);
+                let sha = sha_of(text);
+                let scripts = &execution.executor.server.scripting.scripts;
+                let script = match scripts.get(&sha) {
+                    Some(script) => script,
+                    None => {
+                        let script = Arc::new(Scripts::parse(text, sha)?);
+                        eval::compile(execution, &script)?;
+                        script
+                    }
+                };
+                scripts.keep(script, true);
+                execution.reply.bulk(sha1::hex(&sha).as_bytes());
+                Ok(Outcome::Done)
+            }))
+        }),
+    ),
+];
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "script",
+        summary: "Holds commands about scripts.",
+        since: "2.6.0",
+        group: Group::Scripting,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    SUBCOMMANDS,
+)];
+
+const HELP: &[&str] = &[
+    "DEBUG (YES|SYNC|NO)",
+    "    Set the mode of the debugger. There is none: only NO is possible.",
+    "EXISTS <sha1> [<sha1> ...]",
+    "    Tell of each digest whether the server knows the script.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Forget all scripts.",
+    "KILL",
+    "    End a script that has been running for long and has not written.",
+    "LOAD <script>",
+    "    Make a script known without running it, and tell its digest.",
+];
+
+fn debug(session: &mut Session<'_>) -> SessionResult {
+    let mode = session.args.at(2);
+    if mode.eq_ignore_ascii_case(b"no") {
+        session.reply.ok();
+        Ok(Outcome::Done)
+    } else if mode.eq_ignore_ascii_case(b"yes") || mode.eq_ignore_ascii_case(b"sync") {
+        Err("ERR this server has no debugger of scripts".into())
+    } else {
+        Err("ERR Use SCRIPT DEBUG YES/SYNC/NO".into())
+    }
+}
+
+fn flush(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let is_mode = |mode: &[u8]| mode.eq_ignore_ascii_case(b"sync") || mode.eq_ignore_ascii_case(b"async");
+    if args.len() > 3 || args.get(2).is_some_and(|mode| !is_mode(mode)) {
+        return Err("ERR SCRIPT FLUSH only support SYNC|ASYNC option".into());
+    }
+    session.server.scripting.scripts.clear();
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,106 @@
+//! ACL: users, what they may do, and what was denied to them.
+
+mod category;
+mod file;
+mod log;
+mod password;
+mod rules;
+mod users;
+
+use std::sync::Arc;
+
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::acl::User;
+use crate::commands::{help_subcommand, reply_help};
+use crate::session::{ServerCommand, Session};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "acl",
+        summary: "Holds commands about users and what they may do.",
+        since: "6.0.0",
+        group: Group::Server,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        category::CAT,
+        users::DELUSER,
+        rules::DRYRUN,
+        password::GENPASS,
+        rules::GETUSER,
+        HELP,
+        users::LIST,
+        file::LOAD,
+        log::LOG,
+        file::SAVE,
+        rules::SETUSER,
+        users::USERS,
+        users::WHOAMI,
+    ],
+)];
+
+/// What subcommands that anybody may call have in common.
+const TEMPLATE: Spec = Spec {
+    since: "6.0.0",
+    group: Group::Server,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::DEFAULT
+};
+
+/// What subcommands about other users have in common.
+const ADMIN: Spec = Spec { flags: TEMPLATE.flags.union(Flags::ADMIN), ..TEMPLATE };
+
+const HELP: ServerCommand = help_subcommand(
+    Group::Server,
+    "6.0.0",
+    Example {
+        given: &[],
+        call: "ACL HELP",
+        reply: " 1) ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) CAT [<category>]\n...",
+    },
+    |session| reply_help(session, HELP_LINES),
+);
+
+const HELP_LINES: &[&str] = &[
+    "CAT [<category>]",
+    "    Tell the commands of <category>, or all categories.",
+    "DELUSER <username> [<username> ...]",
+    "    Remove users and close their connections.",
+    "DRYRUN <username> <command> [<arg> ...]",
+    "    Tell whether the user may make a call, without making it.",
+    "GENPASS [<bits>]",
+    "    Make up a password of 256 random bits, or of <bits>.",
+    "GETUSER <username>",
+    "    Tell the rules of a user.",
+    "LIST",
+    "    Tell all users as a file would hold them.",
+    "LOAD",
+    "    Read the users from the ACL file.",
+    "LOG [<count> | RESET]",
+    "    Tell the newest denials, or forget all.",
+    "SAVE",
+    "    Write the users to the ACL file.",
+    "SETUSER <username> <rule> [<rule> ...]",
+    "    Make or change a user.",
+    "USERS",
+    "    Tell the names of all users.",
+    "WHOAMI",
+    "    Tell which user this connection is.",
+];
+
+/// Closes the connections of users that are no more. The caller's own, if it is one, is closed when its reply is sent.
+fn close_connections(session: &Session<'_>, users: &[Arc<User>]) {
+    if users.is_empty() {
+        return;
+    }
+    for view in session.server.clients.all() {
+        let is_theirs = users.iter().any(|user| user.is_same(&view.user.lock()));
+        if is_theirs && view.id != session.client.view.id {
+            session.server.kill(&view);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The table `redis`, known as `server` too: what scripts ask ember for.
+
+use std::rc::Rc;
+
+use ember_protocol::number::write_f64;
+use ember_protocol::{Protocol, Reply};
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
+
+use super::arguments::Arguments;
+use super::interpreter::{RUNNER, Shared};
+use super::library::{self, Declaration};
+use super::{raised, reply, sha1};
+use crate::scripting::format::write_general;
+use crate::server::REDIS_VERSION;
+
+/// Bytes of the arguments of one call together; the same string may be among them many times.
+const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// The levels of `redis.log`, by name.
+const LEVELS: [(&str, i64); 4] = [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
+
+/// Where effects go, for `redis.set_repl`.
+const REPLICATION: [(&str, i64); 5] =
+    [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+
+/// The version in one number: a byte each for major, minor and patch.
+fn version_number() -> u32 {
+    REDIS_VERSION.split('.').fold(0, |number, part| number << 8 | part.parse().unwrap_or(0))
+}
+
+/// What the table has while a library is loaded as well as later.
+fn common(lua: &Lua) -> mlua::Result<Table> {
+    let library = lua.create_table()?;
+    for (name, level) in LEVELS {
+        library.set(name, level)?;
+    }
+    library.set("REDIS_VERSION", REDIS_VERSION)?;
+    library.set("REDIS_VERSION_NUM", version_number())?;
+    library.set("log", lua.create_function(log)?)?;
+    Ok(library)
+}
+
+/// The table of scripts and functions.
+pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
+    let library = common(lua)?;
+    for (name, flags) in REPLICATION {
+        library.set(name, flags)?;
+    }
+    for (name, raises) in [("call", true), ("pcall", false)] {
+        let shared = Rc::clone(shared);
+        library.set(name, lua.create_function(move |lua, arguments| call(lua, &shared, raises, arguments))?)?;
+    }
+    library.set("error_reply", lua.create_function(error_reply)?)?;
+    library.set("status_reply", lua.create_function(status_reply)?)?;
+    library.set("sha1hex", lua.create_function(sha1_hex)?)?;
+    let setter = Rc::clone(shared);
+    library.set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
+    library.set("set_repl", lua.create_function(set_replication)?)?;
+    library.set("replicate_commands", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
+    // Without a debugger there is no session to stop in or to print to.
+    library.set("breakpoint", lua.create_function(|_, _: MultiValue| Ok(false))?)?;
+    library.set("debug", lua.create_function(|_, _: MultiValue| Ok(()))?)?;
+    library.set("acl_check_cmd", lua.create_function(check_access)?)?;
+    Ok(library)
+}
+
+/// The table while a library is loaded.
+pub(super) fn load_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
+    let library = common(lua)?;
+    let shared = Rc::clone(shared);
+    library.set("register_function", lua.create_function(move |_, given| register(&shared, given))?)?;
+    Ok(library)
+}
+
+/// The words of a call: strings, and numbers as Redis prints them.
+fn words(values: MultiValue) -> mlua::Result<Vec<Word>> {
+    if values.is_empty() {
+        return Err(raised::reply("ERR Please specify at least one argument for this redis lib call"));
+    }
+    let mut bytes = 0;
+    let mut words = Vec::with_capacity(values.len());
+    for value in values {
+        let word = match value {
+            Value::String(string) => Word::String(string.as_bytes()),
+            Value::Integer(number) => Word::Number(digits_of(number as f64)),
+            Value::Number(number) => Word::Number(digits_of(number)),
+            _ => return Err(raised::reply("ERR Lua redis lib command arguments must be strings or integers")),
+        };
+        bytes += word.bytes().len();
+        words.push(word);
+    }
+    if bytes > CALL_BYTES_MAX {
+        return Err(raised::reply("ERR the arguments of the call are too large"));
+    }
+    Ok(words)
+}
+
+/// The digits of a number in a call: an integer's without an exponent, others as few as tell it from its neighbours.
+fn digits_of(number: f64) -> Vec<u8> {
+    /// Beyond it doubles are no longer exact integers for sure; Redis draws the same line.
+    const EXACT: f64 = 4_503_599_627_370_496.0;
+    let mut digits = Vec::new();
+    if number.fract() == 0.0 && number > -EXACT && number <= EXACT {
+        digits.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
+    } else {
+        write_f64(&mut digits, number);
+    }
+    digits
+}
+
+/// An argument of a call.
+enum Word {
+    String(mlua::BorrowedBytes),
+    Number(Vec<u8>),
+}
+
+impl Word {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Word::String(string) => string,
+            Word::Number(digits) => digits,
+        }
+    }
+}
+
+/// `redis.call` and, if it does not raise errors, `redis.pcall`.
+fn call(lua: &Lua, shared: &Shared, raises: bool, arguments: MultiValue) -> mlua::Result<Value> {
+    let answer = words(arguments).and_then(|words| {
+        let words: Vec<&[u8]> = words.iter().map(Word::bytes).collect();
+        let mut answer = Reply::new(shared.protocol.get());
+        match RUNNER.with(|runner| runner.run(&words, &mut answer)) {
+            Ok(()) => Ok(answer),
+            Err(text) => Err(raised::reply(text)),
+        }
+    });
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(problem) if raises => return Err(problem),
+        Err(problem) => return raised::into_value(lua, Value::Error(Box::new(problem))),
+    };
+    let mut pieces = answer.slices(0);
+    let (first, second) = (pieces.next().unwrap_or_default(), pieces.next());
+    if raises && first.first() == Some(&b'-') {
+        return Err(raised::reply(reply::error_text(first)));
+    }
+    match second {
+        None => reply::read_value(lua, first),
+        Some(_) => reply::read_value(lua, &answer.to_vec()),
+    }
+}
+
+fn error_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Value> {
+    let Some(text) = only_string(&arguments) else { return wrong_arguments(lua) };
+    let text = text.as_bytes();
+    let coded = if text.starts_with(b"-") { text.to_vec() } else { [b"-", &*text].concat() };
+    raised::error_table(lua, lua.create_string(reply::error_text(&coded))?)
+}
+
+fn status_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Value> {
+    let Some(text) = only_string(&arguments) else { return wrong_arguments(lua) };
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set("ok", text)?;
+    Ok(Value::Table(table))
+}
+
+/// The one argument, if it is a string.
+fn only_string(arguments: &MultiValue) -> Option<LuaString> {
+    match (arguments.len(), arguments.front()) {
+        (1, Some(Value::String(text))) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// Returned, not raised.
+fn wrong_arguments(lua: &Lua) -> mlua::Result<Value> {
+    raised::error_table(lua, lua.create_string("ERR wrong number or type of arguments")?)
+}
+
+fn sha1_hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
+    if arguments.len() != 1 {
+        return Err(raised::reply("ERR wrong number of arguments"));
+    }
+    let text = match arguments.front() {
+        Some(value @ (Value::String(_) | Value::Integer(_) | Value::Number(_))) => lua.coerce_string(value.clone())?,
+        _ => None,
+    };
+    let digest = text.map_or_else(|| sha1::digest(b""), |text| sha1::digest(&text.as_bytes()));
+    lua.create_string(sha1::hex(&digest))
+}
+
+fn log(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
+    if arguments.len() < 2 {
+        return Err(raised::reply("ERR redis.log() requires two arguments or more."));
+    }
+    let mut values = arguments.into_iter();
+    let level = match values.next() {
+        Some(Value::Integer(level)) => level,
+        Some(Value::Number(level)) => level as i64,
+        _ => return Err(raised::reply("ERR First argument must be a number (log level).")),
+    };
+    let mut words = Vec::new();
+    for value in values {
+        if let Some(word) = lua.coerce_string(value)? {
+            words.push(word.to_string_lossy());
+        }
+    }
+    let message = words.join(" ");
+    match level {
+        0 => tracing::trace!(target: "script", "{message}"),
+        1 => tracing::debug!(target: "script", "{message}"),
+        2 => tracing::info!(target: "script", "{message}"),
+        3 => tracing::warn!(target: "script", "{message}"),
+        _ => return Err(raised::reply("ERR Invalid debug level.")),
+    }
+    Ok(())
+}
+
+fn set_protocol(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<()> {
+    let arguments = Arguments::new(lua, arguments);
+    if arguments.len() != 1 {
+        return Err(raised::reply("ERR redis.setresp() requires one argument."));
+    }
+    let protocol = match arguments.number(1)? as i64 {
+        2 => Protocol::Resp2,
+        3 => Protocol::Resp3,
+        _ => return Err(raised::reply("ERR RESP version must be 2 or 3.")),
+    };
+    shared.protocol.set(protocol);
+    Ok(())
+}
+
+/// Effects are not replicated by this server, so all there is to do is to check the flags.
+fn set_replication(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
+    let arguments = Arguments::new(lua, arguments);
+    if arguments.len() != 1 {
+        return Err(raised::reply("ERR redis.set_repl() requires two arguments."));
+    }
+    match arguments.number(1)? as i64 {
+        0..=3 => Ok(()),
+        _ => Err(raised::reply(
+            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+        )),
+    }
+}
+
+fn check_access(_: &Lua, arguments: MultiValue) -> mlua::Result<bool> {
+    let words = words(arguments)?;
+    let words: Vec<&[u8]> = words.iter().map(Word::bytes).collect();
+    RUNNER
+        .with(|runner| runner.may_run(&words))
+        .ok_or_else(|| raised::reply("ERR Invalid command passed to redis.acl_check_cmd()"))
+}
+
+/// `redis.register_function(name, callback)` or `redis.register_function{function_name = …, callback = …, …}`.
+fn register(shared: &Shared, given: MultiValue) -> mlua::Result<()> {
+    let (declaration, callback) = declaration_of(given).map_err(raised::reply)?;
+    let mut declared = shared.declared.borrow_mut();
+    let Some(declared) = declared.as_mut() else {
+        return Err(raised::reply("ERR redis.register_function can only be called on FUNCTION LOAD command"));
+    };
+    if !library::is_name(&declaration.name) {
+        return Err(raised::reply(format!("ERR {}", library::BAD_NAME)));
+    }
+    if declared.iter().any(|(other, _)| other.name == declaration.name) {
+        return Err(raised::reply("ERR Function already exists in the library"));
+    }
+    declared.push((declaration, callback));
+    Ok(())
+}
+
+fn declaration_of(given: MultiValue) -> Result<(Declaration, Function), &'static str> {
+    let mut given = given.into_iter();
+    match (given.next(), given.next(), given.next()) {
+        (Some(Value::Table(named)), None, None) => named_declaration(&named),
+        (Some(_), None, None) => Err("ERR calling redis.register_function with a single argument is only \
+                                      applicable to Lua table (representing named arguments)."),
+        (Some(name), Some(callback), None) => {
+            let name = text_of(&name).ok_or("ERR first argument to redis.register_function must be a string")?;
+            let Value::Function(callback) = callback else {
+                return Err("ERR second argument to redis.register_function must be a function");
+            };
+            Ok((Declaration { name, description: None, flags: library::Flags::empty() }, callback))
+        }
+        _ => Err("ERR wrong number of arguments to redis.register_function"),
+    }
+}
+
+fn text_of(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Integer(number) => Some(number.to_string().into_bytes()),
+        Value::Number(number) => {
+            let mut text = Vec::new();
+            write_general(&mut text, *number, 14);
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
+fn named_declaration(named: &Table) -> Result<(Declaration, Function), &'static str> {
+    const BAD_FLAGS: &str =
+        "ERR flags argument to redis.register_function must be a table representing function flags";
+    let (mut name, mut callback, mut description, mut flags) = (None, None, None, library::Flags::empty());
+    for (key, value) in named.pairs::<Value, Value>().flatten() {
+        let Value::String(key) = key else { return Err("ERR unknown argument given to redis.register_function") };
+        match &*key.as_bytes() {
+            b"function_name" => {
+                let given = text_of(&value);
+                name = Some(given.ok_or("ERR function_name argument given to redis.register_function must be a string")?);
+            }
+            b"description" => {
+                let given = text_of(&value);
+                description =
+                    Some(given.ok_or("ERR description argument given to redis.register_function must be a string")?);
+            }
+            b"callback" => {
+                let Value::Function(given) = value else {
+                    return Err("ERR callback argument given to redis.register_function must be a function");
+                };
+                callback = Some(given);
+            }
+            b"flags" => {
+                let Value::Table(given) = value else { return Err(BAD_FLAGS) };
+                flags = flags_of(&given)?;
+            }
+            _ => return Err("ERR unknown argument given to redis.register_function"),
+        }
+    }
+    let name = name.ok_or("ERR redis.register_function must get a function name argument")?;
+    let callback = callback.ok_or("ERR redis.register_function must get a callback argument")?;
+    Ok((Declaration { name, description, flags }, callback))
+}
+
+fn flags_of(list: &Table) -> Result<library::Flags, &'static str> {
+    let mut flags = library::Flags::empty();
+    for number in 1usize.. {
+        match list.raw_get(number) {
+            Ok(Value::String(name)) => {
+                flags |= library::Flags::named(&name.as_bytes()).ok_or("ERR unknown flag given")?;
+            }
+            Ok(Value::Nil) | Err(_) => break,
+            Ok(_) => return Err("ERR unknown flag given"),
+        }
+    }
+    Ok(flags)
+}

@@ -1,0 +1,100 @@
+//! The arguments of a function written in Rust, checked and converted as Lua's own library does it.
+
+use mlua::{Lua, LuaString, MultiValue, Value};
+
+use super::raised;
+
+/// The arguments of the function that is running.
+pub(super) struct Arguments<'l> {
+    lua: &'l Lua,
+    values: Vec<Value>,
+}
+
+impl<'l> Arguments<'l> {
+    /// These values.
+    pub(super) fn new(lua: &'l Lua, values: MultiValue) -> Arguments<'l> {
+        Arguments { lua, values: values.into_vec() }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// All of them.
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Argument `number`, counted from one.
+    pub(super) fn get(&self, number: usize) -> Option<&Value> {
+        self.values.get(number - 1)
+    }
+
+    /// Argument `number` unless it is absent or nil.
+    pub(super) fn given(&self, number: usize) -> Option<&Value> {
+        self.get(number).filter(|value| !value.is_nil())
+    }
+
+    /// Argument `number` as a string; numbers are converted.
+    pub(super) fn string(&self, number: usize) -> mlua::Result<LuaString> {
+        match self.get(number) {
+            Some(Value::String(string)) => Ok(string.clone()),
+            Some(value @ (Value::Integer(_) | Value::Number(_))) => self
+                .lua
+                .coerce_string(value.clone())?
+                .ok_or_else(|| self.type_error(number, "string")),
+            _ => Err(self.type_error(number, "string")),
+        }
+    }
+
+    /// Argument `number` as a number; strings that are numbers are converted.
+    pub(super) fn number(&self, number: usize) -> mlua::Result<f64> {
+        let found = match self.get(number) {
+            Some(Value::Number(found)) => Some(*found),
+            Some(Value::Integer(found)) => Some(*found as f64),
+            Some(value @ Value::String(_)) => self.lua.coerce_number(value.clone())?,
+            _ => None,
+        };
+        found.ok_or_else(|| self.type_error(number, "number"))
+    }
+
+    /// Argument `number` as an integer; fractions are dropped, as a C cast does.
+    pub(super) fn integer(&self, number: usize) -> mlua::Result<i64> {
+        self.number(number).map(|found| found as i64)
+    }
+
+    /// The error that argument `number` is no `expected`.
+    pub(super) fn type_error(&self, number: usize, expected: &str) -> mlua::Error {
+        let found = self.get(number).map_or("no value", type_name);
+        self.error(number, &format!("{expected} expected, got {found}"))
+    }
+
+    /// An error about argument `number`.
+    pub(super) fn error(&self, number: usize, problem: &str) -> mlua::Error {
+        raised::bad_argument(self.lua, number, problem)
+    }
+}
+
+/// The name of a value's type, as Lua tells it.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "nil",
+        Value::Boolean(_) => "boolean",
+        Value::Integer(_) | Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Table(_) => "table",
+        Value::Function(_) => "function",
+        Value::Thread(_) => "thread",
+        _ => "userdata",
+    }
+}
+
+/// The number behind a value that is one.
+pub(super) fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}

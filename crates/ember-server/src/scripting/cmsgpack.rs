@@ -1,0 +1,341 @@
+//! The library `cmsgpack`: MessagePack from Lua values and back, as lua-cmsgpack 0.4 does it.
+//!
+//! What has no Lua value (binary data, extensions) is refused, as there.
+
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
+
+use super::OUTPUT_BYTES_MAX;
+use super::arguments::{Arguments, as_number};
+use super::interpreter::Shared;
+use super::raised;
+use super::walk::Pairs;
+use std::rc::Rc;
+
+/// Tables in tables that are packed; deeper ones become nil.
+const PACK_DEPTH_MAX: usize = 16;
+
+/// Arrays and maps in each other that are unpacked.
+const UNPACK_DEPTH_MAX: usize = 4000;
+
+/// Values that one call may return, as many as fit the interpreter's stack.
+const VALUES_MAX: usize = 7000;
+
+/// The library.
+pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
+    let library = lua.create_table()?;
+    library.set("_NAME", "cmsgpack")?;
+    library.set("_VERSION", "lua-cmsgpack 0.4.0")?;
+    library.set("_DESCRIPTION", "MessagePack for Lua")?;
+    let shared = Rc::clone(shared);
+    library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared.next(), values))?)?;
+    library.set("unpack", lua.create_function(|lua, values| {
+        let arguments = Arguments::new(lua, values);
+        unpack(lua, &arguments, 0, 0)
+    })?)?;
+    library.set("unpack_one", lua.create_function(|lua, values| {
+        let arguments = Arguments::new(lua, values);
+        let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
+        arguments.string(1)?;
+        unpack(lua, &arguments, 1, offset)
+    })?)?;
+    library.set("unpack_limit", lua.create_function(|lua, values| {
+        let arguments = Arguments::new(lua, values);
+        arguments.string(1)?;
+        let limit = arguments.integer(2)?;
+        let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
+        unpack(lua, &arguments, limit, offset)
+    })?)?;
+    Ok(library)
+}
+
+fn pack(lua: &Lua, next: &Function, values: MultiValue) -> mlua::Result<LuaString> {
+    if values.is_empty() {
+        return Err(raised::bad_argument(lua, 0, "MessagePack pack needs input."));
+    }
+    let mut packer = Packer { lua, next, out: Vec::new() };
+    for value in values {
+        packer.value(&value, 0)?;
+    }
+    lua.create_string(packer.out)
+}
+
+struct Packer<'p> {
+    lua: &'p Lua,
+    next: &'p Function,
+    out: Vec<u8>,
+}
+
+impl Packer<'_> {
+    /// Recursion is no deeper than [`PACK_DEPTH_MAX`].
+    fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
+        match value {
+            Value::String(string) => self.string(&string.as_bytes()),
+            Value::Boolean(truth) => self.out.push(if *truth { 0xC3 } else { 0xC2 }),
+            Value::Integer(number) => self.integer(*number),
+            Value::Number(number) => self.number(*number),
+            Value::Table(table) if depth < PACK_DEPTH_MAX => self.table(table, depth)?,
+            _ => self.out.push(0xC0),
+        }
+        if self.out.len() > OUTPUT_BYTES_MAX {
+            return Err(raised::text(self.lua, "not enough memory"));
+        }
+        Ok(())
+    }
+
+    /// A head of the first of `kinds` whose length field has room for `len`; the field is 1, 2 or 4 bytes long.
+    fn head(&mut self, len: usize, kinds: [Option<u8>; 3]) {
+        let len = len as u32;
+        match (kinds, len) {
+            ([Some(kind), ..], 0..=0xFF) => self.out.extend_from_slice(&[kind, len as u8]),
+            ([_, Some(kind), _], 0..=0xFFFF) => {
+                self.out.push(kind);
+                self.out.extend_from_slice(&(len as u16).to_be_bytes());
+            }
+            ([.., kind], _) => {
+                self.out.push(kind.unwrap_or(0xC1));
+                self.out.extend_from_slice(&len.to_be_bytes());
+            }
+        }
+    }
+
+    fn string(&mut self, string: &[u8]) {
+        match string.len() {
+            len @ 0..32 => self.out.push(0xA0 | len as u8),
+            len => self.head(len, [Some(0xD9), Some(0xDA), Some(0xDB)]),
+        }
+        self.out.extend_from_slice(string);
+    }
+
+    fn integer(&mut self, number: i64) {
+        let bytes = number.to_be_bytes();
+        let (kind, len) = match number {
+            0..=127 | -32..=-1 => return self.out.push(number as u8),
+            0..=0xFF => (0xCC, 1),
+            0..=0xFFFF => (0xCD, 2),
+            0..=0xFFFF_FFFF => (0xCE, 4),
+            0.. => (0xCF, 8),
+            -128.. => (0xD0, 1),
+            -32768.. => (0xD1, 2),
+            -2_147_483_648.. => (0xD2, 4),
+            _ => (0xD3, 8),
+        };
+        self.out.push(kind);
+        self.out.extend_from_slice(&bytes[8 - len..]);
+    }
+
+    fn number(&mut self, number: f64) {
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        if number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number) {
+            return self.integer(number as i64);
+        }
+        let short = number as f32;
+        if f64::from(short) == number {
+            self.out.push(0xCA);
+            self.out.extend_from_slice(&short.to_be_bytes());
+        } else {
+            self.out.push(0xCB);
+            self.out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        if let Some(len) = self.list_len(table)? {
+            match len {
+                0..16 => self.out.push(0x90 | len as u8),
+                _ => self.head(len, [None, Some(0xDC), Some(0xDD)]),
+            }
+            for number in 1..=len {
+                self.value(&table.raw_get(number)?, depth + 1)?;
+            }
+            return Ok(());
+        }
+        let mut len = 0;
+        let mut pairs = Pairs::of(self.next, table);
+        while pairs.advance()?.is_some() {
+            len += 1;
+        }
+        match len {
+            0..16 => self.out.push(0x80 | len as u8),
+            _ => self.head(len, [None, Some(0xDE), Some(0xDF)]),
+        }
+        let mut pairs = Pairs::of(self.next, table);
+        while let Some((key, value)) = pairs.advance()? {
+            self.value(&key, depth + 1)?;
+            self.value(&value, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// The length of a table whose keys are 1, 2, 3 and so on.
+    fn list_len(&self, table: &Table) -> mlua::Result<Option<usize>> {
+        let (mut largest, mut count) = (0.0, 0usize);
+        let mut pairs = Pairs::of(self.next, table);
+        while let Some((key, _)) = pairs.advance()? {
+            match as_number(&key) {
+                Some(index) if index > 0.0 && index.fract() == 0.0 => {
+                    largest = index.max(largest);
+                    count += 1;
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok((largest == count as f64).then_some(count))
+    }
+}
+
+/// Unpacks `limit` values from `offset` on; in front of them comes the offset behind, -1 at the end. Without a limit and an
+/// offset it is all values and nothing else.
+fn unpack(lua: &Lua, arguments: &Arguments<'_>, limit: i64, offset: i64) -> mlua::Result<MultiValue> {
+    let input = arguments.string(1)?;
+    let input = input.as_bytes();
+    let (Ok(count_max), Ok(start)) = (usize::try_from(limit), usize::try_from(offset)) else {
+        let len = input.len();
+        let text = format!("Invalid request to unpack with offset of {offset} and limit of {len}.");
+        return Err(raised::text(lua, text));
+    };
+    if start > input.len() {
+        let text = format!("Start offset {start} greater than input length {}.", input.len());
+        return Err(raised::text(lua, text));
+    }
+    let mut unpacker = Unpacker { lua, input: &input, at: start };
+    let mut values = Vec::new();
+    let takes_all = limit == 0 && offset == 0;
+    while unpacker.at < input.len() && (takes_all || values.len() < count_max) {
+        if values.len() >= VALUES_MAX {
+            return Err(raised::text(lua, "too many results to unpack"));
+        }
+        values.push(unpacker.value()?);
+    }
+    if !takes_all {
+        let next = if unpacker.at >= input.len() { -1 } else { unpacker.at as i64 };
+        values.insert(0, Value::Integer(next));
+    }
+    Ok(MultiValue::from_vec(values))
+}
+
+struct Unpacker<'u> {
+    lua: &'u Lua,
+    input: &'u [u8],
+    at: usize,
+}
+
+/// An array or map that is not finished.
+struct Open {
+    table: Table,
+    /// Values, or pairs, still to come.
+    left: usize,
+    /// Values so far in an array; `None` in a map.
+    count: Option<usize>,
+    /// The key whose value comes next in a map.
+    key: Option<Value>,
+}
+
+/// A value, or the head of an array or map.
+enum Item {
+    Value(Value),
+    Array(usize),
+    Map(usize),
+}
+
+impl Unpacker<'_> {
+    fn take(&mut self, len: usize) -> mlua::Result<&[u8]> {
+        let end = self.at.checked_add(len).filter(|&end| end <= self.input.len());
+        let Some(end) = end else { return Err(raised::text(self.lua, "Missing bytes in input.")) };
+        let bytes = &self.input[self.at..end];
+        self.at = end;
+        Ok(bytes)
+    }
+
+    /// A big-endian number of `len` bytes.
+    fn unsigned(&mut self, len: usize) -> mlua::Result<u64> {
+        Ok(self.take(len)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    fn string(&mut self, len: usize) -> mlua::Result<Item> {
+        let lua = self.lua;
+        Ok(Item::Value(Value::String(lua.create_string(self.take(len)?)?)))
+    }
+
+    fn item(&mut self) -> mlua::Result<Item> {
+        let integer = |number: i64| Item::Value(Value::Integer(number));
+        let kind = self.take(1)?[0];
+        Ok(match kind {
+            0..0x80 => integer(i64::from(kind)),
+            0x80..0x90 => Item::Map(usize::from(kind & 0xF)),
+            0x90..0xA0 => Item::Array(usize::from(kind & 0xF)),
+            0xA0..0xC0 => self.string(usize::from(kind & 0x1F))?,
+            0xC0 => Item::Value(Value::Nil),
+            0xC2 | 0xC3 => Item::Value(Value::Boolean(kind == 0xC3)),
+            0xCA => Item::Value(Value::Number(f64::from(f32::from_bits(self.unsigned(4)? as u32)))),
+            0xCB => Item::Value(Value::Number(f64::from_bits(self.unsigned(8)?))),
+            0xCC => integer(self.unsigned(1)? as i64),
+            0xCD => integer(self.unsigned(2)? as i64),
+            0xCE => integer(self.unsigned(4)? as i64),
+            // Also an unsigned number of 64 bits is read as a signed one.
+            0xCF | 0xD3 => integer(self.unsigned(8)? as i64),
+            0xD0 => integer(i64::from(self.unsigned(1)? as i8)),
+            0xD1 => integer(i64::from(self.unsigned(2)? as i16)),
+            0xD2 => integer(i64::from(self.unsigned(4)? as i32)),
+            0xD9..=0xDB => {
+                let len = self.unsigned(1 << (kind - 0xD9))? as usize;
+                self.string(len)?
+            }
+            0xDC | 0xDD => Item::Array(self.unsigned(2 << (kind - 0xDC))? as usize),
+            0xDE | 0xDF => Item::Map(self.unsigned(2 << (kind - 0xDE))? as usize),
+            0xE0.. => integer(i64::from(kind as i8)),
+            _ => return Err(raised::text(self.lua, "Bad data format in input.")),
+        })
+    }
+
+    fn value(&mut self) -> mlua::Result<Value> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let (left, count) = match self.item()? {
+                Item::Value(value) => match self.put(&mut open, value)? {
+                    Some(whole) => return Ok(whole),
+                    None => continue,
+                },
+                Item::Array(left) => (left, Some(0)),
+                Item::Map(left) => (left, None),
+            };
+            if open.len() >= UNPACK_DEPTH_MAX {
+                return Err(raised::plain("stack overflow (in function mp_decode_to_lua_type)"));
+            }
+            open.push(Open { table: self.lua.create_table()?, left, count, key: None });
+            if left == 0 {
+                let whole = open.pop().map_or(Value::Nil, |open| Value::Table(open.table));
+                if let Some(whole) = self.put(&mut open, whole)? {
+                    return Ok(whole);
+                }
+            }
+        }
+    }
+
+    /// Puts a value into what is open, which may be whole then; the outermost value is returned.
+    fn put(&mut self, open: &mut Vec<Open>, value: Value) -> mlua::Result<Option<Value>> {
+        let mut value = value;
+        loop {
+            let Some(inner) = open.last_mut() else { return Ok(Some(value)) };
+            match (&mut inner.count, inner.key.take()) {
+                (Some(count), _) => {
+                    *count += 1;
+                    inner.table.raw_set(*count, value)?;
+                }
+                (None, None) => {
+                    inner.key = Some(value);
+                    return Ok(None);
+                }
+                (None, Some(Value::Nil)) => return Err(raised::plain("table index is nil")),
+                (None, Some(Value::Number(number))) if number.is_nan() => {
+                    return Err(raised::plain("table index is NaN"));
+                }
+                (None, Some(key)) => inner.table.raw_set(key, value)?,
+            }
+            inner.left -= 1;
+            if inner.left > 0 {
+                return Ok(None);
+            }
+            value = open.pop().map_or(Value::Nil, |open| Value::Table(open.table));
+        }
+    }
+}

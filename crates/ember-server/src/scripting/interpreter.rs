@@ -1,0 +1,396 @@
+//! One Lua interpreter: what a worker runs its scripts in.
+//!
+//! Stock Lua 5.1, behind the sandbox of `prelude.lua`. What its sources are known to get wrong cannot be reached from
+//! there: bytecode is not loaded, no Lua runs while source text is compiled (so nothing can collect what the compiler
+//! holds), `unpack` is given counts that fit, and source text is bounded so that the lexer's counts cannot overflow.
+//!
+//! A hook every [`HOOK_INSTRUCTIONS`] instructions asks the runner whether to go on. A script that is to end is ended by
+//! an error which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again instead of returning it.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ember_protocol::{Protocol, Reply};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use scoped_tls_hkt::scoped_thread_local;
+
+use super::api;
+use super::library::{Declaration, Libraries, Library};
+use super::raised;
+use super::reply::{self, Failure};
+use super::{bit, cjson, cmsgpack, random, structs};
+
+/// Instructions between two questions whether to go on: some tens of microseconds.
+const HOOK_INSTRUCTIONS: u32 = 10_000;
+
+/// The longest source text in bytes. The lexer counts some things in 32 bits; nobody writes a script as long as this.
+const SOURCE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
+const COMPILED_MAX: usize = 1000;
+
+/// Bytes in use after a script from which on garbage is collected at once.
+const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+
+/// Runs the calls of a script.
+pub(crate) trait CommandRunner {
+    /// Runs a call, and appends its reply, which may be an error too, in the reply's protocol.
+    ///
+    /// # Errors
+    /// The text, with its code, of the reason why the call was not run.
+    fn run(&mut self, arguments: &[&[u8]], reply: &mut Reply) -> Result<(), Vec<u8>>;
+
+    /// Whether the script's user may run such a call; `None` if there is no such command.
+    fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool>;
+
+    /// Asked now and then; the script ends unless it may go on.
+    fn goes_on(&mut self) -> bool;
+}
+
+scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandRunner + 'a));
+
+/// What the functions written in Rust know of the script that is running.
+pub(super) struct Shared {
+    /// It is to end.
+    pub(super) is_killed: Cell<bool>,
+    /// The protocol of replies to its calls.
+    pub(super) protocol: Cell<Protocol>,
+    /// The state of `math.random`.
+    pub(super) random: Cell<u64>,
+    /// The settings of `cjson`, of each of its instances.
+    pub(super) json: RefCell<Vec<Rc<Cell<cjson::Settings>>>>,
+    /// Lua's own `next`.
+    next: OnceCell<Function>,
+    /// What the library that is being loaded declares.
+    pub(super) declared: RefCell<Option<Vec<(Declaration, Function)>>>,
+}
+
+impl Shared {
+    /// Lua's own `next`.
+    pub(super) fn next(&self) -> Function {
+        self.next.get().expect("it is set before anything runs").clone()
+    }
+}
+
+/// The functions of a library by name.
+pub(crate) type CompiledLibrary = HashMap<Vec<u8>, Function>;
+
+/// The outcome of running something: what it returned, or an error with the place where it was raised.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// An interpreter and what it has compiled.
+pub(crate) struct Interpreter {
+    lua: Lua,
+    shared: Rc<Shared>,
+    compile_script: Function,
+    compile_library: Function,
+    run_script: Function,
+    run_function: Function,
+    load_library: Function,
+    scripts: HashMap<[u8; 20], Function>,
+    /// Libraries by name, with what they were compiled from.
+    libraries: HashMap<Vec<u8>, (Arc<Library>, CompiledLibrary)>,
+}
+
+impl Interpreter {
+    /// A new interpreter that may hold `memory_bytes_max` of memory.
+    ///
+    /// # Errors
+    /// If that is too little even for the libraries.
+    pub(crate) fn new(memory_bytes_max: usize) -> mlua::Result<Interpreter> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        lua.set_memory_limit(memory_bytes_max)?;
+        // A failing source of randomness costs only the unpredictability of numbers that promise none.
+        let seed = getrandom::u32().unwrap_or_default();
+        let shared = Rc::new(Shared {
+            is_killed: Cell::new(false),
+            protocol: Cell::new(Protocol::Resp2),
+            random: Cell::new(random::state_of_seed(seed as i32)),
+            json: RefCell::new(Vec::new()),
+            next: OnceCell::from(lua.globals().get::<Function>("next")?),
+            declared: RefCell::new(None),
+        });
+        let native = natives(&lua, &shared)?;
+        let prelude: Table =
+            lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
+        Ok(Interpreter {
+            compile_script: prelude.get("compile_script")?,
+            compile_library: prelude.get("compile_library")?,
+            run_script: prelude.get("run_script")?,
+            run_function: prelude.get("run_function")?,
+            load_library: prelude.get("load_library")?,
+            lua,
+            shared,
+            scripts: HashMap::new(),
+            libraries: HashMap::new(),
+        })
+    }
+
+    /// Compiles a script if it is not compiled yet. `body` is its text without the line of its flags.
+    ///
+    /// # Errors
+    /// The compiler's words.
+    pub(crate) fn compile(&mut self, sha: [u8; 20], body: &[u8]) -> Result<(), Vec<u8>> {
+        if self.scripts.contains_key(&sha) {
+            return Ok(());
+        }
+        let compiled = self.compiled(&self.compile_script, body, "@user_script")?;
+        if self.scripts.len() >= COMPILED_MAX {
+            self.scripts.clear();
+        }
+        self.scripts.insert(sha, compiled);
+        Ok(())
+    }
+
+    fn compiled(&self, compiler: &Function, body: &[u8], name: &str) -> Result<Function, Vec<u8>> {
+        let compile = || -> mlua::Result<(Option<Function>, Option<mlua::LuaString>)> {
+            compiler.call((self.lua.create_string(body)?, name))
+        };
+        match compile() {
+            Ok((Some(function), _)) => Ok(function),
+            Ok((None, problem)) => {
+                Err(problem.map_or_else(|| b"it cannot be compiled".to_vec(), |text| text.as_bytes().to_vec()))
+            }
+            Err(error) => Err(raised::root(&error).to_string().into_bytes()),
+        }
+    }
+
+    /// Runs a compiled script with these keys and arguments; appends what it returns to `reply`.
+    pub(crate) fn run(
+        &mut self,
+        sha: &[u8; 20],
+        keys: &[&[u8]],
+        arguments: &[&[u8]],
+        runner: &mut dyn CommandRunner,
+        reply: &mut Reply,
+    ) -> Outcome {
+        let body = self.scripts.get(sha).expect("a script is compiled before it is run").clone();
+        self.execute(&self.run_script, body, keys, arguments, runner, reply)
+    }
+
+    /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
+    pub(crate) fn call(
+        &mut self,
+        function: Function,
+        keys: &[&[u8]],
+        arguments: &[&[u8]],
+        runner: &mut dyn CommandRunner,
+        reply: &mut Reply,
+    ) -> Outcome {
+        self.execute(&self.run_function, function, keys, arguments, runner, reply)
+    }
+
+    fn execute(
+        &self,
+        run: &Function,
+        body: Function,
+        keys: &[&[u8]],
+        arguments: &[&[u8]],
+        runner: &mut dyn CommandRunner,
+        reply: &mut Reply,
+    ) -> Outcome {
+        self.begin();
+        let returned = RUNNER.set(runner, || -> mlua::Result<(bool, Value)> {
+            let keys = self.list(keys)?;
+            let arguments = self.list(arguments)?;
+            run.call((body, keys, arguments))
+        });
+        let outcome = match returned {
+            Ok((true, value)) => {
+                let mark = reply.mark();
+                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(|problem| {
+                    reply.truncate_to(mark);
+                    Failure::of_text(problem)
+                })
+            }
+            Ok((false, problem)) => Err(Failure::of(&problem)),
+            Err(error) => Err(Failure::of_error(&error)),
+        };
+        self.end();
+        outcome
+    }
+
+    fn list(&self, strings: &[&[u8]]) -> mlua::Result<Table> {
+        let list = self.lua.create_table_with_capacity(strings.len(), 0)?;
+        for string in strings {
+            list.raw_push(self.lua.create_string(string)?)?;
+        }
+        Ok(list)
+    }
+
+    /// Runs the text of a library, which declares its functions.
+    ///
+    /// # Errors
+    /// The words of the compiler or of the error raised.
+    pub(crate) fn load(
+        &mut self,
+        body: &[u8],
+        runner: &mut dyn CommandRunner,
+    ) -> Result<Vec<(Declaration, Function)>, Vec<u8>> {
+        let problem_of = |before: &str, text: &[u8]| [before.as_bytes(), text].concat();
+        let body = self
+            .compiled(&self.compile_library, body, "@user_function")
+            .map_err(|problem| problem_of("ERR Error compiling function: ", &problem))?;
+        self.begin();
+        *self.shared.declared.borrow_mut() = Some(Vec::new());
+        let returned = RUNNER.set(runner, || self.load_library.call::<(bool, Value)>(body));
+        let declared = self.shared.declared.borrow_mut().take().unwrap_or_default();
+        self.end();
+        if self.shared.is_killed.get() {
+            return Err(problem_of("ERR Error registering functions: ", b"ERR FUNCTION LOAD timeout"));
+        }
+        let failure = match returned {
+            Ok((true, _)) => return Ok(declared),
+            Ok((false, problem)) => Failure::of(&problem),
+            Err(error) => Failure::of_error(&error),
+        };
+        Err(problem_of("ERR Error registering functions: ", &failure.text))
+    }
+
+    /// The function of a library, if that is compiled.
+    pub(crate) fn function(&self, library: &Arc<Library>, name: &[u8]) -> Option<Function> {
+        let (compiled_from, functions) = self.libraries.get(&library.name)?;
+        Arc::ptr_eq(compiled_from, library).then(|| functions.get(name).cloned())?
+    }
+
+    /// Keeps a compiled library, and forgets those that are not among the `libraries` of now.
+    pub(crate) fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
+        self.libraries.retain(|name, (compiled_from, _)| {
+            libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
+        });
+        self.libraries.insert(library.name.clone(), (library, compiled));
+    }
+
+    /// Bytes that the interpreter holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.lua.used_memory()
+    }
+
+    fn begin(&self) {
+        self.shared.is_killed.set(false);
+        self.shared.protocol.set(Protocol::Resp2);
+        let mut json = self.shared.json.borrow_mut();
+        json.truncate(1);
+        json.iter().for_each(|settings| settings.set(cjson::Settings::default()));
+        drop(json);
+        let shared = Rc::clone(&self.shared);
+        // An interpreter whose hook cannot be set would run scripts that cannot be ended.
+        self.lua
+            .set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS), move |lua, _| {
+                ask(lua, &shared)
+            })
+            .expect("a hook that is set globally needs no memory of the interpreter");
+    }
+
+    fn end(&self) {
+        if self.lua.used_memory() >= COLLECTED_BYTES_MIN {
+            // What fails here is the allocation of a finalizer's error; there are no finalizers.
+            let _ = self.lua.gc_collect();
+        }
+    }
+}
+
+/// Ends the script if it may not go on.
+fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
+    if !shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()) {
+        return Ok(VmState::Continue);
+    }
+    if !shared.is_killed.replace(true) {
+        // From now on nothing runs for longer than an instruction, whatever catches the error.
+        let shared = Rc::clone(shared);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| ask(lua, &shared))?;
+    }
+    Err(raised::killed())
+}
+
+/// The functions that the prelude builds the sandbox with.
+fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
+    let native = lua.create_table()?;
+    let caught = Rc::clone(shared);
+    native.set(
+        "caught",
+        lua.create_function(move |lua, problem: Value| {
+            if caught.is_killed.get() { Err(raised::killed()) } else { raised::into_value(lua, problem) }
+        })?,
+    )?;
+    native.set("describe", lua.create_function(describe)?)?;
+    native.set(
+        "refuse",
+        lua.create_function(|lua, _: MultiValue| -> mlua::Result<()> {
+            Err(raised::text(lua, "Attempt to modify a readonly table"))
+        })?,
+    )?;
+    native.set("missing", lua.create_function(missing)?)?;
+    native.set("check_source", lua.create_function(check_source)?)?;
+    native.set(
+        "to_integer",
+        lua.create_function(|lua, value: Value| Ok(lua.coerce_number(value)?.map(|number| number as i64)))?,
+    )?;
+    native.set("clock", lua.create_function(|_, _: MultiValue| Ok(processor_seconds()))?)?;
+    native.set("random", random::random(lua, shared)?)?;
+    native.set("randomseed", random::randomseed(lua, shared)?)?;
+    native.set("bit", bit::library(lua)?)?;
+    native.set("struct", structs::library(lua)?)?;
+    native.set("cjson", cjson::library(lua, shared)?)?;
+    native.set("cmsgpack", cmsgpack::library(lua, shared)?)?;
+    native.set("redis", api::script_library(lua, shared)?)?;
+    native.set("library", api::load_library(lua, shared)?)?;
+    Ok(native)
+}
+
+/// The handler of uncaught errors: makes a table of whatever was raised, and notes where.
+fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
+    let table = match raised::into_value(lua, problem)? {
+        Value::Table(table) => table,
+        other => {
+            let text = other.to_string().unwrap_or_default();
+            let text = match &other {
+                Value::String(text) => [b"ERR ", &*text.as_bytes()].concat(),
+                Value::Nil => b"ERR nil".to_vec(),
+                _ => format!("ERR {text}").into_bytes(),
+            };
+            let table = lua.create_table()?;
+            table.raw_set("err", lua.create_string(text)?)?;
+            table
+        }
+    };
+    // Level 0 is this function, and 1 what raised: a script's own code, or a function that it called.
+    for level in 1.. {
+        let place = lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let name = source.source.map(std::borrow::Cow::into_owned).unwrap_or_default();
+            (source.what == "C" || name == "=prelude", name, frame.current_line())
+        });
+        let Some((is_ours, name, line)) = place else { break };
+        if !is_ours && let Some(line) = line {
+            table.raw_set("source", name)?;
+            table.raw_set("line", line)?;
+            break;
+        }
+    }
+    Ok(table)
+}
+
+/// Reading a global variable that does not exist.
+fn missing(lua: &Lua, (_, name): (Value, Value)) -> mlua::Result<()> {
+    let name = lua.coerce_string(name)?;
+    let name = name.as_ref().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
+    let text = [b"Script attempted to access nonexistent global variable '", &name[..], b"'"].concat();
+    Err(raised::text(lua, text))
+}
+
+fn check_source(lua: &Lua, source: mlua::LuaString) -> mlua::Result<(Option<bool>, Option<mlua::LuaString>)> {
+    if source.as_bytes().len() > SOURCE_BYTES_MAX {
+        return Ok((None, Some(lua.create_string("the script is too long")?)));
+    }
+    Ok((Some(true), None))
+}
+
+/// Seconds of processor time that the process has used.
+fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,174 @@
+//! Libraries of functions, as all workers share them. What they compile to is each interpreter's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use emberkv_core::error::CommandError;
+use parking_lot::RwLock;
+
+use super::shebang::Shebang;
+pub(crate) use super::shebang::ScriptFlags as Flags;
+
+/// What is wrong with a name.
+pub(crate) const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
+                                   at least one character long";
+
+/// Whether a library or a function may have this name.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// A function as its library declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Declaration {
+    /// Its name.
+    pub(crate) name: Vec<u8>,
+    /// What it does, in the words of its author.
+    pub(crate) description: Option<Vec<u8>>,
+    /// What it says of itself.
+    pub(crate) flags: Flags,
+}
+
+/// A library.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Library {
+    /// Its name.
+    pub(crate) name: Vec<u8>,
+    /// Its text with the first line.
+    pub(crate) code: Vec<u8>,
+    /// Its functions by name.
+    pub(crate) functions: BTreeMap<Vec<u8>, Declaration>,
+}
+
+/// The name of a library, and its text without the first line.
+///
+/// # Errors
+/// In Redis's words.
+pub(crate) fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
+    if !code.starts_with(b"#!") {
+        return Err("ERR Missing library metadata".into());
+    }
+    let shebang = Shebang::parse(code).ok_or("ERR Invalid library metadata")?;
+    let mut name = None;
+    for option in &shebang.options {
+        if option.len() < 5 || !option[..5].eq_ignore_ascii_case(b"name=") {
+            return Err(CommandError::quoting("ERR Invalid metadata value given: ", option, ""));
+        }
+        if name.replace(&option[5..]).is_some() {
+            return Err("ERR Invalid metadata value, name argument was given multiple times".into());
+        }
+    }
+    let name = name.ok_or("ERR Library name was not given")?;
+    if !is_name(name) {
+        return Err(format!("ERR {BAD_NAME}").into());
+    }
+    if !shebang.engine.eq_ignore_ascii_case(b"lua") {
+        return Err(CommandError::quoting("ERR Engine '", shebang.engine, "' not found"));
+    }
+    Ok((name.to_vec(), shebang.body))
+}
+
+/// How libraries that are restored meet those that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Those that are there are forgotten.
+    Flush,
+    /// None may be there already.
+    Append,
+    /// They replace those of the same name.
+    Replace,
+}
+
+/// A set of libraries whose functions all have different names (whatever the case of their letters).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Libraries {
+    by_name: BTreeMap<Vec<u8>, Arc<Library>>,
+    /// The library of each function, by its name in lower case.
+    by_function: BTreeMap<Vec<u8>, Arc<Library>>,
+}
+
+impl Libraries {
+    /// The library of this name.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Library>> {
+        self.by_name.get(name)
+    }
+
+    /// All libraries, by name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Library>> {
+        self.by_name.values()
+    }
+
+    /// The function of this name, in any case, with its library.
+    pub(crate) fn find(&self, function: &[u8]) -> Option<(&Arc<Library>, &Declaration)> {
+        let name = function.to_ascii_lowercase();
+        let library = self.by_function.get(&name)?;
+        let declaration = library.functions.values().find(|found| found.name.eq_ignore_ascii_case(&name))?;
+        Some((library, declaration))
+    }
+
+    /// The number of functions.
+    pub(crate) fn functions_count(&self) -> usize {
+        self.by_function.len()
+    }
+
+    /// Adds a library; one of the same name is replaced if it `replaces`.
+    ///
+    /// # Errors
+    /// If the library or one of its functions is there already; nothing has changed then.
+    pub(crate) fn add(&mut self, library: Library, replaces: bool) -> Result<(), CommandError> {
+        let present = self.by_name.get(&library.name);
+        if present.is_some() && !replaces {
+            return Err(CommandError::quoting("ERR Library '", &library.name, "' already exists"));
+        }
+        for name in library.functions.keys() {
+            let holder = self.by_function.get(&name.to_ascii_lowercase());
+            if holder.is_some_and(|holder| holder.name != library.name) {
+                return Err(CommandError::quoting("ERR Function ", name, " already exists"));
+            }
+        }
+        self.remove(&library.name.clone());
+        let library = Arc::new(library);
+        for name in library.functions.keys() {
+            self.by_function.insert(name.to_ascii_lowercase(), Arc::clone(&library));
+        }
+        self.by_name.insert(library.name.clone(), library);
+        Ok(())
+    }
+
+    /// Removes a library; false if there is none of this name.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(library) = self.by_name.remove(name) else { return false };
+        for name in library.functions.keys() {
+            self.by_function.remove(&name.to_ascii_lowercase());
+        }
+        true
+    }
+}
+
+/// The libraries of the process.
+#[derive(Default)]
+pub(crate) struct LibraryRegistry {
+    libraries: RwLock<Arc<Libraries>>,
+}
+
+impl LibraryRegistry {
+    /// The libraries of now.
+    pub(crate) fn snapshot(&self) -> Arc<Libraries> {
+        Arc::clone(&self.libraries.read())
+    }
+
+    /// Changes the libraries, all or nothing.
+    ///
+    /// # Errors
+    /// Those of `change`; nothing has changed then.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let mut libraries = self.libraries.write();
+        let mut changed = Libraries::clone(&libraries);
+        change(&mut changed)?;
+        *libraries = Arc::new(changed);
+        Ok(())
+    }
+}

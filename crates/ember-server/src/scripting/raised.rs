@@ -1,0 +1,102 @@
+//! Errors that functions of the interpreter written in Rust raise, until scripts see them as Lua values.
+//!
+//! The binding raises its own error objects. They never reach a script: `pcall`, `xpcall`, `coroutine.resume` and the
+//! handler of uncaught errors replace them ([`into_value`]) by the string or table that a function written in C raises.
+
+use std::fmt;
+
+use mlua::{Error, Lua, LuaString, Value};
+
+/// What was raised.
+#[derive(Debug)]
+pub(super) enum Raised {
+    /// A string, its position in the script in front.
+    Text(Vec<u8>),
+    /// A table with this text in its field `err`: the error of a call or of a function of the table `redis`.
+    Reply(Vec<u8>),
+    /// The end of a script that is to end; cannot be caught.
+    Killed,
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Raised::Text(text) | Raised::Reply(text) => String::from_utf8_lossy(text).fmt(formatter),
+            Raised::Killed => KILLED.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// What a killed script's caller is told.
+pub(super) const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
+
+/// Raises a string with the position of the function's caller in front of it.
+pub(super) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
+    let mut message = position(lua);
+    message.extend_from_slice(text.as_ref());
+    Error::external(Raised::Text(message))
+}
+
+/// Raises a string as it is.
+pub(super) fn plain(text: &str) -> Error {
+    Error::external(Raised::Text(text.as_bytes().to_vec()))
+}
+
+/// Raises a table whose field `err` is this text.
+pub(super) fn reply(text: impl Into<Vec<u8>>) -> Error {
+    Error::external(Raised::Reply(text.into()))
+}
+
+/// Ends the script.
+pub(super) fn killed() -> Error {
+    Error::external(Raised::Killed)
+}
+
+/// Raises what is wrong with argument `number` of the function that is running, counted from one.
+pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
+    let name = lua.inspect_stack(0, |running| running.names().name.map(std::borrow::Cow::into_owned)).flatten();
+    let name = name.as_deref().unwrap_or("?");
+    text(lua, format!("bad argument #{number} to '{name}' ({problem})"))
+}
+
+/// Where the running function was called: `user_script:1: `, or nothing if not in Lua.
+fn position(lua: &Lua) -> Vec<u8> {
+    let place = lua.inspect_stack(1, |caller| {
+        let line = caller.current_line().filter(|&line| line > 0)?;
+        Some(format!("{}:{line}: ", caller.source().short_src?).into_bytes())
+    });
+    place.flatten().unwrap_or_default()
+}
+
+/// The value that a script sees instead of an error object of the binding; any other value is returned as it is.
+pub(super) fn into_value(lua: &Lua, value: Value) -> mlua::Result<Value> {
+    let Value::Error(error) = value else { return Ok(value) };
+    match root(&error) {
+        Error::ExternalError(raised) => match raised.downcast_ref::<Raised>() {
+            Some(Raised::Text(text)) => Ok(Value::String(lua.create_string(text)?)),
+            Some(Raised::Reply(text)) => error_table(lua, lua.create_string(text)?),
+            Some(Raised::Killed) => error_table(lua, lua.create_string(KILLED)?),
+            None => Ok(Value::String(lua.create_string(raised.to_string())?)),
+        },
+        Error::MemoryError(_) => Ok(Value::String(lua.create_string("not enough memory")?)),
+        other => Ok(Value::String(lua.create_string(other.to_string())?)),
+    }
+}
+
+/// The error at the bottom of those that wrap it.
+pub(super) fn root(error: &Error) -> &Error {
+    match error {
+        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => root(cause),
+        other => other,
+    }
+}
+
+/// `{err = text}`, as a failed call gives it.
+pub(super) fn error_table(lua: &Lua, text: LuaString) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(0, 2)?;
+    table.raw_set("err", text)?;
+    table.raw_set("ignore_error_stats_update", true)?;
+    Ok(Value::Table(table))
+}

@@ -1,0 +1,345 @@
+//! Between replies and Lua values, both ways, as Redis documents it.
+//!
+//! | reply | value | | value | reply |
+//! |---|---|---|---|---|
+//! | integer | number | | number | integer, the fraction cut |
+//! | bulk string | string | | string | bulk string |
+//! | array | list | | table | array up to the first nil |
+//! | status, error | `{ok = …}`, `{err = …}` | | the same | status, error |
+//! | null in RESP2, in RESP3 | false, nil | | false, nil | null |
+//! | double, big number, verbatim string, map, set | tables with one field of that name | | the same | the same |
+
+use ember_protocol::{Protocol, Reply};
+use mlua::{Function, Lua, Table, Value};
+
+use super::arguments::as_number;
+use super::raised;
+use super::walk::Pairs;
+
+/// Replies in replies, far more than any command has.
+const REPLY_DEPTH_MAX: usize = 100;
+
+/// Tables in tables that a script may return: the interpreter has room for about 8000 references.
+const VALUE_DEPTH_MAX: usize = 7000;
+
+/// Bytes of the reply to one script. The same table may be in a list many times: without a limit a small script could
+/// return more than there is memory.
+const REPLY_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+const TOO_DEEP: &str = "ERR reached lua stack limit";
+const TOO_LARGE: &str = "ERR the reply of the script is too large";
+
+/// How a script failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What went wrong, with its code.
+    pub(crate) text: Vec<u8>,
+    /// The chunk and the line that raised it.
+    pub(crate) place: Option<(Vec<u8>, i64)>,
+}
+
+impl Failure {
+    /// A failure without a place.
+    pub(super) fn of_text(text: impl Into<Vec<u8>>) -> Failure {
+        Failure { text: text.into(), place: None }
+    }
+
+    /// What the handler of uncaught errors made of one.
+    pub(super) fn of(problem: &Value) -> Failure {
+        match problem {
+            Value::Table(table) => {
+                let string = |name: &str| match table.raw_get(name) {
+                    Ok(Value::String(text)) => Some(text.as_bytes().to_vec()),
+                    _ => None,
+                };
+                let line = table.raw_get::<Option<i64>>("line").ok().flatten();
+                Failure {
+                    text: string("err").unwrap_or_else(|| b"ERR unknown error".to_vec()),
+                    place: string("source").zip(line),
+                }
+            }
+            Value::String(text) => Failure::of_text([b"ERR ", &*text.as_bytes()].concat()),
+            _ => Failure::of_text("ERR unknown error"),
+        }
+    }
+
+    /// An error of the binding.
+    pub(super) fn of_error(error: &mlua::Error) -> Failure {
+        match raised::root(error) {
+            mlua::Error::MemoryError(_) => Failure::of_text("ERR not enough memory"),
+            other => Failure::of_text(format!("ERR {}", other.to_string().replace(['\r', '\n'], " "))),
+        }
+    }
+}
+
+/// An error's text as scripts have it: the code, and what is behind it without line ends. A text without the `-` in front
+/// gets the code `ERR`.
+pub(super) fn error_text(text: &[u8]) -> Vec<u8> {
+    let Some(coded) = text.strip_prefix(b"-") else { return [b"ERR ", trimmed(text)].concat() };
+    match coded.iter().position(|&byte| byte == b' ') {
+        Some(at) => [&coded[..=at], trimmed(&coded[at + 1..])].concat(),
+        None => [b"ERR ", trimmed(coded)].concat(),
+    }
+}
+
+fn trimmed(text: &[u8]) -> &[u8] {
+    let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let start = text.iter().position(|byte| !is_line_end(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_line_end(byte)).map_or(start, |last| last + 1);
+    &text[start..end]
+}
+
+/// The value of the one reply in `bytes`.
+pub(super) fn read_value(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
+    Reader { lua, bytes, at: 0 }.value(0)
+}
+
+struct Reader<'r> {
+    lua: &'r Lua,
+    bytes: &'r [u8],
+    at: usize,
+}
+
+impl<'r> Reader<'r> {
+    fn malformed(&self) -> mlua::Error {
+        mlua::Error::runtime("a reply that cannot be read")
+    }
+
+    fn line(&mut self) -> mlua::Result<&'r [u8]> {
+        let rest = &self.bytes[self.at..];
+        let end = memchr::memchr(b'\r', rest).ok_or_else(|| self.malformed())?;
+        self.at += end + 2;
+        Ok(&rest[..end])
+    }
+
+    fn number(line: &[u8]) -> Option<i64> {
+        ember_protocol::number::parse_i64(line)
+    }
+
+    /// The length in a line; `None` if it is negative.
+    fn count(&self, line: &[u8]) -> mlua::Result<Option<usize>> {
+        let number = Self::number(line).ok_or_else(|| self.malformed())?;
+        Ok(usize::try_from(number).ok())
+    }
+
+    fn bulk(&mut self, count: usize) -> mlua::Result<&'r [u8]> {
+        let bulk = self.bytes.get(self.at..self.at + count).ok_or_else(|| self.malformed())?;
+        self.at += count + 2;
+        Ok(bulk)
+    }
+
+    fn wrapped(&self, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value> {
+        let table = self.lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(name, value)?;
+        Ok(Value::Table(table))
+    }
+
+    fn value(&mut self, depth: usize) -> mlua::Result<Value> {
+        let kind = *self.bytes.get(self.at).ok_or_else(|| self.malformed())?;
+        self.at += 1;
+        let line = self.line()?;
+        if depth > REPLY_DEPTH_MAX {
+            return Err(self.malformed());
+        }
+        let lua = self.lua;
+        match kind {
+            b'+' => self.wrapped("ok", lua.create_string(line)?),
+            b'-' => {
+                let text = error_text(&[b"-", line].concat());
+                raised::error_table(lua, lua.create_string(text)?)
+            }
+            b':' => Ok(Value::Integer(Self::number(line).ok_or_else(|| self.malformed())?)),
+            b'$' => match self.count(line)? {
+                Some(count) => Ok(Value::String(lua.create_string(self.bulk(count)?)?)),
+                None => Ok(Value::Boolean(false)),
+            },
+            b'*' | b'>' => match self.count(line)? {
+                Some(count) => self.list(count, depth),
+                None => Ok(Value::Boolean(false)),
+            },
+            b'_' => Ok(Value::Nil),
+            b'#' => Ok(Value::Boolean(line == b"t")),
+            b',' => {
+                let number = lua.coerce_number(Value::String(lua.create_string(line)?))?;
+                self.wrapped("double", number.ok_or_else(|| self.malformed())?)
+            }
+            b'(' => self.wrapped("big_number", lua.create_string(line)?),
+            b'=' => {
+                let count = self.count(line)?.ok_or_else(|| self.malformed())?;
+                let text = self.bulk(count)?;
+                let (format, text) = text.split_at_checked(4).ok_or_else(|| self.malformed())?;
+                let table = lua.create_table_with_capacity(0, 2)?;
+                table.raw_set("string", lua.create_string(text)?)?;
+                table.raw_set("format", lua.create_string(&format[..3])?)?;
+                self.wrapped("verbatim_string", table)
+            }
+            b'%' | b'~' => {
+                let count = self.count(line)?.ok_or_else(|| self.malformed())?;
+                self.pairs(kind == b'%', count, depth)
+            }
+            b'|' => {
+                // Attributes are no part of the value.
+                for _ in 0..2 * self.count(line)?.unwrap_or(0) {
+                    self.value(depth + 1)?;
+                }
+                self.value(depth + 1)
+            }
+            _ => Err(self.malformed()),
+        }
+    }
+
+    fn list(&mut self, count: usize, depth: usize) -> mlua::Result<Value> {
+        let list = self.lua.create_table_with_capacity(count, 0)?;
+        for number in 1..=count {
+            list.raw_set(number, self.value(depth + 1)?)?;
+        }
+        Ok(Value::Table(list))
+    }
+
+    fn pairs(&mut self, is_map: bool, count: usize, depth: usize) -> mlua::Result<Value> {
+        let table = self.lua.create_table_with_capacity(0, count)?;
+        for _ in 0..count {
+            let key = self.value(depth + 1)?;
+            let value = if is_map { self.value(depth + 1)? } else { Value::Boolean(true) };
+            // A null cannot be a key.
+            if !key.is_nil() {
+                table.raw_set(key, value)?;
+            }
+        }
+        self.wrapped(if is_map { "map" } else { "set" }, table)
+    }
+}
+
+/// What is left to write of a table.
+enum Rest {
+    List { table: Table, next: usize, count: usize },
+    Pairs { pairs: Pairs, is_map: bool, value: Option<Value> },
+}
+
+/// Appends the reply that `value` means; `script` is the protocol that the script has chosen, `next` Lua's function of that
+/// name.
+///
+/// # Errors
+/// The text of an error if the value is too deep or too large; some of it is written then.
+pub(super) fn write_value(
+    next: &Function,
+    value: &Value,
+    script: Protocol,
+    reply: &mut Reply,
+) -> Result<(), &'static str> {
+    let mut open: Vec<Rest> = Vec::new();
+    let start = reply.len_bytes();
+    let mut writer = Writer { next, script, reply };
+    open.extend(writer.begin(value)?);
+    while let Some(rest) = open.last_mut() {
+        let next = match rest {
+            Rest::List { next, count, .. } if *next > *count => None,
+            Rest::List { table, next, .. } => {
+                *next += 1;
+                Some(table.raw_get(*next - 1).map_err(|_| TOO_DEEP)?)
+            }
+            Rest::Pairs { value, .. } if value.is_some() => value.take(),
+            Rest::Pairs { pairs, is_map, value } => match pairs.advance() {
+                Ok(Some((key, second))) => {
+                    *value = is_map.then_some(second);
+                    Some(key)
+                }
+                Ok(None) => None,
+                Err(_) => return Err(TOO_DEEP),
+            },
+        };
+        let Some(value) = next else {
+            open.pop();
+            continue;
+        };
+        if let Some(rest) = writer.begin(&value)? {
+            open.push(rest);
+        }
+        if open.len() > VALUE_DEPTH_MAX {
+            return Err(TOO_DEEP);
+        }
+        if writer.reply.len_bytes() - start > REPLY_BYTES_MAX {
+            return Err(TOO_LARGE);
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'w> {
+    next: &'w Function,
+    script: Protocol,
+    reply: &'w mut Reply,
+}
+
+impl Writer<'_> {
+    /// Writes a value, or the head of a table whose rest is returned.
+    fn begin(&mut self, value: &Value) -> Result<Option<Rest>, &'static str> {
+        match value {
+            Value::String(string) => self.reply.bulk(&string.as_bytes()),
+            Value::Integer(number) => self.reply.integer(*number),
+            Value::Number(number) => self.reply.integer(cut(*number)),
+            Value::Boolean(truth) if self.script == Protocol::Resp3 => self.reply.boolean(*truth),
+            Value::Boolean(true) => self.reply.integer(1),
+            Value::Table(table) => return self.begin_table(table),
+            _ => self.reply.null(),
+        }
+        Ok(None)
+    }
+
+    fn begin_table(&mut self, table: &Table) -> Result<Option<Rest>, &'static str> {
+        let field = |name: &str| table.raw_get(name).unwrap_or(Value::Nil);
+        if let Value::String(text) = field("err") {
+            self.reply.error_bytes(&text.as_bytes());
+        } else if let Value::String(text) = field("ok") {
+            self.reply.simple_bytes(&text.as_bytes());
+        } else if let Some(number) = as_number(&field("double")) {
+            self.reply.double(number);
+        } else if let Value::Table(map) = field("map") {
+            return Ok(Some(self.begin_pairs(&map, true)));
+        } else if let Value::Table(set) = field("set") {
+            return Ok(Some(self.begin_pairs(&set, false)));
+        } else if let Value::String(digits) = field("big_number") {
+            self.reply.big_number(&digits.to_string_lossy());
+        } else if !self.verbatim(&field("verbatim_string")) {
+            let count = (1usize..).find(|&number| self.is_end(table, number)).unwrap_or(1) - 1;
+            self.reply.array(count);
+            return Ok(Some(Rest::List { table: table.clone(), next: 1, count }));
+        }
+        Ok(None)
+    }
+
+    fn is_end(&self, table: &Table, number: usize) -> bool {
+        table.raw_get::<Value>(number).map_or(true, |value| value.is_nil())
+    }
+
+    fn begin_pairs(&mut self, table: &Table, is_map: bool) -> Rest {
+        let mut pairs = Pairs::of(self.next, table);
+        let mut count = 0;
+        while let Ok(Some(_)) = pairs.advance() {
+            count += 1;
+        }
+        if is_map { self.reply.map(count) } else { self.reply.set(count) }
+        Rest::Pairs { pairs: Pairs::of(self.next, table), is_map, value: None }
+    }
+
+    fn verbatim(&mut self, value: &Value) -> bool {
+        let Value::Table(table) = value else { return false };
+        let (Ok(Value::String(text)), Ok(Value::String(format))) = (table.raw_get("string"), table.raw_get("format"))
+        else {
+            return false;
+        };
+        // The format has three letters; as in Redis others are cut, and missing ones are blanks.
+        let mut letters = [b' '; 3];
+        for (letter, given) in letters.iter_mut().zip(format.as_bytes().iter()) {
+            *letter = *given;
+        }
+        self.reply.verbatim(&letters, &text.as_bytes());
+        true
+    }
+}
+
+/// A number without its fraction; what no 64-bit integer can hold is the smallest one, as processors convert it.
+fn cut(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
+}

@@ -1,0 +1,38 @@
+//! SHA-1, by which scripts are known.
+
+/// The digest of `text`.
+pub(crate) fn digest(text: &[u8]) -> [u8; 20] {
+    sha1_smol::Sha1::from(text).digest().bytes()
+}
+
+/// A digest in lower-case hexadecimal digits.
+pub(crate) fn hex(digest: &[u8; 20]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The digest in 40 hexadecimal digits of either case.
+pub(crate) fn parse(text: &[u8]) -> Option<[u8; 20]> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() == 40 && text.is_ascii())?;
+    let mut digest = [0; 20];
+    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    // `from_str_radix` takes a sign too.
+    text.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_back_in_either_case() {
+        let text = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+        assert_eq!(hex(&digest(b"return 1")), text);
+        assert_eq!(parse(text.as_bytes()), Some(digest(b"return 1")));
+        assert_eq!(parse(text.to_uppercase().as_bytes()), Some(digest(b"return 1")));
+        assert_eq!(parse(b"e0e1"), None);
+        assert_eq!(parse("+".repeat(40).as_bytes()), None);
+        assert_eq!(parse(&[0xff; 40]), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The first line of a script or library: `#!lua name=value …`, with the engine and what it says of itself.
+
+use emberkv_core::error::CommandError;
+
+/// A first line, cut into its words.
+pub(crate) struct Shebang<'t> {
+    /// The engine, without `#!`.
+    pub(crate) engine: &'t [u8],
+    /// The words behind it.
+    pub(crate) options: Vec<&'t [u8]>,
+    /// The text behind the line, its line end included, so that lines keep their numbers.
+    pub(crate) body: &'t [u8],
+}
+
+impl<'t> Shebang<'t> {
+    /// The first line of a text that begins with `#!`; `None` if it has no end.
+    pub(crate) fn parse(text: &'t [u8]) -> Option<Shebang<'t>> {
+        let end = memchr::memchr(b'\n', text)?;
+        let (line, body) = text.split_at(end);
+        let mut words = line[2..].split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
+        let engine = if line.get(2).is_none_or(|&byte| is_blank(byte)) { b"" } else { words.next()? };
+        Some(Shebang { engine, options: words.collect(), body })
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 11 | 12)
+}
+
+bitflags::bitflags! {
+    /// What a script says of itself.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct ScriptFlags: u8 {
+        /// It never writes.
+        const NO_WRITES = 1;
+        /// It may run when memory is short.
+        const ALLOW_OOM = 1 << 1;
+        /// It may run on a replica with stale data.
+        const ALLOW_STALE = 1 << 2;
+        /// It does not run on a cluster.
+        const NO_CLUSTER = 1 << 3;
+        /// Its keys may be in different slots.
+        const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
+        /// It said nothing: each of its calls is judged by itself.
+        const UNDECLARED = 1 << 5;
+    }
+}
+
+impl ScriptFlags {
+    /// The flags with their names, in Redis's order.
+    pub(crate) const NAMES: [(ScriptFlags, &'static str); 5] = [
+        (ScriptFlags::NO_WRITES, "no-writes"),
+        (ScriptFlags::ALLOW_OOM, "allow-oom"),
+        (ScriptFlags::ALLOW_STALE, "allow-stale"),
+        (ScriptFlags::NO_CLUSTER, "no-cluster"),
+        (ScriptFlags::ALLOW_CROSS_SLOT_KEYS, "allow-cross-slot-keys"),
+    ];
+
+    /// The flag of this name.
+    pub(crate) fn named(name: &[u8]) -> Option<ScriptFlags> {
+        Self::NAMES.iter().find(|(_, known)| known.as_bytes() == name).map(|&(flag, _)| flag)
+    }
+}
+
+/// The flags and the body of a script's text.
+///
+/// # Errors
+/// In Redis's words.
+pub(crate) fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
+    if !text.starts_with(b"#!") {
+        return Ok((ScriptFlags::UNDECLARED, text));
+    }
+    let shebang = Shebang::parse(text).ok_or("ERR Invalid script shebang")?;
+    if shebang.engine != b"lua" {
+        let engine = [b"#!", shebang.engine].concat();
+        return Err(CommandError::quoting("ERR Unexpected engine in script shebang: ", &engine, ""));
+    }
+    let mut flags = ScriptFlags::empty();
+    for option in shebang.options {
+        let Some(names) = option.strip_prefix(b"flags=") else {
+            return Err(CommandError::quoting("ERR Unknown lua shebang option: ", option, ""));
+        };
+        for name in names.split(|&byte| byte == b',') {
+            flags |= ScriptFlags::named(name)
+                .ok_or_else(|| CommandError::quoting("ERR Unexpected flag in script shebang: ", name, ""))?;
+        }
+    }
+    Ok((flags, shebang.body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        let error = script_flags(text.as_bytes()).unwrap_err();
+        String::from_utf8(error.text().into_owned()).unwrap()
+    }
+
+    #[test]
+    fn flags_are_read_and_the_body_keeps_its_line_numbers() {
+        let (flags, body) = script_flags(b"#!lua  flags=no-writes,allow-stale flags=allow-oom\nreturn 1").unwrap();
+        assert_eq!(flags, ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_STALE | ScriptFlags::ALLOW_OOM);
+        assert_eq!(body, b"\nreturn 1");
+        assert_eq!(script_flags(b"return 1").unwrap(), (ScriptFlags::UNDECLARED, &b"return 1"[..]));
+        assert_eq!(script_flags(b"#!lua\n").unwrap(), (ScriptFlags::empty(), &b"\n"[..]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_the_words_of_redis() {
+        assert_eq!(error("#!lua"), "ERR Invalid script shebang");
+        assert_eq!(error("#!luaa\n"), "ERR Unexpected engine in script shebang: #!luaa");
+        assert_eq!(error("#!lua name=foo\n"), "ERR Unknown lua shebang option: name=foo");
+        assert_eq!(error("#!lua flags=foo\n"), "ERR Unexpected flag in script shebang: foo");
+        assert_eq!(error("#!lua flags=no-writes,\n"), "ERR Unexpected flag in script shebang: ");
+    }
+}

@@ -1,0 +1,57 @@
+//! TLS: encrypted connections, made by rustls without any I/O of its own.
+//!
+//! [`Tls`] holds what new connections begin with: certificate, key and rules, made from the configuration at the start and
+//! again by each CONFIG SET that names one of its parameters, which reads the files again. Connections that are there keep
+//! what they began with. [`TlsStream`] is the part of a connection that turns the socket's bytes into requests and replies
+//! into the socket's bytes; a handshake is a few such steps, taken in the worker's loop between those of others.
+
+mod ciphers;
+mod session_cache;
+mod settings;
+mod stream;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustls::{ServerConfig, ServerConnection};
+
+pub(crate) use ciphers::{check_ciphers, check_ciphersuites};
+pub(crate) use settings::check_protocols;
+pub(crate) use stream::{Received, TlsStream};
+
+use crate::config::Config;
+
+/// What new TLS connections begin with; nothing when there is no TLS port.
+pub(crate) struct Tls(Mutex<Option<Arc<ServerConfig>>>);
+
+impl Tls {
+    /// The state for a configuration.
+    ///
+    /// # Errors
+    /// One line that names the parameter and what is wrong with its value or file.
+    pub(crate) fn new(config: &Config) -> Result<Tls, String> {
+        let settings = if config.tls_port == 0 { None } else { Some(settings::load(config)?) };
+        Ok(Tls(Mutex::new(settings)))
+    }
+
+    /// Reads the files again and takes the values of `config` for connections to come.
+    ///
+    /// # Errors
+    /// As [`Tls::new`]; nothing is changed then.
+    pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
+        if config.tls_port != 0 {
+            *self.0.lock() = Some(settings::load(config)?);
+        }
+        Ok(())
+    }
+
+    /// The stream of a new connection.
+    ///
+    /// # Errors
+    /// What rustls says.
+    pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
+        let settings = self.0.lock().clone();
+        let settings = settings.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
+        ServerConnection::new(settings).map(TlsStream::new)
+    }
+}

@@ -1,0 +1,173 @@
+//! From the parameters `tls-…` to what rustls begins a connection with.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+
+use super::ciphers;
+use super::session_cache::SessionCache;
+use crate::config::{Config, TlsAuthClients};
+
+/// Files of `tls-ca-cert-dir` that are looked at.
+const CA_FILES_MAX: usize = 1024;
+
+/// The versions in the configuration.
+const PROTOCOLS: [(&str, &SupportedProtocolVersion); 2] = [("TLSv1.2", &TLS12), ("TLSv1.3", &TLS13)];
+
+/// Reads certificate, key and authorities, and puts all together.
+///
+/// # Errors
+/// One line that names the parameter and what is wrong with its value or file.
+pub(super) fn load(config: &Config) -> Result<Arc<ServerConfig>, String> {
+    let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
+    let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
+    let wrong = |error: rustls::Error| format!("tls-cert-file '{}': {error}", config.tls_cert_file);
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&protocols(&config.tls_protocols)?)
+        .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?;
+    let builder = match client_verifier(config, provider)? {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+    };
+    let mut settings = builder.with_single_cert(chain(config)?, key(config)?).map_err(wrong)?;
+    settings.ignore_client_order = config.tls_prefer_server_ciphers;
+    if config.tls_session_caching {
+        let timeout = Duration::from_secs(u64::from(config.tls_session_cache_timeout));
+        settings.session_storage = Arc::new(SessionCache::new(config.tls_session_cache_size, timeout));
+    } else {
+        settings.session_storage = Arc::new(NoServerSessionStorage {});
+        settings.send_tls13_tickets = 0;
+    }
+    Ok(Arc::new(settings))
+}
+
+fn chain(config: &Config) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain = certificates("tls-cert-file", &config.tls_cert_file)?;
+    if chain.is_empty() {
+        return Err(format!("tls-cert-file '{}': no certificate is in it", config.tls_cert_file));
+    }
+    Ok(chain)
+}
+
+fn key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
+    let path = &config.tls_key_file;
+    if path.is_empty() {
+        return Err("tls-port needs tls-key-file".to_owned());
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            format!("tls-key-file '{path}': no private key is in it (one that is encrypted cannot be read)")
+        }
+        error => format!("tls-key-file '{path}': {error}"),
+    })
+}
+
+/// All certificates of a file in the PEM format.
+fn certificates(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    if path.is_empty() {
+        return Err(format!("tls-port needs {parameter}"));
+    }
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    read.map_err(|error| format!("{parameter} '{path}': {error}"))
+}
+
+/// What judges the certificates of clients; nothing when none is asked for.
+fn client_verifier(
+    config: &Config,
+    provider: Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, String> {
+    if config.tls_auth_clients == TlsAuthClients::No {
+        return Ok(None);
+    }
+    let authorities = Arc::new(authorities(config)?);
+    let mut builder = WebPkiClientVerifier::builder_with_provider(authorities, provider);
+    if config.tls_auth_clients == TlsAuthClients::Optional {
+        builder = builder.allow_unauthenticated();
+    }
+    builder.build().map(Some).map_err(|error| format!("tls-ca-cert-file: {error}"))
+}
+
+/// The authorities whose clients are trusted.
+fn authorities(config: &Config) -> Result<RootCertStore, String> {
+    let (file, directory) = (&config.tls_ca_cert_file, &config.tls_ca_cert_dir);
+    let mut store = RootCertStore::empty();
+    if file.is_empty() && directory.is_empty() {
+        return Err("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir (or set it to no)".to_owned());
+    }
+    if !file.is_empty() {
+        for certificate in certificates("tls-ca-cert-file", file)? {
+            store.add(certificate).map_err(|error| format!("tls-ca-cert-file '{file}': {error}"))?;
+        }
+    }
+    if !directory.is_empty() {
+        let unreadable = |error: std::io::Error| format!("tls-ca-cert-dir '{directory}': {error}");
+        let entries = fs::read_dir(directory).map_err(unreadable)?.take(CA_FILES_MAX);
+        let paths: Vec<PathBuf> = entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()
+            .map_err(unreadable)?;
+        // What is no certificate is passed over: such a directory holds lists of revoked ones and readmes, too.
+        let found = paths.iter().filter_map(|path| CertificateDer::pem_file_iter(path).ok());
+        store.add_parsable_certificates(found.flatten().flatten());
+    }
+    if store.is_empty() {
+        return Err("tls-ca-cert-file and tls-ca-cert-dir hold no certificate".to_owned());
+    }
+    Ok(store)
+}
+
+/// The versions that `text` names; both when it is empty.
+fn protocols(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+    let named = |word: &str| PROTOCOLS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+    if text.is_empty() {
+        return Ok(PROTOCOLS.iter().map(|&(_, version)| version).collect());
+    }
+    let versions = text.split_whitespace().map(|word| named(word).map(|&(_, version)| version));
+    let versions: Option<Vec<_>> = versions.collect();
+    let versions = versions.filter(|versions| !versions.is_empty());
+    versions.ok_or_else(|| "argument must be 'TLSv1.2', 'TLSv1.3' or both".to_owned())
+}
+
+/// Whether `text` is a value of `tls-protocols`.
+///
+/// # Errors
+/// Which values there are.
+pub(crate) fn check_protocols(text: &str) -> Result<(), String> {
+    protocols(text).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocols_are_named_as_openssl_names_them() {
+        assert_eq!(protocols("").unwrap(), [&TLS12, &TLS13]);
+        assert_eq!(protocols("tlsv1.3").unwrap(), [&TLS13]);
+        assert_eq!(protocols("TLSv1.3 TLSv1.2").unwrap(), [&TLS13, &TLS12]);
+        for text in ["TLSv1", "TLSv1.1 TLSv1.2", " ", "SSLv3"] {
+            assert!(check_protocols(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let mut config = Config { tls_port: 1, tls_auth_clients: TlsAuthClients::No, ..Config::default() };
+        assert_eq!(load(&config).unwrap_err(), "tls-port needs tls-cert-file");
+        config.tls_auth_clients = TlsAuthClients::Yes;
+        assert!(load(&config).unwrap_err().starts_with("tls-auth-clients needs tls-ca-cert-file"));
+        config.tls_ca_cert_dir = "/nowhere".to_owned();
+        assert!(load(&config).unwrap_err().starts_with("tls-ca-cert-dir '/nowhere': "));
+        config.tls_ca_cert_file = "/nowhere.crt".to_owned();
+        assert!(load(&config).unwrap_err().starts_with("tls-ca-cert-file '/nowhere.crt': "));
+    }
+}

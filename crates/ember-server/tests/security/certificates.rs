@@ -1,0 +1,92 @@
+//! Certificates made for a test, in a directory of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+
+/// An authority with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of those it vouches for.
+pub(crate) struct Authority {
+    directory: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ember-tls-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        fs::write(directory.join("ca.crt"), certificate.pem()).unwrap();
+        Authority { directory, issuer: Issuer::new(params, key) }
+    }
+
+    /// Makes the certificate and the key of `name`, in the place of earlier ones.
+    pub(crate) fn issue(&self, name: &str) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        fs::write(self.directory.join(format!("{name}.crt")), certificate.pem()).unwrap();
+        fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// The path of a file of its directory.
+    pub(crate) fn path(&self, file: &str) -> String {
+        self.directory.join(file).to_str().unwrap().to_owned()
+    }
+
+    /// The arguments of a server with a certificate of its own and this authority for its clients.
+    pub(crate) fn server_arguments(&self, port: u16, auth_clients: &str) -> Vec<String> {
+        self.issue("server");
+        [
+            ["--tls-port", &port.to_string()],
+            ["--tls-cert-file", &self.path("server.crt")],
+            ["--tls-key-file", &self.path("server.key")],
+            ["--tls-ca-cert-file", &self.path("ca.crt")],
+            ["--tls-auth-clients", auth_clients],
+        ]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+    }
+
+    /// A client that trusts the authority and shows the certificate of `name`, if there is one.
+    pub(crate) fn client(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        name: Option<&str>,
+    ) -> Arc<ClientConfig> {
+        let mut trusted = RootCertStore::empty();
+        trusted.add(CertificateDer::from_pem_file(self.path("ca.crt")).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(trusted);
+        Arc::new(match name {
+            None => builder.with_no_client_auth(),
+            Some(name) => {
+                let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.crt"))).unwrap();
+                let key = PrivateKeyDer::from_pem_file(self.path(&format!("{name}.key"))).unwrap();
+                builder.with_client_auth_cert(vec![certificate], key).unwrap()
+            }
+        })
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        // A file left over is only untidy.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,131 @@
+//! Rules hold in transactions, for calls that wait, and for messages.
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{assert_error, assert_ok, everywhere, login, texts};
+
+const QUEUED: &str = "QUEUED";
+
+fn entries(log: &Value) -> Vec<String> {
+    let words =
+        |entry: &Value| ["reason", "context", "object"].map(|name| entry.get(name).unwrap().text()).join(" ");
+    log.elements().unwrap().iter().map(words).collect()
+}
+
+#[test]
+fn a_call_that_is_refused_when_it_is_queued_aborts_the_transaction() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on nopass ~a* +set +multi +exec");
+        let mut alice = login(server, "alice", "x");
+        assert_ok(&mut alice, "MULTI");
+        assert_eq!(alice.run("SET a 1").text(), QUEUED);
+        assert_error(&mut alice, "SET b 1", "NOPERM No permissions to access a key");
+        assert_error(&mut alice, "EXEC", "EXECABORT Transaction discarded because of previous errors.");
+        assert_eq!(entries(&admin.run("ACL LOG")), ["key multi b"]);
+        assert_eq!(admin.run("EXISTS a"), Value::Integer(0));
+    });
+}
+
+#[test]
+fn a_call_that_is_no_longer_allowed_is_refused_when_it_is_run() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
+        let mut alice = login(server, "alice", "x");
+        assert_ok(&mut alice, "MULTI");
+        for line in ["SET a 1", "GET a", "SET b 1"] {
+            assert_eq!(alice.run(line).text(), QUEUED);
+        }
+        assert_ok(admin, "ACL SETUSER alice -get resetkeys ~a*");
+        let changed = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
+                       This command is no longer allowed for the following reason: no permission to";
+        let error = |reason: &str| Value::Error(format!("{changed} {reason}").into_bytes());
+        let expected =
+            vec![Value::ok(), error("execute the command or subcommand"), error("touch the specified keys")];
+        assert_eq!(alice.run("EXEC"), Value::Array(expected));
+        assert_eq!(entries(&admin.run("ACL LOG")), ["key multi b", "command multi get"]);
+    });
+}
+
+#[test]
+fn who_removes_itself_in_a_transaction_is_gone_after_it() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
+        let mut alice = login(server, "alice", "x");
+        assert_ok(&mut alice, "MULTI");
+        assert_eq!(alice.run("ACL DELUSER alice").text(), QUEUED);
+        assert_eq!(alice.run("EXEC"), Value::Array(vec![Value::Integer(1)]));
+        assert!(alice.is_closed().unwrap());
+    });
+}
+
+fn wait_for_blocked(admin: &mut RawClient) {
+    while crate::info(admin, "blocked_clients") != "1" {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_call_that_waits_is_refused_when_it_is_served_and_not_allowed_any_more() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass ~* +@all");
+        let mut alice = login(server, "alice", "x");
+        alice.send_command(&["BLPOP", "list", "0"]).unwrap();
+        wait_for_blocked(admin);
+        assert_ok(admin, "ACL SETUSER alice resetkeys ~other");
+        assert_eq!(admin.run("RPUSH list v"), Value::Integer(1));
+        let denied = Value::Error(b"NOPERM No permissions to access a key".to_vec());
+        assert_eq!(alice.read_value().unwrap(), denied);
+        assert_eq!(admin.run("LLEN list"), Value::Integer(1), "nothing was taken");
+        alice.send_command(&["BLPOP", "other", "0"]).unwrap();
+        wait_for_blocked(admin);
+        assert_eq!(admin.run("ACL DELUSER alice"), Value::Integer(1));
+        assert!(alice.is_closed().unwrap());
+    });
+}
+
+#[test]
+fn channels_beyond_the_rules_are_refused() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass +@all &news.* &chat");
+        let mut alice = login(server, "alice", "x");
+        let denied = "NOPERM No permissions to access a channel";
+        assert_eq!(alice.run("PUBLISH news.a x"), Value::Integer(0));
+        assert_error(&mut alice, "PUBLISH other x", denied);
+        assert_error(&mut alice, "SPUBLISH other x", denied);
+        assert_error(&mut alice, "SUBSCRIBE chat other", denied);
+        assert_error(&mut alice, "PSUBSCRIBE news.a*", denied);
+        assert!(!alice.run("PSUBSCRIBE news.*").is_error());
+        assert_eq!(admin.run("PUBLISH news.b hello"), Value::Integer(1));
+        assert_eq!(texts(&alice.read_value().unwrap())[3], "hello");
+        let told = admin.run("ACL DRYRUN alice PUBLISH other x");
+        assert_eq!(told.text(), "User alice has no permissions to access the 'other' channel");
+    });
+}
+
+#[test]
+fn who_listens_to_what_is_no_longer_allowed_is_disconnected() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass +@all allchannels");
+        assert_ok(admin, "ACL SETUSER bob on nopass +@all allchannels");
+        let mut listeners = ["SUBSCRIBE news.a", "SUBSCRIBE chat", "PSUBSCRIBE news.*", "SSUBSCRIBE chat"]
+            .map(|line| {
+                let mut alice = login(server, "alice", "x");
+                assert!(!alice.run(line).is_error());
+                alice
+            });
+        let mut bob = login(server, "bob", "x");
+        assert!(!bob.run("SUBSCRIBE chat").is_error());
+        assert_ok(admin, "ACL SETUSER alice resetchannels &news.*");
+        for (at, is_gone) in [(1, true), (3, true)] {
+            assert_eq!(listeners[at].is_closed().unwrap(), is_gone, "{at}");
+        }
+        assert_eq!(admin.run("PUBLISH news.a x"), Value::Integer(2));
+        for at in [0, 2] {
+            assert!(!listeners[at].read_value().unwrap().is_error());
+        }
+        assert_eq!(admin.run("PUBLISH chat x"), Value::Integer(1));
+        assert!(!bob.read_value().unwrap().is_error());
+    });
+}

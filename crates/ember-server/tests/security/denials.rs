@@ -1,0 +1,82 @@
+//! What is denied is counted and logged.
+
+use ember_testkit::Value;
+
+use crate::{assert_error, assert_ok, builder, everywhere, info, login};
+
+/// The entries of ACL LOG, newest first, each as `count reason context object username`.
+fn entries(log: &Value) -> Vec<String> {
+    let Value::Array(entries) = log else { panic!("no array: {log:?}") };
+    let line = |entry: &Value| {
+        let count = entry.get("count").unwrap().integer().unwrap();
+        let words = ["reason", "context", "object", "username"].map(|name| entry.get(name).unwrap().text());
+        format!("{count} {}", words.join(" "))
+    };
+    entries.iter().map(line).collect()
+}
+
+#[test]
+fn each_kind_of_denial_is_logged_with_its_caller() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on >pw ~a* +get");
+        assert_eq!(info(admin, "acl_access_denied_auth"), "0");
+        let mut alice = login(server, "alice", "pw");
+        for line in ["GET x", "SET a 1", "GET x", "GET y", "CONFIG GET hz", "AUTH alice no", "auth bob no"] {
+            assert!(alice.run(line).is_error(), "{line}");
+        }
+        let log = admin.run("ACL LOG");
+        let expected = [
+            "1 auth toplevel auth bob",
+            "1 auth toplevel AUTH alice",
+            "1 command toplevel config|get alice",
+            "1 key toplevel y alice",
+            "2 key toplevel x alice",
+            "1 command toplevel set alice",
+        ];
+        assert_eq!(entries(&log), expected);
+        let Value::Array(list) = &log else { panic!("{log:?}") };
+        let about = list[3].get("client-info").unwrap().text();
+        assert!(about.contains(" user=alice ") && about.contains(" cmd=get "), "{about}");
+        assert_eq!(list[0].get("entry-id"), Some(Value::Integer(5)));
+        let Some(Value::Double(age)) = list[0].get("age-seconds") else { panic!("{log:?}") };
+        let age: f64 = String::from_utf8(age).unwrap().parse().unwrap();
+        assert!((0.0..60.0).contains(&age), "{age}");
+        let created = list[4].get("timestamp-created").unwrap().integer().unwrap();
+        assert!(list[4].get("timestamp-last-updated").unwrap().integer().unwrap() >= created);
+        assert_eq!(entries(&admin.run("ACL LOG 1")), expected[..1]);
+        assert!(entries(&admin.run("ACL LOG -1")).is_empty());
+        assert_error(admin, "ACL LOG x", "ERR value is not an integer or out of range");
+        for (name, count) in [("auth", "2"), ("cmd", "2"), ("key", "3"), ("channel", "0")] {
+            assert_eq!(info(admin, &format!("acl_access_denied_{name}")), count, "{name}");
+        }
+        assert_ok(admin, "ACL LOG RESET");
+        assert!(entries(&admin.run("ACL LOG")).is_empty());
+    });
+}
+
+#[test]
+fn the_log_has_the_length_that_is_configured() {
+    let server = builder(&["--acllog-max-len", "2"]).start();
+    let mut admin = server.client();
+    let mut nobody = server.client();
+    for name in ["a", "b", "c"] {
+        assert!(nobody.run(&format!("AUTH {name} x")).is_error());
+    }
+    assert_eq!(entries(&admin.run("ACL LOG")), ["1 auth toplevel AUTH c", "1 auth toplevel AUTH b"]);
+    assert_ok(&mut admin, "CONFIG SET acllog-max-len 0");
+    assert!(nobody.run("AUTH d x").is_error());
+    assert!(entries(&admin.run("ACL LOG")).is_empty());
+    assert_eq!(info(&mut admin, "acl_access_denied_auth"), "4");
+}
+
+#[test]
+fn refused_commands_are_counted_as_rejected() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER alice on nopass");
+        let mut alice = login(server, "alice", "x");
+        (0..3).for_each(|_| assert!(alice.run("GET a").is_error()));
+        assert!(info(admin, "cmdstat_get").ends_with(",rejected_calls=3,failed_calls=0"));
+        assert_eq!(info(admin, "errorstat_NOPERM"), "count=3");
+    });
+}

@@ -1,0 +1,467 @@
+//! Connections with TLS: the same server behind them, whoever it is that knocks.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ember_testkit::{Server, Value, read_frame};
+use rustls::pki_types::ServerName;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+
+use crate::certificates::Authority;
+use crate::{MODES, assert_error, assert_ok, builder, info, program};
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client that speaks TLS.
+struct TlsClient {
+    stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
+}
+
+impl TlsClient {
+    fn connect(port: u16, config: &Arc<ClientConfig>) -> io::Result<TlsClient> {
+        let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+        let mut client = TlsClient { stream: BufReader::new(StreamOwned::new(connection, socket)) };
+        let StreamOwned { conn, sock } = client.stream.get_mut();
+        while conn.is_handshaking() {
+            conn.complete_io(sock)?;
+        }
+        Ok(client)
+    }
+
+    fn try_command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<Value> {
+        self.stream.get_mut().write_all(&encode(arguments))?;
+        read_frame(&mut self.stream, &mut Vec::new())
+    }
+
+    fn run(&mut self, line: &str) -> Value {
+        self.try_command(&line.split(' ').collect::<Vec<_>>()).unwrap()
+    }
+
+    fn handshake(&self) -> Option<HandshakeKind> {
+        self.stream.get_ref().conn.handshake_kind()
+    }
+
+    /// The server's certificate, as it came.
+    fn certificate(&self) -> Vec<u8> {
+        self.stream.get_ref().conn.peer_certificates().unwrap()[0].to_vec()
+    }
+}
+
+fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments {
+        let argument = argument.as_ref();
+        bytes.extend([format!("${}\r\n", argument.len()).as_bytes(), argument, b"\r\n"].concat());
+    }
+    bytes
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A server with a TLS port, and that port.
+fn start(authority: &Authority, auth_clients: &str, arguments: &[&str]) -> (Server, u16) {
+    let port = free_port();
+    let server = builder(arguments).arguments(&authority.server_arguments(port, auth_clients)).start();
+    (server, port)
+}
+
+fn pong() -> Value {
+    Value::Simple(b"PONG".to_vec())
+}
+
+#[test]
+fn requests_and_replies_of_any_size_go_through_both_versions() {
+    let authority = Authority::new();
+    for mode in MODES {
+        let (server, port) = start(&authority, "no", mode);
+        for version in [&TLS12, &TLS13] {
+            let mut client = TlsClient::connect(port, &authority.client(&[version], None)).unwrap();
+            assert_eq!(client.run("PING"), pong());
+            for len in [0, 1, 100, 16_383, 16_384, 16_385, 40_000, 5_000_000] {
+                let value: Vec<u8> = (0..len).map(|at: u32| (at % 251) as u8).collect();
+                assert_eq!(client.try_command(&[&b"SET"[..], b"key", &value]).unwrap(), Value::ok());
+                assert_eq!(client.run("GET key"), Value::Bulk(value), "{len}");
+            }
+        }
+        assert_eq!(server.client().run("STRLEN key"), Value::Integer(5_000_000), "one server, two doors");
+    }
+}
+
+#[test]
+fn a_deep_pipeline_is_answered_in_order() {
+    let authority = Authority::new();
+    for mode in MODES {
+        let (_server, port) = start(&authority, "no", mode);
+        let mut client = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
+        let requests: Vec<u8> = (0..20_000)
+            .flat_map(|number| encode(&["SET".to_owned(), format!("k{number}"), "v".repeat(50)]))
+            .collect();
+        client.stream.get_mut().write_all(&requests).unwrap();
+        let requests: Vec<u8> =
+            (0..20_000).flat_map(|number| encode(&["ECHO".to_owned(), number.to_string()])).collect();
+        for _ in 0..20_000 {
+            assert_eq!(read_frame(&mut client.stream, &mut Vec::new()).unwrap(), Value::ok());
+        }
+        client.stream.get_mut().write_all(&requests).unwrap();
+        for number in 0..20_000 {
+            let reply = read_frame(&mut client.stream, &mut Vec::new()).unwrap();
+            assert_eq!(reply, Value::from(number.to_string().as_str()));
+        }
+    }
+}
+
+#[test]
+fn records_may_come_byte_by_byte() {
+    let authority = Authority::new();
+    let (_server, port) = start(&authority, "no", &["--shards", "1"]);
+    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let config = authority.client(&[&TLS13], None);
+    let mut connection = ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
+    connection.writer().write_all(&encode(&["PING"]).repeat(3)).unwrap();
+    let mut answers = Vec::new();
+    while answers.len() < 21 {
+        let mut wire = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut wire).unwrap();
+        }
+        for byte in wire {
+            socket.write_all(&[byte]).unwrap();
+        }
+        connection.read_tls(&mut socket).unwrap();
+        connection.process_new_packets().unwrap();
+        match connection.reader().read_to_end(&mut answers) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            other => panic!("the server ended the connection: {other:?}"),
+        }
+    }
+    assert_eq!(answers, b"+PONG\r\n".repeat(3));
+}
+
+#[test]
+fn a_reader_that_is_slow_gets_everything() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let value = vec![b'v'; 100_000];
+    server.client().command(&[&b"SET"[..], b"key", &value]);
+    let mut client = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
+    // 20 MB of replies: more than the sockets take while nobody reads.
+    client.stream.get_mut().write_all(&encode(&["GET", "key"]).repeat(200)).unwrap();
+    let mut admin = server.client();
+    assert_eq!(admin.run("PING"), pong());
+    for _ in 0..200 {
+        assert_eq!(read_frame(&mut client.stream, &mut Vec::new()).unwrap(), Value::Bulk(value.clone()));
+    }
+    assert_eq!(client.run("PING"), pong());
+}
+
+#[test]
+fn a_connection_ends_with_a_word() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    for version in [&TLS12, &TLS13] {
+        let config = authority.client(&[version], None);
+        let mut client = TlsClient::connect(port, &config).unwrap();
+        assert_eq!(client.run("QUIT"), Value::ok());
+        assert!(client.stream.fill_buf().unwrap().is_empty(), "the end of TLS, not only of TCP");
+        let mut client = TlsClient::connect(port, &config).unwrap();
+        client.stream.get_mut().write_all(&encode(&["PING"])).unwrap();
+        client.stream.get_mut().conn.send_close_notify();
+        client.stream.get_mut().flush().unwrap();
+        client.stream.get_ref().sock.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_frame(&mut client.stream, &mut Vec::new()).unwrap(), pong(), "the last reply comes");
+        assert!(client.stream.fill_buf().unwrap().is_empty());
+        let mut client = TlsClient::connect(port, &config).unwrap();
+        let id = client.run("CLIENT ID").integer().unwrap();
+        assert_eq!(server.client().run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
+        assert!(client.stream.fill_buf().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn clients_show_certificates_when_they_must_and_right_ones_when_they_do() {
+    let authority = Authority::new();
+    authority.issue("client");
+    let strangers = Authority::new();
+    strangers.issue("client");
+    let versions = [&TLS12, &TLS13];
+    let (none, right) = (authority.client(&versions, None), authority.client(&versions, Some("client")));
+    let stranger = {
+        // Trusts the server, but shows a certificate that the server does not trust.
+        for file in ["client.crt", "client.key"] {
+            std::fs::copy(strangers.path(file), authority.path(&format!("stranger{}", &file[6..]))).unwrap();
+        }
+        authority.client(&versions, Some("stranger"))
+    };
+    for (auth_clients, none_is_served, stranger_is_served) in
+        [("yes", false, false), ("optional", true, false), ("no", true, true)]
+    {
+        let (server, port) = start(&authority, auth_clients, &["--shards", "1"]);
+        let ping = |config: &Arc<ClientConfig>| {
+            TlsClient::connect(port, config).and_then(|mut client| client.try_command(&["PING"]))
+        };
+        assert_eq!(ping(&right).unwrap(), pong(), "{auth_clients}");
+        assert_eq!(ping(&none).is_ok(), none_is_served, "{auth_clients}: {:?}", ping(&none));
+        assert_eq!(ping(&stranger).is_ok(), stranger_is_served, "{auth_clients}: {:?}", ping(&stranger));
+        assert_eq!(server.client().run("PING"), pong());
+    }
+}
+
+#[test]
+fn authorities_may_stand_in_a_directory() {
+    let authority = Authority::new();
+    authority.issue("client");
+    let directory = authority.path("authorities");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::copy(authority.path("ca.crt"), format!("{directory}/one.pem")).unwrap();
+    std::fs::write(format!("{directory}/README"), "no certificate").unwrap();
+    let (_server, port) = start(&authority, "yes", &["--tls-ca-cert-dir", &directory, "--shards", "1"]);
+    let mut client = TlsClient::connect(port, &authority.client(&[&TLS13], Some("client"))).unwrap();
+    assert_eq!(client.run("PING"), pong());
+}
+
+#[test]
+fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
+    // A plain request, the beginning of a record that is too long, nonsense after a right beginning, and nothing at all.
+    let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
+    for bytes in [
+        &b"PING\r\n"[..],
+        b"\x16\x03\x01\x02\x00\x01",
+        b"\x16\x03\x01\xff\xff",
+        &hello[..],
+        &[0xff; 100_000],
+        b"",
+    ] {
+        let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The server may have closed before all is written.
+        let _ = socket.write_all(bytes);
+        let _ = socket.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let ended = socket.read_to_end(&mut answer);
+        assert!(ended.is_ok() || ended.unwrap_err().kind() == io::ErrorKind::ConnectionReset);
+        assert!(!answer.starts_with(b"+PONG"), "no request is run without TLS");
+        assert_eq!(regular.run("PING"), pong());
+    }
+    let mut admin = server.client();
+    assert_eq!(info(&mut admin, "connected_clients"), "2");
+    let config = authority.client(&[&TLS13], None);
+    assert!(TlsClient::connect(server.port(), &config).is_err(), "the plain port speaks no TLS");
+}
+
+#[test]
+fn a_handshake_that_does_not_go_on_is_given_up() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let mut silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
+    assert_eq!(info(&mut server.client(), "connected_clients"), "3");
+    let ended = silent.read(&mut [0; 100]);
+    assert!(matches!(ended, Ok(_)), "{ended:?}");
+    assert_eq!(regular.run("PING"), pong(), "who is through stays");
+}
+
+#[test]
+fn many_handshakes_at_once_all_end_and_hold_up_nobody() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let config = authority.client(&[&TLS13], None);
+    std::thread::scope(|scope| {
+        let handshakes: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        assert_eq!(TlsClient::connect(port, &config).unwrap().run("PING"), pong());
+                    }
+                })
+            })
+            .collect();
+        let mut plain = server.client();
+        while handshakes.iter().any(|handshake| !handshake.is_finished()) {
+            assert_eq!(plain.run("PING"), pong());
+        }
+    });
+}
+
+#[test]
+fn config_set_reads_the_certificate_again() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let config = authority.client(&[&TLS13], None);
+    let mut before = TlsClient::connect(port, &config).unwrap();
+    let first = before.certificate();
+    authority.issue("server");
+    assert_eq!(TlsClient::connect(port, &config).unwrap().certificate(), first, "not before it is told to");
+    let mut admin = server.client();
+    assert_ok(&mut admin, &format!("CONFIG SET tls-cert-file {}", authority.path("server.crt")));
+    assert_ne!(TlsClient::connect(port, &config).unwrap().certificate(), first);
+    assert_eq!(before.run("PING"), pong(), "who was there goes on");
+    authority.issue("other");
+    let failed = "ERR CONFIG SET failed (possibly related to argument 'tls-key-file') - Unable to update TLS \
+                  configuration. Check server logs.";
+    assert_error(&mut admin, &format!("CONFIG SET tls-key-file {}", authority.path("other.key")), failed);
+    assert_error(&mut admin, "CONFIG SET tls-key-file /nowhere", failed);
+    assert!(server.log().contains("tls-key-file '/nowhere'"), "{}", server.log());
+    let both = format!(
+        "CONFIG SET tls-key-file {} tls-cert-file {}",
+        authority.path("other.key"),
+        authority.path("other.crt")
+    );
+    assert_ok(&mut admin, &both);
+    assert_eq!(TlsClient::connect(port, &config).unwrap().run("PING"), pong());
+    assert_ok(&mut admin, "CONFIG SET tls-protocols TLSv1.3");
+    assert!(TlsClient::connect(port, &authority.client(&[&TLS12], None)).is_err());
+    assert_error(
+        &mut admin,
+        "CONFIG SET tls-protocols SSLv3",
+        "ERR CONFIG SET failed (possibly related to argument 'tls-protocols') - argument must be 'TLSv1.2', 'TLSv1.3' \
+         or both",
+    );
+}
+
+#[test]
+fn sighup_reads_the_certificate_again_and_ends_nothing() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "1"]);
+    let config = authority.client(&[&TLS13], None);
+    let mut before = TlsClient::connect(port, &config).unwrap();
+    authority.issue("server");
+    server.signal("HUP");
+    while TlsClient::connect(port, &config).unwrap().certificate() == before.certificate() {
+        std::thread::yield_now();
+    }
+    assert_eq!(before.run("PING"), pong());
+}
+
+#[test]
+fn only_the_ciphers_that_are_named_are_spoken() {
+    let authority = Authority::new();
+    let arguments = ["--tls-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256", "--tls-protocols", "TLSv1.3"];
+    let (_server, port) = start(&authority, "no", &arguments);
+    let client = TlsClient::connect(port, &authority.client(&[&TLS12, &TLS13], None)).unwrap();
+    let suite = client.stream.get_ref().conn.negotiated_cipher_suite().unwrap();
+    assert_eq!(suite.suite(), rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
+}
+
+#[test]
+fn sessions_are_resumed_if_the_configuration_lets_them() {
+    let authority = Authority::new();
+    for (caching, resumed) in [("yes", HandshakeKind::Resumed), ("no", HandshakeKind::Full)] {
+        let (_server, port) = start(&authority, "no", &["--tls-session-caching", caching, "--shards", "1"]);
+        for version in [&TLS12, &TLS13] {
+            let config = authority.client(&[version], None);
+            let mut first = TlsClient::connect(port, &config).unwrap();
+            // The ticket of TLS 1.3 comes with the first reply.
+            assert_eq!(first.run("PING"), pong());
+            assert!(matches!(first.handshake(), Some(HandshakeKind::Full)));
+            let mut second = TlsClient::connect(port, &config).unwrap();
+            assert_eq!(second.run("PING"), pong());
+            assert_eq!(second.handshake(), Some(resumed), "{caching} {version:?}");
+        }
+    }
+}
+
+#[test]
+fn messages_and_waiting_calls_reach_a_connection_with_tls() {
+    let authority = Authority::new();
+    for mode in MODES {
+        let (server, port) = start(&authority, "no", mode);
+        let config = authority.client(&[&TLS13], None);
+        let mut admin = server.client();
+        let mut listener = TlsClient::connect(port, &config).unwrap();
+        assert!(!listener.run("SUBSCRIBE news").is_error());
+        assert_eq!(admin.run("PUBLISH news hello"), Value::Integer(1));
+        let message = read_frame(&mut listener.stream, &mut Vec::new()).unwrap();
+        assert_eq!(message, Value::Array(["message", "news", "hello"].map(Value::from).to_vec()));
+        let mut waiting = TlsClient::connect(port, &config).unwrap();
+        waiting.stream.get_mut().write_all(&encode(&["BLPOP", "list", "0"])).unwrap();
+        while info(&mut admin, "blocked_clients") != "1" {
+            std::thread::yield_now();
+        }
+        assert_eq!(admin.run("RPUSH list v"), Value::Integer(1));
+        let reply = read_frame(&mut waiting.stream, &mut Vec::new()).unwrap();
+        assert_eq!(reply, Value::Array(["list", "v"].map(Value::from).to_vec()));
+    }
+}
+
+/// A process that is ended with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_may_speak_nothing_but_tls() {
+    let authority = Authority::new();
+    let port = free_port();
+    let mut command = Command::new(program());
+    command.args(["--port", "0", "--bind", "127.0.0.1", "--shards", "1", "--loglevel", "nothing"]);
+    let mut process = Process(command.args(authority.server_arguments(port, "no")).spawn().unwrap());
+    let config = authority.client(&[&TLS13], None);
+    let mut client = loop {
+        if let Ok(client) = TlsClient::connect(port, &config) {
+            break client;
+        }
+        assert!(process.0.try_wait().unwrap().is_none(), "it ended");
+        std::thread::yield_now();
+    };
+    let about = client.run("INFO server").text();
+    assert!(about.contains(&format!("tcp_port:{port}\r\n")), "{about}");
+    assert!(about.contains(&format!("listener0:name=tls,bind=127.0.0.1,port={port}\r\n")), "{about}");
+}
+
+#[test]
+fn a_server_does_not_start_without_what_tls_needs() {
+    let authority = Authority::new();
+    authority.issue("server");
+    let (certificate, key, port) =
+        (authority.path("server.crt"), authority.path("server.key"), free_port().to_string());
+    let base = ["--port", "0", "--tls-port", &port];
+    let wrong = authority.path("wrong.pem");
+    std::fs::write(
+        &wrong,
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    )
+    .unwrap();
+    for (arguments, error) in [
+        (&["--tls-auth-clients", "no"][..], "tls-port needs tls-cert-file"),
+        (&["--tls-cert-file", &certificate, "--tls-auth-clients", "no"], "tls-port needs tls-key-file"),
+        (
+            &["--tls-cert-file", &certificate, "--tls-key-file", &key],
+            "tls-auth-clients needs tls-ca-cert-file",
+        ),
+        (
+            &["--tls-cert-file", &certificate, "--tls-key-file", &wrong, "--tls-auth-clients", "no"],
+            "no private key is in it (one that is encrypted cannot be read)",
+        ),
+        (
+            &["--tls-cert-file", &key, "--tls-key-file", &key, "--tls-auth-clients", "no"],
+            "no certificate is in it",
+        ),
+    ] {
+        let output = Command::new(program()).args(base).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(error), "{arguments:?}: {said}");
+    }
+}
