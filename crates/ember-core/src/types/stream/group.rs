@@ -95,6 +95,12 @@ impl Group {
         }
     }
 
+    /// A group without consumers that has read up to `last_id`; how many entries of `log` that are is told where it can be
+    /// without counting.
+    pub fn reckoned(log: &Log, last_id: StreamId) -> Group {
+        Group::new(last_id, entries_up_to(log, last_id))
+    }
+
     /// Bytes of memory that the group owns, about. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let per_pending = tree_share(size_of::<(StreamId, Pending)>()) + tree_share(size_of::<StreamId>());
