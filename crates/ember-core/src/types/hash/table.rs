@@ -116,7 +116,7 @@ impl Table {
         self.volatile = self.volatile + usize::from(new.is_some()) - usize::from(old.is_some());
         // A later expiry gets an element of its own too: the earlier one finds nothing when its time comes.
         if let Some(at_ms) = new {
-            self.due.add(at_ms, Elements::position_of(name));
+            self.due.add(at_ms, self.fields.position_of(name));
         }
         self.clean_due();
     }
@@ -151,8 +151,8 @@ impl Table {
         entry.is_expired(now_ms)
     }
 
-    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were removed.
-    /// O(log fields) for each look.
+    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
+    /// removed. O(log fields) for each look.
     pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
         let mut removed = 0;
         for _ in 0..max {
@@ -175,7 +175,7 @@ impl Table {
         for entry in self.fields.iter() {
             let Some(at_ms) = entry.expire_at_ms() else { continue };
             volatile += 1;
-            let position = Elements::position_of(entry.key());
+            let position = self.fields.position_of(entry.key());
             let first = due.partition_point(|&(other, _)| other < position);
             let leads = due.get(first).is_some_and(|&(other, due_ms)| other == position && due_ms <= at_ms);
             assert!(leads, "an element leads to each field with an expiry, in time");

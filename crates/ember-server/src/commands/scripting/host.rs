@@ -152,6 +152,7 @@ impl Host<'_> {
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
+            self.executor.server.set_busy(self.executor.index, false);
         }
     }
 }
@@ -185,6 +186,9 @@ impl CommandRunner for Host<'_> {
     }
 
     fn goes_on(&mut self) -> bool {
+        if self.executor.server.is_stopping.load(Ordering::Relaxed) {
+            return false;
+        }
         if let Some(running) = &self.running {
             return !running.is_killed();
         }
@@ -195,6 +199,7 @@ impl CommandRunner for Host<'_> {
             running.has_written.store(self.has_written, Ordering::Relaxed);
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
+            self.executor.server.set_busy(self.executor.index, true);
             self.running = Some(running);
         }
         true
