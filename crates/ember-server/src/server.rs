@@ -188,13 +188,12 @@ impl Server {
         keyspace: Keyspace,
         registry: Registry,
         mailboxes: Vec<Mailbox>,
-        is_concurrent: bool,
         run_id: String,
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
-        let grammar = grammar(&registry, &config.snapshot());
-        let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
+        let snapshot = config.snapshot();
+        let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let gate = Gate::new(mailboxes.len());
         let serving = mailboxes.len() - 1;
         let worker = |mailbox| WorkerHandle {
@@ -209,7 +208,7 @@ impl Server {
             registry,
             workers: mailboxes.into_iter().map(worker).collect(),
             serving,
-            is_concurrent,
+            is_concurrent: snapshot.concurrent,
             started: Instant::now(),
             started_ms: unix_ms(),
             run_id,
