@@ -114,7 +114,8 @@ impl Interpreter {
             declared: RefCell::new(None),
         });
         let native = natives(&lua, &shared)?;
-        let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
+        let prelude: Table =
+            lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
         Ok(Interpreter {
             compile_script: prelude.get("compile_script")?,
             compile_library: prelude.get("compile_library")?,
@@ -151,8 +152,7 @@ impl Interpreter {
         match compile() {
             Ok((Some(function), _)) => Ok(function),
             Ok((None, problem)) => {
-                Err(problem
-                    .map_or_else(|| b"it cannot be compiled".to_vec(), |text| text.as_bytes().to_vec()))
+                Err(problem.map_or_else(|| b"it cannot be compiled".to_vec(), |text| text.as_bytes().to_vec()))
             }
             Err(error) => Err(raised::root(&error).to_string().into_bytes()),
         }
@@ -201,12 +201,10 @@ impl Interpreter {
         let outcome = match returned {
             Ok((true, value)) => {
                 let mark = reply.mark();
-                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
-                    |problem| {
-                        reply.truncate_to(mark);
-                        Failure::of_text(problem)
-                    },
-                )
+                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(|problem| {
+                    reply.truncate_to(mark);
+                    Failure::of_text(problem)
+                })
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
@@ -259,12 +257,7 @@ impl Interpreter {
     }
 
     /// Keeps a compiled library, and forgets those that are not among the `libraries` of now.
-    pub(crate) fn keep_library(
-        &mut self,
-        library: Arc<Library>,
-        compiled: CompiledLibrary,
-        libraries: &Libraries,
-    ) {
+    pub(crate) fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
         self.libraries.retain(|name, (compiled_from, _)| {
             libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
         });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use parking_lot::RwLock;
 
-pub(crate) use super::shebang::ScriptFlags as Flags;
 use super::shebang::Shebang;
+pub(crate) use super::shebang::ScriptFlags as Flags;
 
 /// What is wrong with a name.
 pub(crate) const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \

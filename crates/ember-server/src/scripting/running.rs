@@ -76,8 +76,9 @@ impl RunningScripts {
     pub(crate) fn busy_error(&self) -> Option<CommandError> {
         let running = self.oldest()?;
         let kill = if running.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
-        let text =
-            format!("BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE.");
+        let text = format!(
+            "BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE."
+        );
         Some(text.into())
     }
 
@@ -93,9 +94,7 @@ impl RunningScripts {
         let mut chosen = scripts.iter().filter(|running| running.is_function == functions).peekable();
         if chosen.peek().is_none() {
             drop(scripts);
-            return Err(self
-                .busy_error()
-                .unwrap_or_else(|| "NOTBUSY No scripts in execution right now.".into()));
+            return Err(self.busy_error().unwrap_or_else(|| "NOTBUSY No scripts in execution right now.".into()));
         }
         let mut killed = 0;
         for running in chosen.filter(|running| !running.has_written.load(Ordering::Relaxed)) {

@@ -90,8 +90,7 @@ impl Scripts {
         self.touch(kept);
         let evaluated = || by_sha.values().filter(|script| !script.is_loaded.load(Ordering::Relaxed));
         if evaluated().count() > EVALUATED_MAX {
-            let oldest =
-                evaluated().min_by_key(|script| script.used.load(Ordering::Relaxed)).map(|script| script.sha);
+            let oldest = evaluated().min_by_key(|script| script.used.load(Ordering::Relaxed)).map(|script| script.sha);
             if let Some(oldest) = oldest {
                 by_sha.remove(&oldest);
             }

@@ -117,8 +117,7 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
 
 /// Compiles a script in this worker's interpreter, for its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
-    let memory_bytes_max =
-        usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
     with_interpreter(memory_bytes_max, |interpreter| interpreter.compile(script.sha, script.body()))?
         .map_err(|problem| [b"ERR Error compiling script (new function): ", &problem[..]].concat().into())
 }

@@ -243,11 +243,9 @@ impl CommandRunner for Loading {
 /// The library that `code` declares, and what this worker's interpreter has made of it.
 fn declared(execution: &Execution<'_>, code: &[u8]) -> Result<(Library, CompiledLibrary), CommandError> {
     let (name, body) = library::head(code)?;
-    let memory_bytes_max =
-        usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
-    let declared = with_interpreter(memory_bytes_max, |interpreter| {
-        interpreter.load(body, &mut Loading(Instant::now()))
-    })??;
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let declared =
+        with_interpreter(memory_bytes_max, |interpreter| interpreter.load(body, &mut Loading(Instant::now())))??;
     if declared.is_empty() {
         return Err("ERR No functions registered".into());
     }
@@ -266,8 +264,7 @@ pub(super) fn compiled(
     library: Arc<Library>,
     function: &[u8],
 ) -> Result<mlua::Function, CommandError> {
-    let memory_bytes_max =
-        usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
     let known = with_interpreter(memory_bytes_max, |interpreter| interpreter.function(&library, function))?;
     if let Some(known) = known {
         return Ok(known);
@@ -311,9 +308,7 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
         Some(_) if is_word(args, 3, "APPEND") => Policy::Append,
         Some(_) if is_word(args, 3, "REPLACE") => Policy::Replace,
         Some(_) => {
-            return Err(
-                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into()
-            );
+            return Err("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into());
         }
     };
     let texts = payload::read(args.at(2))?;

@@ -56,8 +56,7 @@ pub(super) fn run_program(
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
     if is_memory_short && program.may_write() && !answers_for_memory {
         return Err(
-            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
-                .into(),
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'".into()
         );
     }
     let memory_bytes_max = usize::try_from(executor.config.script_memory_limit).unwrap_or(usize::MAX);
@@ -152,7 +151,6 @@ impl Host<'_> {
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
-            self.executor.server.set_busy(self.executor.index, false);
         }
     }
 }
@@ -186,9 +184,6 @@ impl CommandRunner for Host<'_> {
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.executor.server.is_stopping.load(Ordering::Relaxed) {
-            return false;
-        }
         if let Some(running) = &self.running {
             return !running.is_killed();
         }
@@ -199,7 +194,6 @@ impl CommandRunner for Host<'_> {
             running.has_written.store(self.has_written, Ordering::Relaxed);
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
-            self.executor.server.set_busy(self.executor.index, true);
             self.running = Some(running);
         }
         true
