@@ -198,12 +198,7 @@ impl Server {
             keyspace,
             registry,
             workers: mailboxes.into_iter().map(worker).collect(),
-<<<<<<< HEAD
-            serving,
             is_concurrent: snapshot.concurrent,
-=======
-            is_concurrent,
->>>>>>> parent of 1759e76 (server: a busy script leaves others able to ask and to kill it)
             started: Instant::now(),
             started_ms: unix_ms(),
             run_id,
@@ -285,6 +280,11 @@ impl Server {
     pub(crate) fn request_stop(&self) {
         *self.stop.lock() = true;
         self.stop_requested.notify_all();
+    }
+
+    /// Whether somebody has called [`Server::request_stop`].
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stop.lock()
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

@@ -10,6 +10,7 @@ use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
 use crate::acl;
+use crate::bystanders;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::registry::{Command, Handler};
@@ -17,8 +18,10 @@ use crate::scripting::interpreter::{CommandRunner, Interpreter};
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
 use crate::scripting::shebang::ScriptFlags;
-use crate::scripting::with_interpreter;
 use crate::session::{Execution, Outcome, SessionResult};
+
+/// Time between two looks at the other connections of a worker that runs a script for long.
+const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What is to be run.
 pub(super) struct Program<'p> {
@@ -56,10 +59,12 @@ pub(super) fn run_program(
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
     if is_memory_short && program.may_write() && !answers_for_memory {
         return Err(
-            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'".into()
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+                .into(),
         );
     }
-    let memory_bytes_max = usize::try_from(executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = executor.config.script_memory_limit;
+    let scripting = &executor.server.scripting;
     let (args, database) = (*args, client.database);
     let failure = executor.alone(|executor, guards| {
         let mut host = Host {
@@ -73,8 +78,10 @@ pub(super) fn run_program(
             words: OwnedBatch::new(),
             started: Instant::now(),
             running: None,
+            attended: Instant::now(),
         };
-        let result = with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result =
+            scripting.with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
         host.end();
         result
     });
@@ -113,6 +120,8 @@ struct Host<'h> {
     started: Instant,
     /// Set once the script has been running for long.
     running: Option<Arc<Running>>,
+    /// When others were last attended to.
+    attended: Instant,
 }
 
 impl Host<'_> {
@@ -185,7 +194,11 @@ impl CommandRunner for Host<'_> {
 
     fn goes_on(&mut self) -> bool {
         if let Some(running) = &self.running {
-            return !running.is_killed();
+            if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
+                bystanders::attend(self.executor);
+                self.attended = Instant::now();
+            }
+            return !running.is_killed() && !self.executor.server.is_stopping();
         }
         let threshold = self.executor.config.busy_reply_threshold;
         if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
@@ -195,6 +208,8 @@ impl CommandRunner for Host<'_> {
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
             self.running = Some(running);
+            // Nobody waits for a lock that the script does not need just now.
+            self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
         }
         true
     }
