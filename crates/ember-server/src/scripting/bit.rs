@@ -34,8 +34,11 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         })?;
         library.set(name, function)?;
     }
-    let folds: [(&str, fn(u32, u32) -> u32); 3] =
-        [("band", |one, other| one & other), ("bor", |one, other| one | other), ("bxor", |one, other| one ^ other)];
+    let folds: [(&str, fn(u32, u32) -> u32); 3] = [
+        ("band", |one, other| one & other),
+        ("bor", |one, other| one | other),
+        ("bxor", |one, other| one ^ other),
+    ];
     for (name, operation) in folds {
         let function = lua.create_function(move |lua, arguments: MultiValue| {
             let arguments = Arguments::new(lua, arguments);
@@ -105,7 +108,8 @@ mod tests {
 
     #[test]
     fn hexadecimal_digits_are_counted_from_the_low_end() {
-        let expression = "return table.concat({bit.tohex(255), bit.tohex(255,4), bit.tohex(255,-4), bit.tohex(-1,0),
+        let expression =
+            "return table.concat({bit.tohex(255), bit.tohex(255,4), bit.tohex(255,-4), bit.tohex(-1,0),
             bit.tohex(-1,100), bit.tohex(0xabcdef,-2)}, ' ')";
         assert_eq!(run(expression), "000000ff 00ff 00FF  ffffffff EF");
     }

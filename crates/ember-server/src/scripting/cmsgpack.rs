@@ -28,23 +28,32 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     library.set("_DESCRIPTION", "MessagePack for Lua")?;
     let shared = Rc::clone(shared);
     library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared.next(), values))?)?;
-    library.set("unpack", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        unpack(lua, &arguments, 0, 0)
-    })?)?;
-    library.set("unpack_one", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
-        arguments.string(1)?;
-        unpack(lua, &arguments, 1, offset)
-    })?)?;
-    library.set("unpack_limit", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        arguments.string(1)?;
-        let limit = arguments.integer(2)?;
-        let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
-        unpack(lua, &arguments, limit, offset)
-    })?)?;
+    library.set(
+        "unpack",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            unpack(lua, &arguments, 0, 0)
+        })?,
+    )?;
+    library.set(
+        "unpack_one",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
+            arguments.string(1)?;
+            unpack(lua, &arguments, 1, offset)
+        })?,
+    )?;
+    library.set(
+        "unpack_limit",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            arguments.string(1)?;
+            let limit = arguments.integer(2)?;
+            let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
+            unpack(lua, &arguments, limit, offset)
+        })?,
+    )?;
     Ok(library)
 }
 

@@ -23,7 +23,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             keys: &[KeySpec::counted(2, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
                 .with_notes(WRITES_NOTE)],
             syntax: "function numkeys [key ...] [arg ...]",
-            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL stock 1 apples", reply: "\"5\"" },
+            example: Example {
+                given: &[LIBRARY, "SET apples 5"],
+                call: "FCALL stock 1 apples",
+                reply: "\"5\"",
+            },
             ..RUNNING
         },
         Some(|_| Ok(Outcome::Continue(|execution| call(execution, false)))),
@@ -37,7 +41,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             flags: RUNNING.flags.union(Flags::READONLY),
             keys: &[KeySpec::counted(2, KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(READS_NOTE)],
             syntax: "function numkeys [key ...] [arg ...]",
-            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL_RO stock 1 apples", reply: "\"5\"" },
+            example: Example {
+                given: &[LIBRARY, "SET apples 5"],
+                call: "FCALL_RO stock 1 apples",
+                reply: "\"5\"",
+            },
             ..RUNNING
         },
         Some(|_| Ok(Outcome::Continue(|execution| call(execution, true)))),

@@ -19,7 +19,12 @@ enum Rest {
 ///
 /// # Errors
 /// Lua CJSON's words for what has no JSON text.
-pub(super) fn encode(lua: &Lua, next: &Function, value: &Value, settings: &Settings) -> mlua::Result<Vec<u8>> {
+pub(super) fn encode(
+    lua: &Lua,
+    next: &Function,
+    value: &Value,
+    settings: &Settings,
+) -> mlua::Result<Vec<u8>> {
     let mut encoder = Encoder { lua, next, settings, out: Vec::new() };
     let mut open: Vec<Rest> = Vec::new();
     open.extend(encoder.begin(value, 1)?);

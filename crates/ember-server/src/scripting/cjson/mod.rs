@@ -137,7 +137,11 @@ fn setters(lua: &Lua, library: &Table, settings: &Rc<Cell<Settings>>) -> mlua::R
             if let Some(value) = arguments.given(1) {
                 changed.encode_invalid = match value {
                     Value::Boolean(truth) => {
-                        if *truth { InvalidNumbers::Written } else { InvalidNumbers::Refused }
+                        if *truth {
+                            InvalidNumbers::Written
+                        } else {
+                            InvalidNumbers::Refused
+                        }
                     }
                     _ => invalid_numbers(&arguments)?,
                 };
@@ -174,7 +178,13 @@ fn check_count(arguments: &Arguments<'_>, max: usize) -> mlua::Result<()> {
     if arguments.len() > max { Err(arguments.error(max + 1, "found too many arguments")) } else { Ok(()) }
 }
 
-fn set_integer(arguments: &Arguments<'_>, number: usize, min: i64, max: i64, setting: &mut i64) -> mlua::Result<()> {
+fn set_integer(
+    arguments: &Arguments<'_>,
+    number: usize,
+    min: i64,
+    max: i64,
+    setting: &mut i64,
+) -> mlua::Result<()> {
     if arguments.given(number).is_some() {
         let given = arguments.integer(number)?;
         if !(min..=max).contains(&given) {
