@@ -16,7 +16,7 @@
 
 use super::hash::ElementHasher;
 use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS, prefetch};
-use crate::keyspace::table::Table;
+use crate::keyspace::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
 
 /// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
 pub(super) const DEPTH_MAX: u32 = 28;
@@ -63,6 +63,13 @@ impl Bucket {
     #[inline]
     pub(super) fn tag(&self, hash: u64) -> u32 {
         full_tag(hash, self.depth()) & !self.missing_mask()
+    }
+
+    /// Where the search for a hash begins.
+    #[inline]
+    pub(super) fn group_address(&self, hash: u64) -> *const u8 {
+        let groups = self.table.capacity() / SLOTS_PER_GROUP;
+        self.table.slots_address().wrapping_add(group_offset_bytes(self.tag(hash), groups))
     }
 
     /// The smallest hash that may be in this bucket.

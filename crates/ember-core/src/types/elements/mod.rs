@@ -25,6 +25,7 @@
 //! every table tells apart, but for a union of buckets, whose tags have a bit less: then up to a table group of
 //! elements is returned twice.
 
+mod ahead;
 mod bucket;
 mod hash;
 #[cfg(test)]
@@ -32,9 +33,10 @@ mod tests;
 
 pub use hash::choose_hash_function;
 
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, size_class};
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, prefetch, size_class};
 use crate::keyspace::table::Position;
 use crate::turn::Random;
+use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
 use hash::ElementHasher;
 
@@ -51,6 +53,12 @@ const DRAWS_MAX: usize = 64;
 
 /// Steps of a scan for each element asked for: one that meets empty tables returns less rather than taking long.
 const STEPS_PER_COUNT: usize = 10;
+
+/// The most names that [`Elements::fetch_ahead`] looks at: enough to hide the latency of memory.
+pub const FETCHED_MAX: usize = 16;
+
+/// The number of elements from which fetching ahead is worth its work: fewer are in the cache.
+const FETCHED_FROM_LEN: usize = 8192;
 
 /// Where an element is; valid until elements are next added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,6 +171,24 @@ impl Elements {
         let is_wanted = |entry: EntryRef<'_>| self.position_of(entry.key()) == position && wanted(entry);
         let at = bucket.table.find_by_tag(bucket.tag(hash), is_wanted)?;
         Some(Place { bucket: index as u32, at })
+    }
+
+    /// Asks the processor to fetch what searches for some names, up to [`FETCHED_MAX`], will read.
+    pub fn fetch_ahead<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
+        if self.len < FETCHED_FROM_LEN {
+            return;
+        }
+        let mut hashes = [0; FETCHED_MAX];
+        let mut count = 0;
+        for (hash, name) in hashes.iter_mut().zip(names) {
+            *hash = self.hasher.hash(name);
+            prefetch(self.buckets[self.bucket_index(*hash)].group_address(*hash));
+            count += 1;
+        }
+        for &hash in &hashes[..count] {
+            let bucket = &self.buckets[self.bucket_index(hash)];
+            prefetch(bucket.table.entry_address(bucket.tag(hash)));
+        }
     }
 
     /// Whether there is such an element. O(1) expected.
@@ -339,7 +365,7 @@ impl Elements {
 
     /// Every element, in no useful order. O(elements).
     pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
-        self.buckets.iter().flat_map(|bucket| bucket.table.iter())
+        FetchAhead::new(self.buckets.iter().flat_map(|bucket| bucket.table.iter()))
     }
 
     /// The places of the directory that begin with the prefix of a bucket.
