@@ -126,14 +126,12 @@ fn compare(stream: &Stream, model: &Model, random: &mut Random) {
             false => Vec::new(),
         };
         let mut forward = Vec::new();
-        let mut range = log.range(ids.clone());
-        while let Some(entry) = range.next() {
+        for entry in log.range(ids.clone()) {
             forward.push(contents(&entry));
         }
         assert_eq!(forward, expected);
         let mut backward = Vec::new();
-        let mut range = log.range_back(ids);
-        while let Some(entry) = range.next() {
+        for entry in log.range_back(ids) {
             backward.push(contents(&entry));
         }
         backward.reverse();
