@@ -6,6 +6,8 @@
 //! A worker says that it is inside with a store and looks whether the gate is closed; who closes it does both the other
 //! way round (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
 
+use std::time::Duration;
+
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
@@ -47,6 +49,20 @@ impl Gate {
             self.leave(worker);
             // Waits for who is alone.
             drop(self.alone.lock());
+        }
+    }
+
+    /// As [`Gate::enter`], if the gate opens within `patience`.
+    pub fn enter_within(&self, worker: usize, patience: Duration) -> bool {
+        loop {
+            self.inside[worker].store(true, Ordering::SeqCst);
+            if !self.is_closed.load(Ordering::SeqCst) {
+                return true;
+            }
+            self.leave(worker);
+            if !crate::sync::waits_within(&self.alone, patience) {
+                return false;
+            }
         }
     }
 

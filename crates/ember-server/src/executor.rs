@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
 use emberkv_core::call::{Attempt, Run};
@@ -35,6 +35,10 @@ use crate::session::{Execution, Outcome, Session, SessionResult};
 use crate::stats::WorkerStats;
 use crate::transaction;
 use crate::waiting::Blocked;
+
+/// How long a batch waits for who is alone with the keyspace before it looks whether that is a script that has been
+/// running for long.
+const GATE_PATIENCE: Duration = Duration::from_millis(5);
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
@@ -220,7 +224,9 @@ impl Executor {
         }
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
-        self.server.gate.enter(self.index);
+        if !self.enter() {
+            return self.run_beside_script(client, batch, input, start, reply);
+        }
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
@@ -238,6 +244,58 @@ impl Executor {
         }
         client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
+    }
+
+    /// Passes the gate; false if a script is in front of it that has been running for long.
+    fn enter(&mut self) -> bool {
+        while !self.server.gate.enter_within(self.index, GATE_PATIENCE) {
+            if self.server.scripting.running.busy_error().is_some() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs commands while a script is alone with the keyspace: those about the connection, about scripts and SHUTDOWN. All
+    /// others are refused.
+    #[cold]
+    fn run_beside_script(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        let first = batch.len() - self.prepared.len();
+        for number in start..batch.len() {
+            let (args, prepared) = (batch.command(number, input), self.prepared[number - first]);
+            let command = self.server.registry.resolve(args).ok();
+            let is_allowed = command.is_none_or(|command| {
+                let spec = command.spec;
+                let is_apart =
+                    matches!(spec.group, Group::Connection | Group::Scripting) || spec.name == "shutdown";
+                spec.flags.contains(Flags::ALLOW_BUSY) && is_apart
+            });
+            let flow = match self.server.scripting.running.busy_error() {
+                Some(error) if !is_allowed => self.refuse(client, &mut Guards::None, command, error, reply),
+                None if !is_allowed => {
+                    // The script has ended meanwhile: the rest is for an ordinary batch.
+                    self.server.gate.enter(self.index);
+                    let progress = self.run_here(client, batch, input, number, reply);
+                    self.server.gate.leave(self.index);
+                    return progress;
+                }
+                _ => self.execute_for(client, &mut Guards::None, args, prepared, reply),
+            };
+            match flow {
+                Flow::Next => {}
+                Flow::Close => return Progress::Close,
+                Flow::Pause => return Progress::Paused(number),
+                Flow::Wait(blocked) => return Progress::Blocked(number + 1, blocked),
+            }
+        }
+        Progress::Done
     }
 
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.

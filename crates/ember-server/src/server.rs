@@ -37,6 +37,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) stats: WorkerStats,
     /// Its connections.
     pub(crate) connections: AtomicU64,
+    /// Whether a script has kept it busy for long: new connections go elsewhere.
+    pub(crate) is_busy: AtomicBool,
 }
 
 /// `CLIENT PAUSE`.
@@ -126,6 +128,9 @@ pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) workers: Vec<WorkerHandle>,
+    /// The number of workers that connections are given to and shards belong to: all but the last, which stands by for new
+    /// connections while scripts keep others busy.
+    pub(crate) serving: usize,
     /// Whether any worker runs any command, or each those of its own shards.
     pub(crate) is_concurrent: bool,
     pub(crate) started: Instant,
@@ -157,6 +162,8 @@ pub(crate) struct Server {
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) scripting: Scripting,
+    /// Whether the process is to end: scripts are ended too.
+    pub(crate) is_stopping: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -189,16 +196,19 @@ impl Server {
         let grammar = grammar(&registry, &config.snapshot());
         let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
         let gate = Gate::new(mailboxes.len());
+        let serving = mailboxes.len() - 1;
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
             connections: AtomicU64::new(0),
+            is_busy: AtomicBool::new(false),
         };
         Server {
             config,
             keyspace,
             registry,
             workers: mailboxes.into_iter().map(worker).collect(),
+            serving,
             is_concurrent,
             started: Instant::now(),
             started_ms: unix_ms(),
@@ -221,6 +231,7 @@ impl Server {
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
             scripting: Scripting::default(),
+            is_stopping: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
@@ -234,19 +245,22 @@ impl Server {
     /// Whether any worker may run a command on any shard.
     #[inline]
     pub(crate) fn runs_anywhere(&self) -> bool {
-        self.is_concurrent || self.workers.len() == 1
+        self.is_concurrent || self.serving == 1
     }
 
     /// The shards that a worker expires and, in the sharded mode, runs commands on.
     pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
-        let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
+        if worker >= self.serving {
+            return 0..0;
+        }
+        let first = |worker: usize| (worker * SHARDS).div_ceil(self.serving);
         first(worker)..first(worker + 1)
     }
 
     /// The worker that a shard belongs to.
     #[inline]
     pub(crate) fn owner_of(&self, shard: usize) -> usize {
-        shard * self.workers.len() / SHARDS
+        shard * self.serving / SHARDS
     }
 
     /// The sum of a counter over all workers.
@@ -272,6 +286,14 @@ impl Server {
         self.look_at(view.worker, view.token, view.id);
     }
 
+    /// Notes that a script keeps a worker busy, or does not any more; while there is one, the worker standing by accepts
+    /// connections too.
+    pub(crate) fn set_busy(&self, worker: usize, is_busy: bool) {
+        self.workers[worker].is_busy.store(is_busy, Ordering::Relaxed);
+        let any = self.workers.iter().any(|worker| worker.is_busy.load(Ordering::Relaxed));
+        self.workers[self.serving].mailbox.send(Letter::Accept(any));
+    }
+
     /// Makes worker `worker` look at one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
@@ -279,6 +301,7 @@ impl Server {
 
     /// Asks the process to stop serving and end; returns at once.
     pub(crate) fn request_stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
         *self.stop.lock() = true;
         self.stop_requested.notify_all();
     }

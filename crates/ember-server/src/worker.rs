@@ -39,6 +39,12 @@ const EXPIRE_BUDGET: usize = 1000;
 /// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
 const EXPIRE_STRIDE: usize = 61;
 
+/// Between two ticks of a worker without connections that stands by.
+const STANDBY_TICK: Duration = Duration::from_secs(60);
+
+/// How long periodic work waits for a script that runs alone.
+const TICK_PATIENCE: Duration = Duration::from_millis(1);
+
 /// Connections looked at for timeouts in one tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
 
@@ -76,6 +82,8 @@ pub(crate) struct Worker {
     served: Vec<usize>,
     /// Listeners may have more connections to accept.
     is_accepting: bool,
+    /// This worker, standing by, accepts connections.
+    accepts_for_others: bool,
     /// Accepting failed, for lack of descriptors most likely: the next tick tries again.
     accepts_at_tick: bool,
     /// Connections that wait for `CLIENT PAUSE` to end.
@@ -126,6 +134,7 @@ impl Worker {
             served: Vec::new(),
             is_accepting: false,
             accepts_at_tick: false,
+            accepts_for_others: false,
             paused: Vec::new(),
             deadlines: BTreeSet::new(),
             letters: Vec::new(),
@@ -148,11 +157,8 @@ impl Worker {
     /// Serves until the server stops.
     pub(crate) fn run(mut self) {
         self.apply_config();
-        for (number, listener) in self.listeners.iter().enumerate() {
-            if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN - number) {
-                tracing::error!("cannot watch a listening socket: {error}");
-                self.server.request_stop();
-            }
+        if !self.is_standby() {
+            self.watch_listeners();
         }
         while !self.is_done() {
             self.turn();
@@ -161,6 +167,39 @@ impl Worker {
             self.close(token);
         }
         self.executor.publish();
+    }
+
+    /// Whether this is the worker that only accepts connections while others are busy.
+    fn is_standby(&self) -> bool {
+        self.executor.index == self.server.serving
+    }
+
+    fn watch_listeners(&self) {
+        for (number, listener) in self.listeners.iter().enumerate() {
+            if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN - number) {
+                tracing::error!("cannot watch a listening socket: {error}");
+                self.server.request_stop();
+            }
+        }
+    }
+
+    /// Begins or ends accepting connections in place of a busy worker.
+    fn set_accepting(&mut self, accepts: bool) {
+        if accepts == self.accepts_for_others || self.stop_at.is_some() {
+            return;
+        }
+        self.accepts_for_others = accepts;
+        if accepts {
+            self.watch_listeners();
+            self.is_accepting = true;
+            return;
+        }
+        self.is_accepting = false;
+        for listener in &self.listeners {
+            if let Err(error) = self.driver.forget(listener.as_fd()) {
+                tracing::warn!("cannot stop watching a listening socket: {error}");
+            }
+        }
     }
 
     /// Whether it is time to end: when all connections of all workers are drained, because commands of the others may
@@ -244,6 +283,7 @@ impl Worker {
                 Letter::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
+                Letter::Accept(accepts) => self.set_accepting(accepts),
                 Letter::Stop => self.stop(),
             }
         }
@@ -309,6 +349,12 @@ impl Worker {
     /// Ends the waiting of connections whose time is over.
     fn expire_waiting(&mut self) {
         let now = Instant::now();
+        let is_late = self.deadlines.first().is_some_and(|&(deadline, _)| deadline <= now);
+        let (gate, worker) = (&self.server.gate, self.executor.index);
+        if !is_late || !gate.enter_within(worker, SERVING_MAX) {
+            return; // the next turn tries again
+        }
+        gate.leave(worker);
         while let Some(&(deadline, token)) = self.deadlines.first()
             && deadline <= now
         {
@@ -397,7 +443,11 @@ impl Worker {
     fn place(&mut self, incoming: Incoming) {
         let workers = &self.server.workers;
         let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
-        let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
+        let is_free = |worker: &usize| !workers[*worker].is_busy.load(Ordering::Relaxed);
+        // Who stands by accepts for those who cannot, and keeps what it accepts.
+        let chosen =
+            if self.is_standby() { None } else { (0..self.server.serving).filter(is_free).min_by_key(load) };
+        let chosen = chosen.unwrap_or(self.executor.index);
         // Counted at once, so that the next connection of the same burst goes elsewhere.
         workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
         if chosen == self.executor.index {
@@ -755,7 +805,9 @@ impl Worker {
     // Periodic work.
 
     fn tick(&mut self) {
-        self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
+        let is_idle = self.is_standby() && self.vacant.len() == self.connections.len();
+        let interval = if is_idle { STANDBY_TICK } else { Duration::from_secs(1) / self.executor.config.hz };
+        self.next_tick = Instant::now() + interval;
         self.observed("expire-cycle", Worker::expire);
         self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         self.check_timeouts();
@@ -775,7 +827,9 @@ impl Worker {
     fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
         let begun = Instant::now();
         let (gate, worker) = (&self.server.gate, self.executor.index);
-        gate.enter(worker);
+        if !gate.enter_within(worker, TICK_PATIENCE) {
+            return; // the next tick tries again
+        }
         work(self);
         self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
@@ -803,6 +857,9 @@ impl Worker {
             return;
         }
         let shards = self.server.shards_of(self.executor.index);
+        if shards.is_empty() {
+            return;
+        }
         // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();

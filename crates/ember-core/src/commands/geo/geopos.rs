@@ -2,6 +2,7 @@
 
 use super::arguments::write_position;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::geo::{Position, geohash};
 use crate::types::sorted_set::SortedSet;
@@ -42,7 +43,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 /// The position of each member that the arguments name.
-fn positions<'a>(call: &'a mut Call<'_, '_>) -> Result<Vec<Option<Position>>, crate::error::CommandError> {
+fn positions(call: &mut Call<'_, '_>) -> Result<Vec<Option<Position>>, CommandError> {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;
     let members = (2..args.len()).map(|arg| args.at(arg));

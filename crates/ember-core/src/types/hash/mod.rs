@@ -126,6 +126,33 @@ impl Hash {
         }
     }
 
+    /// A hash of the fields in a listpack: name, value, name, value, … with each name once. O(fields).
+    pub fn from_pairs(pairs: Listpack, limits: &EncodingLimits) -> Hash {
+        let is_small = pairs.len() <= PAIR * limits.hash_max_listpack_entries
+            && pairs.iter().all(|element| element.len_bytes() <= limits.hash_max_listpack_value);
+        let mut hash = Hash(Fields::Pairs(pairs));
+        if !is_small {
+            hash.become_table();
+        }
+        hash
+    }
+
+    /// The listpack of names and values, if that is the encoding: what is saved of the hash then.
+    pub fn pairs(&self) -> Option<&Listpack> {
+        match &self.0 {
+            Fields::Pairs(list) => Some(list),
+            Fields::Triplets(_) | Fields::Table(_) => None,
+        }
+    }
+
+    /// The listpack of names, values and expiries, if that is the encoding.
+    pub fn triplets(&self) -> Option<&Listpack> {
+        match &self.0 {
+            Fields::Triplets(list) => Some(list),
+            Fields::Pairs(_) | Fields::Table(_) => None,
+        }
+    }
+
     /// The field `name`, if it is there and has not expired. O(1), or O(fields) while they are packed.
     #[inline]
     pub fn get(&self, name: &[u8], now_ms: i64) -> Option<Field<'_>> {

@@ -123,7 +123,8 @@ impl Table {
             && old.is_none_or(|old| at_ms < old)
             && let Some(place) = self.fields.find(name)
         {
-            self.add_due(place, at_ms, Elements::position_of(name));
+            let position = self.fields.position_of(name);
+            self.add_due(place, at_ms, position);
         }
         self.tend_due();
     }
@@ -213,7 +214,7 @@ impl Table {
         for entry in self.fields.iter() {
             let Some(at_ms) = entry.expire_at_ms() else { continue };
             volatile += 1;
-            let position = Elements::position_of(entry.key());
+            let position = self.fields.position_of(entry.key());
             let first = due.partition_point(|&(other, _)| other < position);
             let leads = due.get(first).is_some_and(|&(other, due_ms)| other == position && due_ms <= at_ms);
             assert!(leads, "an element leads to each field with an expiry, in time");

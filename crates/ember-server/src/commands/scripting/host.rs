@@ -9,6 +9,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
+use crate::acl;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::registry::{Command, Handler};
@@ -117,7 +118,7 @@ struct Host<'h> {
 
 impl Host<'_> {
     /// The command that a script calls, if it may call it.
-    fn resolve(&self, words: Args<'_>) -> Result<&'static Command, &'static str> {
+    fn resolve(&self, words: Args<'_>) -> Result<&'static Command, CommandError> {
         let registry = &self.executor.server.registry;
         let unknown = "ERR Unknown Redis command called from script";
         let mut command = registry.find(words.at(0)).ok_or(unknown)?;
@@ -127,22 +128,23 @@ impl Host<'_> {
             command = registry.find_in(command, name).ok_or(unknown)?;
         }
         if !command.spec.accepts(words.len()) || matches!(command.handler, Handler::Container) {
-            return Err("ERR Wrong number of args calling Redis command from script");
+            return Err("ERR Wrong number of args calling Redis command from script".into());
         }
         Ok(command)
     }
 
     /// Whether the script may make this call now.
-    fn check(&self, command: &Command) -> Result<(), &'static str> {
+    fn check(&self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
         let flags = command.spec.flags;
         if flags.contains(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script");
+            return Err("ERR This Redis command is not allowed from script".into());
         }
+        acl::authorize_scripted(self.client, command, words)?;
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
-            return Err("ERR Write commands are not allowed from read-only scripts.");
+            return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
-            return Err("OOM command not allowed when used memory > 'maxmemory'.");
+            return Err(CommandError::OutOfMemory);
         }
         Ok(())
     }
@@ -150,6 +152,7 @@ impl Host<'_> {
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
+            self.executor.server.set_busy(self.executor.index, false);
         }
     }
 }
@@ -160,7 +163,7 @@ impl CommandRunner for Host<'_> {
         words.clear();
         words.push(arguments);
         let args = words.command(0);
-        let result = self.resolve(args).and_then(|command| self.check(command).map(|()| command));
+        let result = self.resolve(args).and_then(|command| self.check(command, args).map(|()| command));
         let result = result.map(|command| {
             if command.spec.flags.contains(Flags::WRITE) {
                 self.has_written = true;
@@ -172,16 +175,20 @@ impl CommandRunner for Host<'_> {
             self.executor.finish(command, result, args, Some(self.client), reply);
         });
         self.words = words;
-        result.map_err(|text| text.as_bytes().to_vec())
+        result.map_err(|error| error.text().into_owned())
     }
 
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool> {
         let mut words = OwnedBatch::new();
         words.push(arguments);
-        self.resolve(words.command(0)).ok().map(|_| true)
+        let call = words.command(0);
+        self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
     }
 
     fn goes_on(&mut self) -> bool {
+        if self.executor.server.is_stopping.load(Ordering::Relaxed) {
+            return false;
+        }
         if let Some(running) = &self.running {
             return !running.is_killed();
         }
@@ -192,6 +199,7 @@ impl CommandRunner for Host<'_> {
             running.has_written.store(self.has_written, Ordering::Relaxed);
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
+            self.executor.server.set_busy(self.executor.index, true);
             self.running = Some(running);
         }
         true
