@@ -6,8 +6,6 @@
 //! A worker says that it is inside with a store and looks whether the gate is closed; who closes it does both the other
 //! way round (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
 
-use std::time::Duration;
-
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
@@ -52,17 +50,21 @@ impl Gate {
         }
     }
 
-    /// As [`Gate::enter`], if the gate opens within `patience`.
-    pub fn enter_within(&self, worker: usize, patience: Duration) -> bool {
-        loop {
-            self.inside[worker].store(true, Ordering::SeqCst);
-            if !self.is_closed.load(Ordering::SeqCst) {
-                return true;
+    /// As [`Gate::enter`], but gives up after about `patience`; false in that case.
+    #[cfg(not(shuttle))]
+    pub fn try_enter(&self, worker: usize, patience: std::time::Duration) -> bool {
+        self.inside[worker].store(true, Ordering::SeqCst);
+        if !self.is_closed.load(Ordering::SeqCst) {
+            return true;
+        }
+        self.leave(worker);
+        match self.alone.try_lock_for(patience) {
+            Some(waited) => {
+                drop(waited);
+                self.enter(worker);
+                true
             }
-            self.leave(worker);
-            if !crate::sync::waits_within(&self.alone, patience) {
-                return false;
-            }
+            None => false,
         }
     }
 

@@ -10,19 +10,6 @@ pub use std::sync::atomic::AtomicBool;
 #[cfg(not(shuttle))]
 pub use parking_lot::{Mutex, MutexGuard};
 
-/// Waits until a lock is free; false if it is not within `patience`. The model checker has no clock: there it is.
-#[cfg(not(shuttle))]
-pub fn waits_within<T>(lock: &Mutex<T>, patience: std::time::Duration) -> bool {
-    lock.try_lock_for(patience).is_some()
-}
-
-/// The same under the model checker.
-#[cfg(shuttle)]
-pub fn waits_within<T>(lock: &Mutex<T>, _patience: std::time::Duration) -> bool {
-    drop(lock.lock());
-    true
-}
-
 #[cfg(shuttle)]
 pub use shuttle::thread::yield_now;
 #[cfg(not(shuttle))]

@@ -75,14 +75,6 @@ impl Driver {
         self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
     }
 
-    /// Watches a descriptor no more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(crate) fn forget(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.poll.registry().deregister(&mut SourceFd(&descriptor.as_raw_fd()))
-    }
-
     /// Waits until something changes or `timeout` has passed, and passes each change to `visit`.
     ///
     /// # Errors

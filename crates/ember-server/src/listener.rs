@@ -47,10 +47,8 @@ pub(crate) struct Listener {
     socket: Socket,
     /// Whether its connections are to be encrypted.
     is_tls: bool,
-    /// The path of a unix socket.
+    /// The path of a unix socket, which is removed with the listener.
     path: Option<PathBuf>,
-    /// Whether the path is removed with the listener.
-    owns_path: bool,
 }
 
 impl Listener {
@@ -137,16 +135,7 @@ impl Listener {
     fn listen(socket: Socket, backlog: i32, path: Option<PathBuf>, is_tls: bool) -> io::Result<Listener> {
         socket.listen(backlog)?;
         socket.set_nonblocking(true)?;
-        Ok(Listener { socket, is_tls, path, owns_path: true })
-    }
-
-    /// Another listener on the same socket.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(crate) fn twin(&self) -> io::Result<Listener> {
-        let socket = self.socket.try_clone()?;
-        Ok(Listener { socket, is_tls: self.is_tls, path: self.path.clone(), owns_path: false })
+        Ok(Listener { socket, is_tls, path })
     }
 
     /// For the driver.
@@ -196,7 +185,6 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.path
-            && self.owns_path
             && let Err(error) = std::fs::remove_file(path)
         {
             tracing::debug!("cannot remove {}: {error}", path.display());

@@ -29,8 +29,6 @@ pub(crate) enum Letter {
     Unblock(usize, u64, bool),
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
-    /// Accept connections, or do not any more: for the worker standing by.
-    Accept(bool),
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -37,8 +37,6 @@ pub(crate) struct WorkerHandle {
     pub(crate) stats: WorkerStats,
     /// Its connections.
     pub(crate) connections: AtomicU64,
-    /// Whether a script has kept it busy for long: new connections go elsewhere.
-    pub(crate) is_busy: AtomicBool,
 }
 
 /// `CLIENT PAUSE`.
@@ -128,9 +126,6 @@ pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) workers: Vec<WorkerHandle>,
-    /// The number of workers that connections are given to and shards belong to: all but the last, which stands by for new
-    /// connections while scripts keep others busy.
-    pub(crate) serving: usize,
     /// Whether any worker runs any command, or each those of its own shards.
     pub(crate) is_concurrent: bool,
     pub(crate) started: Instant,
@@ -162,8 +157,6 @@ pub(crate) struct Server {
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) scripting: Scripting,
-    /// Whether the process is to end: scripts are ended too.
-    pub(crate) is_stopping: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -188,28 +181,24 @@ impl Server {
         keyspace: Keyspace,
         registry: Registry,
         mailboxes: Vec<Mailbox>,
-        is_concurrent: bool,
         run_id: String,
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
-        let grammar = grammar(&registry, &config.snapshot());
-        let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
+        let snapshot = config.snapshot();
+        let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let gate = Gate::new(mailboxes.len());
-        let serving = mailboxes.len() - 1;
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
             connections: AtomicU64::new(0),
-            is_busy: AtomicBool::new(false),
         };
         Server {
             config,
             keyspace,
             registry,
             workers: mailboxes.into_iter().map(worker).collect(),
-            serving,
-            is_concurrent,
+            is_concurrent: snapshot.concurrent,
             started: Instant::now(),
             started_ms: unix_ms(),
             run_id,
@@ -231,7 +220,6 @@ impl Server {
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
             scripting: Scripting::default(),
-            is_stopping: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
@@ -245,22 +233,19 @@ impl Server {
     /// Whether any worker may run a command on any shard.
     #[inline]
     pub(crate) fn runs_anywhere(&self) -> bool {
-        self.is_concurrent || self.serving == 1
+        self.is_concurrent || self.workers.len() == 1
     }
 
     /// The shards that a worker expires and, in the sharded mode, runs commands on.
     pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
-        if worker >= self.serving {
-            return 0..0;
-        }
-        let first = |worker: usize| (worker * SHARDS).div_ceil(self.serving);
+        let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
         first(worker)..first(worker + 1)
     }
 
     /// The worker that a shard belongs to.
     #[inline]
     pub(crate) fn owner_of(&self, shard: usize) -> usize {
-        shard * self.serving / SHARDS
+        shard * self.workers.len() / SHARDS
     }
 
     /// The sum of a counter over all workers.
@@ -286,14 +271,6 @@ impl Server {
         self.look_at(view.worker, view.token, view.id);
     }
 
-    /// Notes that a script keeps a worker busy, or does not any more; while there is one, the worker standing by accepts
-    /// connections too.
-    pub(crate) fn set_busy(&self, worker: usize, is_busy: bool) {
-        self.workers[worker].is_busy.store(is_busy, Ordering::Relaxed);
-        let any = self.workers.iter().any(|worker| worker.is_busy.load(Ordering::Relaxed));
-        self.workers[self.serving].mailbox.send(Letter::Accept(any));
-    }
-
     /// Makes worker `worker` look at one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
@@ -301,9 +278,13 @@ impl Server {
 
     /// Asks the process to stop serving and end; returns at once.
     pub(crate) fn request_stop(&self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
         *self.stop.lock() = true;
         self.stop_requested.notify_all();
+    }
+
+    /// Whether somebody has called [`Server::request_stop`].
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stop.lock()
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

@@ -43,9 +43,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         count => count,
     };
     let system = |error: io::Error| format!("the system gives no event queue: {error}");
-    // The last one stands by.
     let drivers: Vec<Driver> =
-        (0..=workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
+        (0..workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
     let mailboxes = drivers.iter().map(|driver| Mailbox::new(driver.bell())).collect();
     let random = |error| format!("the system gives no random numbers: {error}");
     let options = KeyspaceOptions {
@@ -56,22 +55,17 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
     let registry = Registry::new();
-    let server = Server::new(handle, tls, keyspace, registry, mailboxes, config.concurrent, run_id, log);
+    let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
-    let twins: io::Result<Vec<Listener>> = listeners.iter().map(Listener::twin).collect();
-    let twins = twins.map_err(|error| format!("cannot share the listening sockets: {error}"))?;
-    let (mut listeners, mut twins) = (Some(listeners), Some(twins));
+    let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
         let seed = getrandom::u64().map_err(random)?;
-        let is_standby = index == server.serving;
-        let listeners = if is_standby { twins.take() } else { listeners.take() };
-        let worker = Worker::new(server, index, driver, listeners.unwrap_or_default(), seed);
-        let name = if is_standby { "standby".to_owned() } else { format!("worker-{index}") };
-        let spawned = thread::Builder::new().name(name).spawn(|| {
+        let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed);
+        let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| {
             let _guard = AbortOnPanic;
             worker.run();
         });

@@ -55,6 +55,8 @@ scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandR
 pub(super) struct Shared {
     /// It is to end.
     pub(super) is_killed: Cell<bool>,
+    /// It has ended: what runs now is the prelude.
+    is_over: Cell<bool>,
     /// The protocol of replies to its calls.
     pub(super) protocol: Cell<Protocol>,
     /// The state of `math.random`.
@@ -107,6 +109,7 @@ impl Interpreter {
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
             is_killed: Cell::new(false),
+            is_over: Cell::new(false),
             protocol: Cell::new(Protocol::Resp2),
             random: Cell::new(random::state_of_seed(seed as i32)),
             json: RefCell::new(Vec::new()),
@@ -115,7 +118,7 @@ impl Interpreter {
         });
         let native = natives(&lua, &shared)?;
         let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
-        Ok(Interpreter {
+        let interpreter = Interpreter {
             compile_script: prelude.get("compile_script")?,
             compile_library: prelude.get("compile_library")?,
             run_script: prelude.get("run_script")?,
@@ -125,7 +128,9 @@ impl Interpreter {
             shared,
             scripts: HashMap::new(),
             libraries: HashMap::new(),
-        })
+        };
+        interpreter.set_hook();
+        Ok(interpreter)
     }
 
     /// Compiles a script if it is not compiled yet. `body` is its text without the line of its flags.
@@ -277,12 +282,17 @@ impl Interpreter {
     }
 
     fn begin(&self) {
-        self.shared.is_killed.set(false);
+        self.shared.is_over.set(false);
+        if self.shared.is_killed.replace(false) {
+            self.set_hook();
+        }
         self.shared.protocol.set(Protocol::Resp2);
         let mut json = self.shared.json.borrow_mut();
         json.truncate(1);
         json.iter().for_each(|settings| settings.set(cjson::Settings::default()));
-        drop(json);
+    }
+
+    fn set_hook(&self) {
         let shared = Rc::clone(&self.shared);
         // An interpreter whose hook cannot be set would run scripts that cannot be ended.
         self.lua
@@ -302,7 +312,7 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    if !shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()) {
+    if shared.is_over.get() || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on())) {
         return Ok(VmState::Continue);
     }
     if !shared.is_killed.replace(true) {
@@ -323,7 +333,14 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
             if caught.is_killed.get() { Err(raised::killed()) } else { raised::into_value(lua, problem) }
         })?,
     )?;
-    native.set("describe", lua.create_function(describe)?)?;
+    let over = Rc::clone(shared);
+    native.set(
+        "describe",
+        lua.create_function(move |lua, problem: Value| {
+            over.is_over.set(true);
+            describe(lua, problem)
+        })?,
+    )?;
     native.set(
         "refuse",
         lua.create_function(|lua, _: MultiValue| -> mlua::Result<()> {

@@ -106,6 +106,11 @@ impl Libraries {
         Some((library, declaration))
     }
 
+    /// Bytes of all texts.
+    pub(crate) fn code_bytes(&self) -> usize {
+        self.by_name.values().map(|library| library.code.len()).sum()
+    }
+
     /// The number of functions.
     pub(crate) fn functions_count(&self) -> usize {
         self.by_function.len()

@@ -64,9 +64,15 @@ impl RunningScripts {
         self.is_busy.store(!scripts.is_empty(), Ordering::Relaxed);
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+
     /// The one that has been running for the longest time.
     pub(crate) fn oldest(&self) -> Option<Arc<Running>> {
-        if !self.is_busy.load(Ordering::Relaxed) {
+        if !self.is_busy() {
             return None;
         }
         self.scripts.lock().first().cloned()

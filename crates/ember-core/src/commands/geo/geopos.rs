@@ -16,7 +16,7 @@ const GEOPOS: Spec = Spec {
     arity: -2,
     flags: Flags::READONLY,
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-    syntax: "key member [member ...]",
+    syntax: "key [member [member ...]]",
     example: Example {
         given: &["GEOADD Sicily 13.361389 38.115556 Palermo"],
         call: "GEOPOS Sicily Palermo Rome",

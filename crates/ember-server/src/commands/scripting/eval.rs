@@ -9,7 +9,7 @@ use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 use super::host::{Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
 use crate::scripting::scripts::{Script, Scripts, sha_of};
-use crate::scripting::{sha1, with_interpreter};
+use crate::scripting::sha1;
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
 
 const WRITES: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
@@ -117,9 +117,13 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
 
 /// Compiles a script in this worker's interpreter, for its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
-    let memory_bytes_max =
-        usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
-    with_interpreter(memory_bytes_max, |interpreter| interpreter.compile(script.sha, script.body()))?
+    let executor = &execution.executor;
+    executor
+        .server
+        .scripting
+        .with_interpreter(executor.config.script_memory_limit, |interpreter| {
+            interpreter.compile(script.sha, script.body())
+        })?
         .map_err(|problem| [b"ERR Error compiling script (new function): ", &problem[..]].concat().into())
 }
 

@@ -10,6 +10,7 @@ use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
 use crate::acl;
+use crate::bystanders;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::registry::{Command, Handler};
@@ -17,8 +18,10 @@ use crate::scripting::interpreter::{CommandRunner, Interpreter};
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
 use crate::scripting::shebang::ScriptFlags;
-use crate::scripting::with_interpreter;
 use crate::session::{Execution, Outcome, SessionResult};
+
+/// Time between two looks at the other connections of a worker that runs a script for long.
+const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What is to be run.
 pub(super) struct Program<'p> {
@@ -60,7 +63,8 @@ pub(super) fn run_program(
                 .into(),
         );
     }
-    let memory_bytes_max = usize::try_from(executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = executor.config.script_memory_limit;
+    let scripting = &executor.server.scripting;
     let (args, database) = (*args, client.database);
     let failure = executor.alone(|executor, guards| {
         let mut host = Host {
@@ -74,8 +78,10 @@ pub(super) fn run_program(
             words: OwnedBatch::new(),
             started: Instant::now(),
             running: None,
+            attended: Instant::now(),
         };
-        let result = with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result =
+            scripting.with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
         host.end();
         result
     });
@@ -114,6 +120,8 @@ struct Host<'h> {
     started: Instant,
     /// Set once the script has been running for long.
     running: Option<Arc<Running>>,
+    /// When others were last attended to.
+    attended: Instant,
 }
 
 impl Host<'_> {
@@ -152,7 +160,6 @@ impl Host<'_> {
     fn end(&mut self) {
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
-            self.executor.server.set_busy(self.executor.index, false);
         }
     }
 }
@@ -186,11 +193,12 @@ impl CommandRunner for Host<'_> {
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.executor.server.is_stopping.load(Ordering::Relaxed) {
-            return false;
-        }
         if let Some(running) = &self.running {
-            return !running.is_killed();
+            if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
+                bystanders::attend(self.executor);
+                self.attended = Instant::now();
+            }
+            return !running.is_killed() && !self.executor.server.is_stopping();
         }
         let threshold = self.executor.config.busy_reply_threshold;
         if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
@@ -199,8 +207,9 @@ impl CommandRunner for Host<'_> {
             running.has_written.store(self.has_written, Ordering::Relaxed);
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
-            self.executor.server.set_busy(self.executor.index, true);
             self.running = Some(running);
+            // Nobody waits for a lock that the script does not need just now.
+            self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
         }
         true
     }
