@@ -21,7 +21,7 @@ const TIME_MAX_MS: i64 = (1 << PART_BITS) - 1;
 /// A few expiries are not checked for a handful of elements that find nothing.
 const BLOAT_MIN: usize = 64;
 
-/// Rounds of checks are told apart by so many: what a field can note ([`Slot::set_clock`]), without 0, which new fields have.
+/// So many rounds of checks are told apart: what a field can note ([`Slot::set_clock`]) but 0, which new fields have.
 ///
 /// [`Slot::set_clock`]: crate::keyspace::entry::Slot::set_clock
 const ROUNDS: u32 = (1 << 24) - 1;
@@ -151,8 +151,8 @@ impl DueTimes {
         Some(position)
     }
 
-    /// The next element to check, time and position, if elements are being checked; a round of that begins when there are too
-    /// many for `volatile` fields that expire.
+    /// The next element to check, time and position, if elements are being checked; a round of that begins when there are
+    /// too many for `volatile` fields that expire.
     pub(super) fn next_to_check(&mut self, volatile: usize) -> Option<(i64, u64)> {
         if self.unchecked.0.is_empty() {
             if self.heap.0.len() <= 2 * volatile + BLOAT_MIN {
