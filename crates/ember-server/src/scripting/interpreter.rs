@@ -31,7 +31,7 @@ const SOURCE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
 const COMPILED_MAX: usize = 1000;
 
-/// Bytes in use after a script from which on garbage is collected at once.
+/// Bytes in use after a script from which on garbage is collected at once; less if less than twice as many are allowed.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 
 /// Runs the calls of a script.
@@ -53,6 +53,9 @@ scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandR
 
 /// What the functions written in Rust know of the script that is running.
 pub(super) struct Shared {
+    /// The most bytes that the interpreter may hold. The libraries make no texts longer than this: the same table may be in
+    /// another many times, so that what is small in the interpreter can be large outside.
+    pub(super) memory_bytes_max: usize,
     /// It is to end.
     pub(super) is_killed: Cell<bool>,
     /// It has ended: what runs now is the prelude.
@@ -108,6 +111,7 @@ impl Interpreter {
         // A failing source of randomness costs only the unpredictability of numbers that promise none.
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
+            memory_bytes_max,
             is_killed: Cell::new(false),
             is_over: Cell::new(false),
             protocol: Cell::new(Protocol::Resp2),
@@ -303,7 +307,7 @@ impl Interpreter {
     }
 
     fn end(&self) {
-        if self.lua.used_memory() >= COLLECTED_BYTES_MIN {
+        if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             // What fails here is the allocation of a finalizer's error; there are no finalizers.
             let _ = self.lua.gc_collect();
         }
@@ -357,7 +361,7 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     native.set("random", random::random(lua, shared)?)?;
     native.set("randomseed", random::randomseed(lua, shared)?)?;
     native.set("bit", bit::library(lua)?)?;
-    native.set("struct", structs::library(lua)?)?;
+    native.set("struct", structs::library(lua, shared)?)?;
     native.set("cjson", cjson::library(lua, shared)?)?;
     native.set("cmsgpack", cmsgpack::library(lua, shared)?)?;
     native.set("redis", api::script_library(lua, shared)?)?;

@@ -38,10 +38,6 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
-/// Bytes that a library may make of Lua values: the same table may be in another many times, so that what is small in the
-/// interpreter can be large outside.
-const OUTPUT_BYTES_MAX: usize = 512 * 1024 * 1024;
-
 /// What all workers share of scripts.
 #[derive(Default)]
 pub(crate) struct Scripting {

@@ -38,9 +38,9 @@ fn a_dump_is_restored_under_each_policy() {
         let dump = client.run("FUNCTION DUMP");
         let dump = dump.bytes().unwrap();
         let restore = |client: &mut ember_testkit::RawClient, policy: &[u8]| {
-            client.command(&[b"FUNCTION", b"RESTORE", dump, policy])
+            client.command(&[&b"FUNCTION"[..], b"RESTORE", dump, policy])
         };
-        assert_eq!(restore(client, b"APPEND").text(), "ERR Library 'counters' already exists");
+        assert_eq!(restore(client, b"APPEND").text(), "ERR Library counters already exists");
         assert_eq!(restore(client, b"REPLACE"), Value::ok());
         assert_eq!(client.run("FUNCTION FLUSH"), Value::ok());
         assert_eq!(restore(client, b"APPEND"), Value::ok());
@@ -52,7 +52,7 @@ fn a_dump_is_restored_under_each_policy() {
         for at in 0..dump.len() {
             let mut damaged = dump.to_vec();
             damaged[at] ^= 0x40;
-            assert!(client.command(&[b"FUNCTION", b"RESTORE", &damaged[..], b"REPLACE"]).is_error());
+            assert!(client.command(&[&b"FUNCTION"[..], b"RESTORE", &damaged, b"REPLACE"]).is_error());
         }
     });
 }

@@ -24,7 +24,7 @@ fn a_script_that_takes_all_memory_gets_an_error() {
 
 #[test]
 fn what_is_small_inside_and_large_outside_is_cut_off() {
-    everywhere(&["--script-memory-limit", "64mb"], |_, client| {
+    everywhere(&["--script-memory-limit", "8mb"], |_, client| {
         let nested = "local t = {('x'):rep(1000)} for i = 1, 60 do t = {t, t} end ";
         assert_fails(client, &format!("{nested} return cjson.encode(t)"), "not enough memory");
         assert_fails(client, "return struct.pack('c2147483647', 'x')", "string too short");

@@ -128,7 +128,7 @@ pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), 
 }
 
 fn run(execution: &mut Execution<'_>, script: &Script, args: Args<'_>, is_read_only: bool) -> SessionResult {
-    let (keys, arguments) = keys_and_arguments(args, CommandError::NotInteger)?;
+    let [keys, arguments] = keys_and_arguments(args, CommandError::NotInteger)?;
     compile(execution, script)?;
     let name = sha1::hex(&script.sha);
     let program = Program { name: name.as_bytes(), is_function: false, flags: script.flags, is_read_only };

@@ -56,7 +56,7 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let args = execution.args;
     let libraries = execution.executor.server.scripting.libraries.snapshot();
     let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;
-    let (keys, arguments) = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
+    let [keys, arguments] = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
     let body = function::compiled(execution, Arc::clone(library), &declaration.name)?;
     let program =
         Program { name: &declaration.name, is_function: true, flags: declaration.flags, is_read_only };

@@ -326,7 +326,12 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
         if policy == Policy::Flush {
             *libraries = Libraries::default();
         }
-        restored.into_iter().try_for_each(|library| libraries.add(library, policy == Policy::Replace))
+        restored.into_iter().try_for_each(|library| {
+            if policy != Policy::Replace && libraries.get(&library.name).is_some() {
+                return Err(CommandError::quoting("ERR Library ", &library.name, " already exists"));
+            }
+            libraries.add(library, policy == Policy::Replace)
+        })
     })?;
     execution.reply.ok();
     Ok(Outcome::Done)

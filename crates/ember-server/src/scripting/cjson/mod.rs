@@ -71,7 +71,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
         lua.create_function(move |lua, arguments: MultiValue| {
             let arguments = Arguments::new(lua, arguments);
             let [value] = arguments.values() else { return Err(arguments.error(1, "expected 1 argument")) };
-            let text = encode::encode(lua, &for_encode.1.next(), value, &for_encode.0.get())?;
+            let text = encode::encode(lua, &for_encode.1, value, &for_encode.0.get())?;
             lua.create_string(text)
         })?,
     )?;
