@@ -151,6 +151,17 @@ impl Turn {
         u64::from(ticks) * LRU_TICK_MS as u64 / 1000
     }
 
+    /// The clock under an LRU policy of a key that was not used for so many seconds, or as many as the clock can tell.
+    pub fn idle_clock(&self, seconds: u64) -> u32 {
+        let ticks = seconds.saturating_mul(1000 / LRU_TICK_MS as u64).min(CLOCK_MASK.into());
+        lru_now(self.now_ms).wrapping_sub(ticks as u32) & CLOCK_MASK
+    }
+
+    /// The clock under an LFU policy of a key with this counter.
+    pub fn frequency_clock(&self, counter: u8) -> u32 {
+        lfu_minutes(self.now_ms) << 8 | u32::from(counter)
+    }
+
     /// How much an entry deserves to go under the policy; larger goes first.
     fn score(&self, entry: EntryRef<'_>) -> u64 {
         match self.policy {

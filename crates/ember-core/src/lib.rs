@@ -19,6 +19,7 @@ pub mod local;
 pub mod long_double;
 pub mod mailbox;
 pub mod observers;
+pub mod rdb;
 pub mod reclaim;
 pub mod spec;
 pub mod sync;

@@ -322,6 +322,7 @@ impl<'s> Parser<'s> {
         }
         let integers = [
             "bit",
+            "bits",
             "client-id",
             "count",
             "cursor",

@@ -20,7 +20,7 @@ enum Context {
     TopLevel,
     /// A connection between MULTI and the end of EXEC.
     Transaction,
-    /// A script that a connection runs.
+    /// A script.
     Script,
 }
 
@@ -160,10 +160,10 @@ pub(crate) fn authorize_queued(
     })
 }
 
-/// As [`authorize`], for a call that a script makes for the client that runs it.
+/// As [`authorize`], for a call that a script makes for its caller.
 ///
 /// # Errors
-/// `NOPERM`, with what is not allowed.
+/// What is not allowed, as scripts are told.
 #[inline]
 pub(crate) fn authorize_scripted(
     client: &Client,
@@ -173,11 +173,12 @@ pub(crate) fn authorize_scripted(
     if client.is_unrestricted {
         return Ok(());
     }
-    client.identity.user.check(command, args).map_err(|denial| {
+    let Identity { user, .. } = &client.identity;
+    user.check(command, args).map_err(|denial| {
         note_denial(Context::Script, client, command, args, denial);
-        let refusal = refusal(&client.identity.user, denial, command, args);
-        let text = refusal.text();
-        [b"NOPERM ACL failure in script: ", text.strip_prefix(b"NOPERM ").unwrap_or(&text)].concat().into()
+        let text = refusal(user, denial, command, args).text().into_owned();
+        let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
+        [b"ERR ACL failure in script: ", reason].concat().into()
     })
 }
 

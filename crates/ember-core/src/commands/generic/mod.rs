@@ -2,6 +2,7 @@
 
 mod copy;
 mod del;
+mod dump;
 mod exists;
 mod expire;
 mod keys;
@@ -10,6 +11,7 @@ mod object;
 mod persist;
 mod randomkey;
 mod rename;
+mod restore;
 mod scan;
 mod touch;
 mod ttl;
@@ -21,6 +23,7 @@ use crate::call::DataCommand;
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     copy::COMMANDS,
     del::COMMANDS,
+    dump::COMMANDS,
     exists::COMMANDS,
     expire::COMMANDS,
     keys::COMMANDS,
@@ -29,6 +32,7 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     persist::COMMANDS,
     randomkey::COMMANDS,
     rename::COMMANDS,
+    restore::COMMANDS,
     scan::COMMANDS,
     touch::COMMANDS,
     ttl::COMMANDS,

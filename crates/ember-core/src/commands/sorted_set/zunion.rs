@@ -197,7 +197,7 @@ impl Query {
         if count < 1 {
             return Err(format!("ERR at least 1 input key is needed for '{command}' command").into());
         }
-        let count = usize::try_from(count).ok().filter(|&count| count <= args.len() - count_at - 1);
+        let count = usize::try_from(count).ok().filter(|&count| count < args.len() - count_at);
         let count = count.ok_or(CommandError::Syntax)?;
         Ok(count_at + 1..count_at + 1 + count)
     }

@@ -126,6 +126,33 @@ impl Hash {
         }
     }
 
+    /// A hash of the fields in a listpack: name, value, name, value, … with each name once. O(fields).
+    pub fn from_pairs(pairs: Listpack, limits: &EncodingLimits) -> Hash {
+        let is_small = pairs.len() <= PAIR * limits.hash_max_listpack_entries
+            && pairs.iter().all(|element| element.len_bytes() <= limits.hash_max_listpack_value);
+        let mut hash = Hash(Fields::Pairs(pairs));
+        if !is_small {
+            hash.become_table();
+        }
+        hash
+    }
+
+    /// The listpack of names and values, if that is the encoding: what is saved of the hash then.
+    pub fn pairs(&self) -> Option<&Listpack> {
+        match &self.0 {
+            Fields::Pairs(list) => Some(list),
+            Fields::Triplets(_) | Fields::Table(_) => None,
+        }
+    }
+
+    /// The listpack of names, values and expiries, if that is the encoding.
+    pub fn triplets(&self) -> Option<&Listpack> {
+        match &self.0 {
+            Fields::Triplets(list) => Some(list),
+            Fields::Pairs(_) | Fields::Table(_) => None,
+        }
+    }
+
     /// The field `name`, if it is there and has not expired. O(1), or O(fields) while they are packed.
     #[inline]
     pub fn get(&self, name: &[u8], now_ms: i64) -> Option<Field<'_>> {
@@ -167,8 +194,8 @@ impl Hash {
         self.next_expiry_ms().is_some_and(|at_ms| at_ms <= now_ms)
     }
 
-    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0 at
-    /// the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
+    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0
+    /// at the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
     /// they are packed. Expired fields are visited too.
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Field<'_>)) -> u64 {
         match self.view() {

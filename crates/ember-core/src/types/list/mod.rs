@@ -12,7 +12,7 @@ pub use element::{Element, Needle, NewElement, OwnedElement};
 pub use node::NodeLimit;
 pub use quicklist::Iter;
 
-use node::{NodeIter, remove_in_listpack};
+use node::{Node, NodeIter, remove_in_listpack};
 use quicklist::Quicklist;
 
 use crate::keyspace::entry::size_class;
@@ -35,6 +35,15 @@ pub enum Side {
     Before,
     /// Towards the back.
     After,
+}
+
+/// A part of a list.
+#[derive(Clone, Copy, Debug)]
+pub enum NodeView<'a> {
+    /// Elements in a listpack.
+    Packed(&'a Listpack),
+    /// One large element.
+    Large(&'a [u8]),
 }
 
 /// A sequence of byte strings.
@@ -141,6 +150,19 @@ impl List {
         self.iter_from(index).next()
     }
 
+    /// The nodes in order: what is saved of the list.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
+        let (packed, nodes) = match &self.form {
+            Form::Packed(packed) => (Some(packed), None),
+            Form::Nodes(list) => (None, Some(list.nodes())),
+        };
+        let nodes = nodes.into_iter().flatten().map(|node| match node {
+            Node::Packed(packed) => NodeView::Packed(packed),
+            Node::Large(bytes) => NodeView::Large(bytes),
+        });
+        packed.map(NodeView::Packed).into_iter().chain(nodes)
+    }
+
     /// All elements in order, from either end.
     pub fn iter(&self) -> Iter<'_> {
         match &self.form {
@@ -172,8 +194,8 @@ impl List {
         }
     }
 
-    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in any case. O(nodes to the nearer end + bytes of a
-    /// node).
+    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in
+    /// any case. O(nodes to the nearer end + bytes of a node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
         self.make_room(element.bytes().len(), 1, limit);
         if index >= self.len() {

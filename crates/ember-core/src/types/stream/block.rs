@@ -116,6 +116,17 @@ impl Block {
         block
     }
 
+    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry that is not
+    /// deleted. O(bytes).
+    pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
+        // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest forms.
+        let mut elements = Listpack::new();
+        let mut digits = itoa::Buffer::new();
+        listpack.iter().for_each(|element| elements.push_back(element.bytes(&mut digits)));
+        let live = checked_live(first_id, &mut elements.iter())?;
+        (live > 0).then_some(Block { first_id, listpack: elements })
+    }
+
     /// The ID the block is known by.
     pub(super) fn first_id(&self) -> StreamId {
         self.first_id
@@ -278,6 +289,47 @@ impl Block {
         assert_eq!(forward, back);
         assert_eq!(forward.len(), master.live);
     }
+}
+
+/// The number of entries of a block that are not deleted, if its elements are a block.
+fn checked_live(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
+    let integer = |element: Option<Element<'_>>| match element? {
+        Element::Integer(number) => Some(number),
+        Element::Bytes(_) => None,
+    };
+    let natural = |element: Option<Element<'_>>| usize::try_from(integer(element)?).ok();
+    let (live, deleted) = (natural(rest.next())?, natural(rest.next())?);
+    let name_count = natural(rest.next())?;
+    (0..name_count).try_for_each(|_| rest.next().map(drop))?;
+    if natural(rest.next())? != 0 {
+        return None;
+    }
+    let (mut found_live, mut found_deleted) = (0, 0);
+    let mut last_id = None;
+    while let Some(flags) = rest.next() {
+        let flags = integer(Some(flags))?;
+        let id = first_id.plus(integer(rest.next())?, integer(rest.next())?);
+        let is_in_order = last_id.map_or(id == first_id, |last_id| id > last_id);
+        if !is_in_order || flags & !(DELETED | SAME_FIELDS) != 0 {
+            return None;
+        }
+        last_id = Some(id);
+        let (head, body) = if flags & SAME_FIELDS != 0 {
+            (3, name_count)
+        } else {
+            (4, natural(rest.next())?.checked_mul(2)?)
+        };
+        (0..body).try_for_each(|_| rest.next().map(drop))?;
+        if natural(rest.next())? != head + body {
+            return None;
+        }
+        if flags & DELETED == 0 {
+            found_live += 1;
+        } else {
+            found_deleted += 1;
+        }
+    }
+    (live == found_live && deleted == found_deleted).then_some(live)
 }
 
 /// What to do with an entry on a walk.

@@ -95,6 +95,12 @@ impl Group {
         }
     }
 
+    /// A group without consumers that has read up to `last_id`; how many entries of `log` that are is told where it can be
+    /// without counting.
+    pub fn reckoned(log: &Log, last_id: StreamId) -> Group {
+        Group::new(last_id, entries_up_to(log, last_id))
+    }
+
     /// Bytes of memory that the group owns, about. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let per_pending = tree_share(size_of::<(StreamId, Pending)>()) + tree_share(size_of::<StreamId>());
@@ -278,10 +284,19 @@ fn entries_up_to(log: &Log, id: StreamId) -> Option<i64> {
 }
 
 /// The consumer groups of a stream, by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Box<[u8]>, Group>,
     memory_bytes: usize,
+}
+
+impl Clone for Groups {
+    fn clone(&self) -> Groups {
+        // A copy has no more room than it needs.
+        let groups = self.groups.clone();
+        let memory_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
+        Groups { groups, memory_bytes }
+    }
 }
 
 /// Bytes of memory of a group with its name.

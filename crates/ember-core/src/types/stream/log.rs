@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use super::StreamId;
 use super::block::{Backward, Block, Entry, Forward};
 use super::blocks::{Blocks, Place};
-use crate::types::listpack::BYTES_MAX;
+use crate::types::listpack::{BYTES_MAX, Listpack};
 
 /// Why an entry was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,24 @@ impl Log {
     /// The blocks: the ID each is known by, and its bytes in Redis's format.
     pub fn blocks(&self) -> impl Iterator<Item = (StreamId, &[u8])> {
         self.blocks.iter().map(|block| (block.first_id(), block.listpack().as_bytes()))
+    }
+
+    /// Adds a block in Redis's format behind all others; it may come from anywhere. False if it is not one, or does not
+    /// belong there. The counters but for the number of entries are left to [`Log::set_counters`]. O(bytes).
+    pub fn push_block(&mut self, first_id: StreamId, listpack: Listpack) -> bool {
+        let last_id = self.blocks.last().map(|place| self.blocks.get(place).last_id());
+        if last_id.is_some_and(|last_id| last_id >= first_id) {
+            return false;
+        }
+        let Some(block) = Block::from_listpack(first_id, listpack) else { return false };
+        self.last_id = self.last_id.max(block.last_id());
+        self.len += block.live() as u64;
+        let is_first = last_id.is_none();
+        self.blocks.push(block);
+        if is_first {
+            self.find_first_id();
+        }
+        true
     }
 
     /// The ID of the last entry, if there is one. O(deleted entries behind it).

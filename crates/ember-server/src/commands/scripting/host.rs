@@ -188,8 +188,8 @@ impl CommandRunner for Host<'_> {
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool> {
         let mut words = OwnedBatch::new();
         words.push(arguments);
-        let args = words.command(0);
-        self.resolve(args).ok().map(|command| acl::permits(self.client, command, args))
+        let call = words.command(0);
+        self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
     }
 
     fn goes_on(&mut self) -> bool {

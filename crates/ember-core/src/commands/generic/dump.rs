@@ -1,0 +1,35 @@
+//! DUMP.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::rdb;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "dump",
+        summary: "Returns the value of a key in the binary form that RESTORE takes.",
+        since: "2.6.0",
+        group: Group::Generic,
+        complexity: "O(N) for a value of N bytes.",
+        arity: 2,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key",
+        example: Example {
+            given: &["SET number 10"],
+            call: "DUMP number",
+            reply: "\"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(dump),
+)];
+
+fn dump(call: &mut Call<'_, '_>) -> CommandResult {
+    match call.keys.read(1).map(rdb::dump) {
+        Some(payload) => call.reply.bulk(&payload),
+        None => call.reply.null(),
+    }
+    Ok(())
+}

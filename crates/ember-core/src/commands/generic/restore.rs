@@ -1,0 +1,133 @@
+//! RESTORE.
+
+use ember_protocol::Args;
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::{integer, is_word};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::rdb::{self, RestoreError};
+use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::turn::Turn;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "restore",
+        summary: "Makes a key with a value that DUMP returned.",
+        since: "2.6.0",
+        group: Group::Generic,
+        complexity: "O(N) for a value of N bytes, O(N*log(N)) for a sorted set.",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        categories: Category::DANGEROUS,
+        keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
+        syntax: "key ttl serialized-value [REPLACE]@3.0.0 [ABSTTL]@5.0.0 [IDLETIME seconds]@5.0.0 [FREQ frequency]@5.0.0",
+        history: &[
+            ("3.0.0", "`REPLACE` came."),
+            ("5.0.0", "`ABSTTL` came."),
+            ("5.0.0", "`IDLETIME` and `FREQ` came."),
+        ],
+        example: Example {
+            given: &[],
+            call: "RESTORE number 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"",
+            reply: "OK",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(restore),
+)];
+
+/// What is known of the key's use.
+#[derive(Clone, Copy)]
+enum Usage {
+    Unknown,
+    /// Not used for so many seconds.
+    Idle(u64),
+    /// The counter of uses.
+    Frequency(u8),
+}
+
+impl Usage {
+    /// The clock that says so, if the policy has room for it.
+    fn clock(self, turn: &Turn) -> u32 {
+        match self {
+            Usage::Idle(seconds) if !turn.policy.is_lfu() => turn.idle_clock(seconds),
+            Usage::Frequency(counter) if turn.policy.is_lfu() => turn.frequency_clock(counter),
+            _ => turn.new_clock(),
+        }
+    }
+}
+
+struct Options {
+    replace: bool,
+    is_absolute: bool,
+    usage: Usage,
+}
+
+impl Options {
+    fn parse(args: Args<'_>) -> Result<Options, CommandError> {
+        let mut options = Options { replace: false, is_absolute: false, usage: Usage::Unknown };
+        let mut arg = 4;
+        while arg < args.len() {
+            let has_value = arg + 1 < args.len();
+            if is_word(args, arg, "REPLACE") {
+                options.replace = true;
+            } else if is_word(args, arg, "ABSTTL") {
+                options.is_absolute = true;
+            } else if is_word(args, arg, "IDLETIME")
+                && has_value
+                && !matches!(options.usage, Usage::Frequency(_))
+            {
+                arg += 1;
+                let seconds = u64::try_from(integer(args, arg)?);
+                options.usage = Usage::Idle(seconds.map_err(|_| "ERR Invalid IDLETIME value, must be >= 0")?);
+            } else if is_word(args, arg, "FREQ") && has_value && !matches!(options.usage, Usage::Idle(_)) {
+                arg += 1;
+                let counter = u8::try_from(integer(args, arg)?);
+                options.usage =
+                    Usage::Frequency(counter.map_err(|_| "ERR Invalid FREQ value, must be >= 0 and <= 255")?);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            arg += 1;
+        }
+        Ok(options)
+    }
+}
+
+fn restore(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let options = Options::parse(args)?;
+    let was_there = call.keys.key(1).exists();
+    if was_there && !options.replace {
+        return Err("BUSYKEY Target key name already exists.".into());
+    }
+    let ttl = integer(args, 2)?;
+    if ttl < 0 {
+        return Err("ERR Invalid TTL value, must be >= 0".into());
+    }
+    let value = rdb::restore(args.at(3), &call.keys.turn.encoding).map_err(|error| match error {
+        RestoreError::Footer => CommandError::from("ERR DUMP payload version or checksum are wrong"),
+        RestoreError::Format => CommandError::from("ERR Bad data format"),
+    });
+    let mut value = value?;
+    let now_ms = call.keys.turn.now_ms;
+    let expire_at_ms = match ttl {
+        0 => None,
+        _ if options.is_absolute => Some(ttl),
+        _ => Some(ttl.saturating_add(now_ms)),
+    };
+    let clock = options.usage.clock(call.keys.turn);
+    let mut key = call.keys.key(1);
+    if value.is_over(now_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+        if key.remove().is_some() {
+            key.notify(Event::DEL);
+        }
+    } else {
+        let mut buffer = Vec::new();
+        drop(key.put(value.into_new(&mut buffer), expire_at_ms, clock));
+        key.notify(Event::generic("restore"));
+    }
+    call.reply.ok();
+    Ok(())
+}

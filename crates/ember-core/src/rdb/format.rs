@@ -1,0 +1,333 @@
+//! The parts of which values in RDB consist: lengths, strings, numbers.
+
+use std::io::{self, Read, Write};
+
+use ember_protocol::number;
+
+use super::lzf;
+
+const LENGTH_14_BITS: u8 = 0x40;
+const LENGTH_32_BITS: u8 = 0x80;
+const LENGTH_64_BITS: u8 = 0x81;
+const STRING_INT8: u8 = 0xC0;
+const STRING_INT16: u8 = 0xC1;
+const STRING_INT32: u8 = 0xC2;
+const STRING_LZF: u8 = 0xC3;
+
+/// Longer strings cannot be the digits of a 32-bit integer.
+const INTEGER_DIGITS_MAX: usize = 11;
+
+/// Shorter strings are not packed, as in Redis.
+const PACKED_MIN_BYTES: usize = 21;
+
+/// What packing must save.
+const SAVING_MIN_BYTES: usize = 4;
+
+/// Room made before any of a string's bytes has come.
+const RESERVE_MAX_BYTES: u64 = 64 * 1024;
+
+/// Bytes are no value.
+#[derive(Debug)]
+pub enum LoadError {
+    /// They could not be read, or there are too few.
+    Io(io::Error),
+    /// They contradict themselves; in words what.
+    Corrupt(&'static str),
+    /// They are of a kind that is not known.
+    UnknownKind(u8),
+}
+
+impl From<io::Error> for LoadError {
+    fn from(error: io::Error) -> LoadError {
+        LoadError::Io(error)
+    }
+}
+
+/// Writes parts of values to a sink.
+#[derive(Debug)]
+pub struct Writer<W> {
+    sink: W,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer to `sink`.
+    pub fn new(sink: W) -> Writer<W> {
+        Writer { sink }
+    }
+
+    /// The sink.
+    pub fn into_inner(self) -> W {
+        self.sink
+    }
+
+    /// Writes one byte.
+    pub fn byte(&mut self, byte: u8) -> io::Result<()> {
+        self.sink.write_all(&[byte])
+    }
+
+    /// Writes a length or count.
+    pub fn length(&mut self, length: u64) -> io::Result<()> {
+        if length < 1 << 6 {
+            self.byte(length as u8)
+        } else if length < 1 << 14 {
+            self.sink.write_all(&[LENGTH_14_BITS | (length >> 8) as u8, length as u8])
+        } else if let Ok(length) = u32::try_from(length) {
+            self.byte(LENGTH_32_BITS)?;
+            self.sink.write_all(&length.to_be_bytes())
+        } else {
+            self.byte(LENGTH_64_BITS)?;
+            self.sink.write_all(&length.to_be_bytes())
+        }
+    }
+
+    /// Writes a string: as an integer if it is the text of one, packed if that saves room.
+    pub fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() <= INTEGER_DIGITS_MAX
+            && let Some(number) = number::parse_i64(bytes)
+            && let Ok(number) = i32::try_from(number)
+        {
+            return self.small_integer(number);
+        }
+        if bytes.len() >= PACKED_MIN_BYTES
+            && let Some(packed) = lzf::compress(bytes, bytes.len() - SAVING_MIN_BYTES)
+        {
+            self.byte(STRING_LZF)?;
+            self.length(packed.len() as u64)?;
+            self.length(bytes.len() as u64)?;
+            return self.sink.write_all(&packed);
+        }
+        self.length(bytes.len() as u64)?;
+        self.sink.write_all(bytes)
+    }
+
+    /// Writes the string that is the text of an integer.
+    pub fn integer_string(&mut self, number: i64) -> io::Result<()> {
+        match i32::try_from(number) {
+            Ok(number) => self.small_integer(number),
+            Err(_) => self.string(itoa::Buffer::new().format(number).as_bytes()),
+        }
+    }
+
+    fn small_integer(&mut self, number: i32) -> io::Result<()> {
+        if let Ok(number) = i8::try_from(number) {
+            self.sink.write_all(&[STRING_INT8, number as u8])
+        } else if let Ok(number) = i16::try_from(number) {
+            self.byte(STRING_INT16)?;
+            self.sink.write_all(&number.to_le_bytes())
+        } else {
+            self.byte(STRING_INT32)?;
+            self.sink.write_all(&number.to_le_bytes())
+        }
+    }
+
+    /// Writes a binary double.
+    pub fn double(&mut self, number: f64) -> io::Result<()> {
+        self.sink.write_all(&number.to_le_bytes())
+    }
+
+    /// Writes a time, Unix time in ms.
+    pub fn time_ms(&mut self, at_ms: i64) -> io::Result<()> {
+        self.sink.write_all(&at_ms.to_le_bytes())
+    }
+
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.write_all(bytes)
+    }
+}
+
+/// A length, or the form of a string that has none.
+enum Length {
+    Plain(u64),
+    Special(u8),
+}
+
+/// Reads parts of values from a source. No allocation is larger than a fixed factor of the bytes that have come.
+#[derive(Debug)]
+pub struct Reader<R> {
+    source: R,
+}
+
+impl<R: Read> Reader<R> {
+    /// A reader of `source`.
+    pub fn new(source: R) -> Reader<R> {
+        Reader { source }
+    }
+
+    /// The source.
+    pub fn into_inner(self) -> R {
+        self.source
+    }
+
+    /// Reads `N` bytes.
+    ///
+    /// # Errors
+    /// If there are not so many.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
+        let mut bytes = [0; N];
+        self.source.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads one byte.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn byte(&mut self) -> Result<u8, LoadError> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn bytes(&mut self, len: u64) -> Result<Vec<u8>, LoadError> {
+        let mut bytes = Vec::with_capacity(len.min(RESERVE_MAX_BYTES) as usize);
+        (&mut self.source).take(len).read_to_end(&mut bytes)?;
+        if (bytes.len() as u64) < len {
+            return Err(LoadError::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(bytes)
+    }
+
+    fn any_length(&mut self) -> Result<Length, LoadError> {
+        let first = self.byte()?;
+        let length = match first {
+            0..LENGTH_14_BITS => u64::from(first),
+            LENGTH_14_BITS..LENGTH_32_BITS => u64::from(first & 0x3F) << 8 | u64::from(self.byte()?),
+            LENGTH_32_BITS => u64::from(u32::from_be_bytes(self.array()?)),
+            LENGTH_64_BITS => u64::from_be_bytes(self.array()?),
+            STRING_INT8.. => return Ok(Length::Special(first)),
+            _ => return Err(LoadError::Corrupt("a length begins with an unknown byte")),
+        };
+        Ok(Length::Plain(length))
+    }
+
+    /// Reads a length or count.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn length(&mut self) -> Result<u64, LoadError> {
+        match self.any_length()? {
+            Length::Plain(length) => Ok(length),
+            Length::Special(_) => Err(LoadError::Corrupt("a string stands in the place of a length")),
+        }
+    }
+
+    /// Reads a string.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn string(&mut self) -> Result<Vec<u8>, LoadError> {
+        let number = match self.any_length()? {
+            Length::Plain(len) => return self.bytes(len),
+            Length::Special(STRING_LZF) => return self.packed_string(),
+            Length::Special(STRING_INT8) => i32::from(i8::from_le_bytes(self.array()?)),
+            Length::Special(STRING_INT16) => i32::from(i16::from_le_bytes(self.array()?)),
+            Length::Special(STRING_INT32) => i32::from_le_bytes(self.array()?),
+            Length::Special(_) => return Err(LoadError::Corrupt("a string is of an unknown form")),
+        };
+        Ok(itoa::Buffer::new().format(number).as_bytes().to_vec())
+    }
+
+    fn packed_string(&mut self) -> Result<Vec<u8>, LoadError> {
+        const ERROR: LoadError = LoadError::Corrupt("a packed string cannot be unpacked");
+        let (packed_len, len) = (self.length()?, self.length()?);
+        let packed = self.bytes(packed_len)?;
+        usize::try_from(len).ok().and_then(|len| lzf::decompress(&packed, len)).ok_or(ERROR)
+    }
+
+    /// Reads a binary double.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn double(&mut self) -> Result<f64, LoadError> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    /// Reads a double as text with a length of one byte.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn text_double(&mut self) -> Result<f64, LoadError> {
+        match self.byte()? {
+            255 => Ok(f64::NEG_INFINITY),
+            254 => Ok(f64::INFINITY),
+            253 => Ok(f64::NAN),
+            len => {
+                let text = self.bytes(len.into())?;
+                number::parse_f64(&text).ok_or(LoadError::Corrupt("a score is no number"))
+            }
+        }
+    }
+
+    /// Reads a time, Unix time in ms.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn time_ms(&mut self) -> Result<i64, LoadError> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new());
+        write(&mut writer).unwrap();
+        writer.into_inner()
+    }
+
+    #[test]
+    fn lengths_take_as_few_bytes_as_they_need() {
+        for (length, expected) in [
+            (0, &b"\x00"[..]),
+            (63, b"\x3F"),
+            (64, b"\x40\x40"),
+            (16_383, b"\x7F\xFF"),
+            (16_384, b"\x80\x00\x00\x40\x00"),
+            (u32::MAX.into(), b"\x80\xFF\xFF\xFF\xFF"),
+            (1 << 32, b"\x81\x00\x00\x00\x01\x00\x00\x00\x00"),
+            (u64::MAX, b"\x81\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"),
+        ] {
+            let bytes = written(|writer| writer.length(length));
+            assert_eq!(bytes, expected);
+            assert_eq!(Reader::new(expected).length().unwrap(), length);
+        }
+    }
+
+    #[test]
+    fn strings_are_integers_where_that_is_shorter() {
+        for (text, expected) in [
+            (&b"0"[..], &b"\xC0\x00"[..]),
+            (b"-128", b"\xC0\x80"),
+            (b"128", b"\xC1\x80\x00"),
+            (b"-32769", b"\xC2\xFF\x7F\xFF\xFF"),
+            (b"2147483648", b"\x0A2147483648"),
+            (b"01", b"\x0201"),
+            (b"", b"\x00"),
+        ] {
+            let bytes = written(|writer| writer.string(text));
+            assert_eq!(bytes, expected, "{}", text.escape_ascii());
+            assert_eq!(Reader::new(expected).string().unwrap(), text);
+        }
+        assert_eq!(written(|writer| writer.integer_string(1 << 40)), b"\x0D1099511627776");
+        let packed = written(|writer| writer.string(&[b'a'; 1000]));
+        assert!(packed.len() < 40 && packed[0] == STRING_LZF);
+        assert_eq!(Reader::new(&packed[..]).string().unwrap(), [b'a'; 1000]);
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused_without_their_memory() {
+        for bytes in [
+            &b"\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc"[..],
+            b"\xC3\x03\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc",
+            b"\xC3\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x03abc",
+            b"\x05abc",
+            b"\xC4",
+            b"\x82",
+            b"",
+        ] {
+            Reader::new(bytes).string().unwrap_err();
+        }
+        Reader::new(&b"\xC0\x01"[..]).length().unwrap_err();
+    }
+}

@@ -1,0 +1,100 @@
+//! The kinds of values in RDB: type and encoding in one number.
+
+/// The newest version of the format that is understood: that of Redis 7.4, which has hashes whose fields expire.
+pub const VERSION_MAX: u16 = 12;
+
+/// The version that every Redis since 2.6 reads.
+const VERSION_MIN: u16 = 6;
+
+/// What the bytes behind it are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A string.
+    String = 0,
+    /// Elements of a list, each a string.
+    List = 1,
+    /// Members of a set, each a string.
+    Set = 2,
+    /// Members of a sorted set with their scores as text.
+    SortedSetText = 3,
+    /// Fields of a hash: name, value.
+    Hash = 4,
+    /// Members of a sorted set with their scores as binary doubles.
+    SortedSet = 5,
+    /// A hash as a zipmap.
+    HashZipmap = 9,
+    /// A list as one ziplist.
+    ListZiplist = 10,
+    /// A set as an intset.
+    SetIntset = 11,
+    /// A sorted set as a ziplist.
+    SortedSetZiplist = 12,
+    /// A hash as a ziplist.
+    HashZiplist = 13,
+    /// A list as ziplists.
+    ListZiplists = 14,
+    /// A stream, without what came later.
+    Stream1 = 15,
+    /// A hash as a listpack.
+    HashListpack = 16,
+    /// A sorted set as a listpack.
+    SortedSetListpack = 17,
+    /// A list as listpacks and large elements.
+    ListListpacks = 18,
+    /// A stream with its counters.
+    Stream2 = 19,
+    /// A set as a listpack.
+    SetListpack = 20,
+    /// A stream with the times at which consumers were active.
+    Stream3 = 21,
+    /// Fields of a hash: expiry less the first one plus 1, or 0; name, value. Before them the first expiry.
+    HashExpiring = 24,
+    /// A hash as a listpack of triplets: name, value, expiry or 0. Before it the first expiry.
+    HashTriplets = 25,
+}
+
+impl Kind {
+    /// All kinds; modules' values are none that could be kept.
+    const ALL: [Kind; 21] = [
+        Kind::String,
+        Kind::List,
+        Kind::Set,
+        Kind::SortedSetText,
+        Kind::Hash,
+        Kind::SortedSet,
+        Kind::HashZipmap,
+        Kind::ListZiplist,
+        Kind::SetIntset,
+        Kind::SortedSetZiplist,
+        Kind::HashZiplist,
+        Kind::ListZiplists,
+        Kind::Stream1,
+        Kind::HashListpack,
+        Kind::SortedSetListpack,
+        Kind::ListListpacks,
+        Kind::Stream2,
+        Kind::SetListpack,
+        Kind::Stream3,
+        Kind::HashExpiring,
+        Kind::HashTriplets,
+    ];
+
+    /// The kind that a byte stands for, if it is one of a value that can be kept.
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&kind| kind as u8 == byte)
+    }
+
+    /// The version of the format that has this kind first; at least the one that all read.
+    pub fn version(self) -> u16 {
+        match self {
+            Kind::ListZiplists => 7,
+            Kind::SortedSet => 8,
+            Kind::Stream1 => 9,
+            Kind::HashListpack | Kind::SortedSetListpack | Kind::ListListpacks | Kind::Stream2 => 10,
+            Kind::SetListpack | Kind::Stream3 => 11,
+            Kind::HashExpiring | Kind::HashTriplets => 12,
+            _ => VERSION_MIN,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! LZF: the compression of strings in RDB.
+//!
+//! ```text
+//! literals    000lllll | l + 1 bytes
+//! reference   nnnhhhhh | [n = 7: one byte more, added to n] | low byte        n + 2 bytes from h·256 + low + 1 before
+//! ```
+//!
+//! The format is that of liblzf by M. Lehmann.
+
+/// Bytes that the shortest reference stands for.
+const MATCH_MIN: usize = 3;
+/// Bytes that the longest reference stands for.
+const MATCH_MAX: usize = 264;
+/// How far back a reference can reach.
+const DISTANCE_MAX: usize = 1 << 13;
+/// The longest run of literals.
+const LITERALS_MAX: usize = 32;
+
+const TABLE_BITS: u32 = 13;
+
+/// The place in the table for three bytes (Fibonacci hashing).
+fn place(bytes: &[u8]) -> usize {
+    let number = u32::from(bytes[0]) | u32::from(bytes[1]) << 8 | u32::from(bytes[2]) << 16;
+    (number.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
+}
+
+/// The bytes packed into no more than `len_max`, if that is possible. O(bytes).
+pub(super) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
+    if u32::try_from(data.len()).is_err() {
+        return None;
+    }
+    // Where three bytes were last seen, plus one.
+    let mut seen = vec![0u32; 1 << TABLE_BITS];
+    let mut packed = Vec::new();
+    let (mut at, mut literals_from) = (0, 0);
+    while at + MATCH_MIN <= data.len() {
+        let found = std::mem::replace(&mut seen[place(&data[at..])], at as u32 + 1) as usize;
+        let matched = found.checked_sub(1).filter(|from| at - from <= DISTANCE_MAX);
+        let len = matched.map_or(0, |from| match_len(data, from, at));
+        if len < MATCH_MIN {
+            at += 1;
+            if packed.len() + (at - literals_from) > len_max {
+                return None;
+            }
+            continue;
+        }
+        push_literals(&mut packed, &data[literals_from..at]);
+        push_reference(&mut packed, at - found, len);
+        at += len;
+        literals_from = at;
+    }
+    push_literals(&mut packed, &data[literals_from..]);
+    (packed.len() <= len_max).then_some(packed)
+}
+
+/// How many bytes from `from` and from `at` on are the same, up to what a reference can say.
+fn match_len(data: &[u8], from: usize, at: usize) -> usize {
+    data[from..].iter().zip(&data[at..]).take(MATCH_MAX).take_while(|(one, other)| one == other).count()
+}
+
+fn push_literals(packed: &mut Vec<u8>, literals: &[u8]) {
+    for run in literals.chunks(LITERALS_MAX) {
+        packed.push(run.len() as u8 - 1);
+        packed.extend_from_slice(run);
+    }
+}
+
+/// Adds a reference to `len` bytes that begin `distance` + 1 before.
+fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
+    let (high, low) = ((distance >> 8) as u8, distance as u8);
+    let units = len - 2;
+    if units < 7 {
+        packed.push((units as u8) << 5 | high);
+    } else {
+        packed.push(7 << 5 | high);
+        packed.push((units - 7) as u8);
+    }
+    packed.push(low);
+}
+
+/// The `len` bytes that `packed` stands for; `None` if it does not stand for so many. Allocates no more than
+/// [`MATCH_MAX`] bytes for each one packed.
+pub(super) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
+    if len > packed.len().saturating_mul(MATCH_MAX) {
+        return None;
+    }
+    let mut data = Vec::with_capacity(len);
+    let mut rest = packed;
+    while let Some((&control, after)) = rest.split_first() {
+        let units = usize::from(control >> 5);
+        if units == 0 {
+            let (literals, after) = after.split_at_checked(usize::from(control) + 1)?;
+            data.extend_from_slice(literals);
+            rest = after;
+        } else {
+            let (units, after) = match after {
+                [more, after @ ..] if units == 7 => (7 + usize::from(*more), after),
+                _ => (units, after),
+            };
+            let (&low, after) = after.split_first()?;
+            let distance = (usize::from(control & 0x1F) << 8 | usize::from(low)) + 1;
+            let from = data.len().checked_sub(distance)?;
+            if data.len() + units + 2 > len {
+                return None;
+            }
+            for at in from..from + units + 2 {
+                data.push(data[at]);
+            }
+            rest = after;
+        }
+        if data.len() > len {
+            return None;
+        }
+    }
+    (data.len() == len).then_some(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(data: &[u8]) -> usize {
+        let packed = compress(data, usize::MAX).expect("nothing limits the length");
+        assert_eq!(decompress(&packed, data.len()).as_deref(), Some(data));
+        packed.len()
+    }
+
+    #[test]
+    fn repetitions_take_less_room() {
+        assert_eq!(check(b""), 0);
+        assert_eq!(check(b"abc"), 4);
+        assert!(check(&[b'a'; 10_000]) < 150);
+        assert!(check(&b"abcdefgh".repeat(4000)) < 500);
+        let far: Vec<u8> =
+            [&b"needle"[..], &(0..=255).cycle().take(9000).collect::<Vec<u8>>(), b"needle"].concat();
+        check(&far);
+    }
+
+    #[test]
+    fn what_does_not_get_shorter_is_not_packed() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(compress(&bytes, bytes.len() - 4), None);
+        assert_eq!(compress(b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 2), None);
+    }
+
+    #[test]
+    fn wrong_bytes_are_refused() {
+        assert_eq!(decompress(b"\x05ab", 6), None, "literals end too early");
+        assert_eq!(decompress(b"\x20\x00", 3), None, "a reference before the beginning");
+        assert_eq!(decompress(b"\x00a\x20", 4), None, "half a reference");
+        assert_eq!(decompress(b"\x00a", 2), None, "too few bytes");
+        assert_eq!(decompress(b"\x01ab", 1), None, "too many bytes");
+        assert_eq!(decompress(b"\x00a", usize::MAX), None, "a length that nothing unpacks to");
+        assert_eq!(decompress(b"\x00a\xE0\xFF\x00", 4), None, "a reference longer than the rest");
+    }
+
+    proptest! {
+        #[test]
+        fn everything_comes_back(data in proptest::collection::vec(0u8..4, 0..3000)) {
+            check(&data);
+        }
+
+        #[test]
+        fn no_bytes_panic(data in proptest::collection::vec(any::<u8>(), 0..100), len in 0usize..3000) {
+            if let Some(unpacked) = decompress(&data, len) {
+                prop_assert_eq!(unpacked.len(), len);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! RDB: the binary form in which Redis saves values, in files and in the payloads of `DUMP`.
+//!
+//! ```text
+//! value     kind, 1 byte ([`Kind`]) | parts that depend on the kind
+//! length    00…… 6 bits | 01…… 14 bits | 0x80, 4 bytes | 0x81, 8 bytes             big-endian
+//! string    length, bytes | 0xC0, 0xC1, 0xC2: integer of 1, 2, 4 bytes, little-endian
+//!           | 0xC3, length packed, length unpacked, bytes packed by LZF
+//! payload   value | version, 2 bytes | CRC-64 of all before it, 8 bytes               little-endian
+//! ```
+//!
+//! [`Writer`] and [`Reader`] have the parts, on anything that bytes can be written to and read from; [`write_value`] and
+//! [`read_value`] one value; [`dump`] and [`restore`] a payload.
+//!
+//! What is read may be hostile. Everything is looked at before it becomes a value, no allocation is larger than a fixed
+//! factor of the bytes that have come, and no input panics.
+//!
+//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`]. Values are written as Redis 7.2
+//! writes them; the forms of older versions are read only.
+
+mod format;
+mod kind;
+mod lzf;
+mod payload;
+mod read;
+mod stream;
+mod write;
+mod ziplist;
+mod zipmap;
+
+pub use format::{LoadError, Reader, Writer};
+pub use kind::{Kind, VERSION_MAX};
+pub use payload::{RestoreError, dump, restore};
+pub use read::{Value, read_value};
+pub use write::{kind_of, write_value};

@@ -1,0 +1,56 @@
+//! The payloads of `DUMP` and `RESTORE`: one value with version and checksum.
+
+use crc_fast::CrcAlgorithm;
+
+use super::{Kind, Reader, VERSION_MAX, Value, Writer, kind_of, read_value, write_value};
+use crate::keyspace::entry::EntryRef;
+use crate::types::limits::EncodingLimits;
+
+/// Version and checksum.
+const FOOTER_BYTES: usize = 10;
+const CHECKSUM_BYTES: usize = 8;
+
+/// The checksum of payloads and files.
+fn checksum(bytes: &[u8]) -> u64 {
+    crc_fast::checksum(CrcAlgorithm::Crc64Redis, bytes)
+}
+
+/// Why a payload is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreError {
+    /// Its checksum is wrong or its version is not known.
+    Footer,
+    /// It is damaged or contradicts itself.
+    Format,
+}
+
+/// The value of an entry as a payload, of the lowest version that has its form. O(its bytes).
+pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
+    const NEVER_FAILS: &str = "a vector takes all bytes";
+    let kind = kind_of(entry);
+    let mut writer = Writer::new(Vec::new());
+    writer.byte(kind as u8).expect(NEVER_FAILS);
+    write_value(&mut writer, entry).expect(NEVER_FAILS);
+    let mut bytes = writer.into_inner();
+    bytes.extend_from_slice(&kind.version().to_le_bytes());
+    let checksum = checksum(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. O(its bytes).
+///
+/// # Errors
+/// If it is not one.
+pub fn restore(payload: &[u8], limits: &EncodingLimits) -> Result<Value, RestoreError> {
+    let (value, footer) =
+        payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(RestoreError::Footer)?;
+    let version = u16::from_le_bytes([footer[0], footer[1]]);
+    let (checked, expected) = payload.split_at(payload.len() - CHECKSUM_BYTES);
+    if version > VERSION_MAX || checksum(checked).to_le_bytes() != expected {
+        return Err(RestoreError::Footer);
+    }
+    let (&kind, value) = value.split_first().ok_or(RestoreError::Format)?;
+    let kind = Kind::from_byte(kind).ok_or(RestoreError::Format)?;
+    read_value(&mut Reader::new(value), kind, limits).map_err(|_| RestoreError::Format)
+}

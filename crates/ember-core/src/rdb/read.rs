@@ -1,0 +1,318 @@
+//! Values in.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::sync::Arc;
+
+use ember_protocol::number;
+
+use super::write::{NODE_LARGE, NODE_PACKED};
+use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
+use crate::types::hash::{Hash, NewExpiry, NewField};
+use crate::types::intset::Intset;
+use crate::types::limits::EncodingLimits;
+use crate::types::list::{End, List, NewElement, NodeLimit};
+use crate::types::listpack::{Element, Listpack};
+use crate::types::set::Set;
+use crate::types::sorted_set::SortedSet;
+use crate::types::{Aggregate, Collection};
+
+/// A value that was read.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A string.
+    String(Vec<u8>),
+    /// A value with elements.
+    Aggregate(Box<Aggregate>),
+}
+
+impl Value {
+    /// Whether nothing of it is left at `now_ms`: all its elements have expired.
+    pub fn is_over(&mut self, now_ms: i64) -> bool {
+        match self {
+            Value::String(_) => false,
+            Value::Aggregate(aggregate) => {
+                aggregate.remove_expired(now_ms, usize::MAX);
+                aggregate.is_vacant()
+            }
+        }
+    }
+
+    /// The value in the form to be stored; `buffer` is where the bytes of a short string go.
+    pub fn into_new(self, buffer: &mut Vec<u8>) -> NewValue<'_> {
+        match self {
+            Value::Aggregate(aggregate) => NewValue::Aggregate(aggregate),
+            Value::String(bytes) if bytes.len() >= LARGE_VALUE_MIN_BYTES => NewValue::Large(Arc::new(bytes)),
+            Value::String(bytes) => {
+                *buffer = bytes;
+                NewValue::from_bytes(buffer)
+            }
+        }
+    }
+}
+
+/// Reads a value of a kind. It gets the encoding that `limits` ask for, whatever it was written in. O(its bytes), but for
+/// sorted sets O(n log n).
+///
+/// # Errors
+/// If the bytes are not such a value, or one without elements that cannot be kept so.
+pub fn read_value<R: Read>(
+    reader: &mut Reader<R>,
+    kind: Kind,
+    limits: &EncodingLimits,
+) -> Result<Value, LoadError> {
+    let aggregate = match kind {
+        Kind::String => return reader.string().map(Value::String),
+        Kind::List | Kind::ListZiplist | Kind::ListZiplists | Kind::ListListpacks => {
+            read_list(reader, kind, limits)?.into_aggregate()
+        }
+        Kind::Set | Kind::SetIntset | Kind::SetListpack => read_set(reader, kind, limits)?.into_aggregate(),
+        Kind::SortedSetText | Kind::SortedSet => read_sorted_set(reader, kind, limits)?.into_aggregate(),
+        Kind::SortedSetZiplist => {
+            packed_sorted_set(&ziplist::to_listpack(&reader.string()?)?, limits)?.into_aggregate()
+        }
+        Kind::SortedSetListpack => packed_sorted_set(&listpack(reader)?, limits)?.into_aggregate(),
+        Kind::Hash | Kind::HashExpiring => read_hash(reader, kind, limits)?.into_aggregate(),
+        Kind::HashZipmap => packed_hash(zipmap::to_listpack(&reader.string()?)?, limits)?.into_aggregate(),
+        Kind::HashZiplist => packed_hash(ziplist::to_listpack(&reader.string()?)?, limits)?.into_aggregate(),
+        Kind::HashListpack => packed_hash(listpack(reader)?, limits)?.into_aggregate(),
+        Kind::HashTriplets => read_triplets(reader, limits)?.into_aggregate(),
+        Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => stream::read(reader, kind)?.into_aggregate(),
+    };
+    if aggregate.is_vacant() {
+        return Err(LoadError::Corrupt("a value has no elements"));
+    }
+    Ok(Value::Aggregate(Box::new(aggregate)))
+}
+
+/// A listpack whose elements are in the forms that they get here: others would not be found again.
+fn listpack<R: Read>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
+    let foreign = Listpack::from_bytes(reader.string()?);
+    let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack contradicts itself"))?;
+    let mut own = Listpack::new();
+    let mut digits = itoa::Buffer::new();
+    foreign.iter().for_each(|element| own.push_back(element.bytes(&mut digits)));
+    Ok(own)
+}
+
+/// Checks that elements are whole groups of `stride`, whose first ones all differ. O(elements).
+fn check_groups(listpack: &Listpack, stride: usize) -> Result<(), LoadError> {
+    // In a listpack as it is written here, two elements are equal if their bytes are.
+    let mut seen = HashSet::new();
+    let differs = listpack.iter().step_by(stride).all(|element| {
+        seen.insert(match element {
+            Element::Integer(number) => (Some(number), &b""[..]),
+            Element::Bytes(bytes) => (None, bytes),
+        })
+    });
+    if differs && listpack.len().is_multiple_of(stride) {
+        Ok(())
+    } else {
+        Err(LoadError::Corrupt("an element of a listpack is missing or there twice"))
+    }
+}
+
+fn read_list<R: Read>(
+    reader: &mut Reader<R>,
+    kind: Kind,
+    limits: &EncodingLimits,
+) -> Result<List, LoadError> {
+    let limit = NodeLimit::new(limits.list_max_listpack_size);
+    let mut list = List::default();
+    if kind == Kind::ListZiplist {
+        push_all(&mut list, &ziplist::to_listpack(&reader.string()?)?, limit);
+        return Ok(list);
+    }
+    for _ in 0..reader.length()? {
+        let is_packed = match kind {
+            Kind::ListListpacks => match reader.length()? {
+                NODE_LARGE => false,
+                NODE_PACKED => true,
+                _ => return Err(LoadError::Corrupt("a node of a list is of an unknown form")),
+            },
+            _ => kind == Kind::ListZiplists,
+        };
+        if !is_packed {
+            let bytes = Arc::new(reader.string()?);
+            list.push(End::Back, NewElement::Large(&bytes), limit);
+            continue;
+        }
+        let elements = match kind {
+            Kind::ListZiplists => ziplist::to_listpack(&reader.string()?)?,
+            _ => listpack(reader)?,
+        };
+        push_all(&mut list, &elements, limit);
+    }
+    Ok(list)
+}
+
+fn push_all(list: &mut List, elements: &Listpack, limit: NodeLimit) {
+    let mut digits = itoa::Buffer::new();
+    for element in elements.iter() {
+        list.push(End::Back, NewElement::Bytes(element.bytes(&mut digits)), limit);
+    }
+}
+
+fn read_set<R: Read>(reader: &mut Reader<R>, kind: Kind, limits: &EncodingLimits) -> Result<Set, LoadError> {
+    const TWICE: LoadError = LoadError::Corrupt("a set has a member twice");
+    match kind {
+        Kind::SetIntset => {
+            let intset = Intset::from_bytes(reader.string()?);
+            let intset = intset.map_err(|_| LoadError::Corrupt("an intset contradicts itself"))?;
+            let mut set = Set::Intset(intset);
+            set.expect(set.len(), limits);
+            Ok(set)
+        }
+        Kind::SetListpack => {
+            let members = listpack(reader)?;
+            check_groups(&members, 1)?;
+            let is_small = members.iter().all(|member| member.len_bytes() <= limits.set_max_listpack_value);
+            let mut set = Set::Listpack(members);
+            set.expect(if is_small { set.len() } else { usize::MAX }, limits);
+            Ok(set)
+        }
+        _ => {
+            let len = reader.length()?;
+            let mut set = Set::default();
+            for index in 0..len {
+                let member = reader.string()?;
+                if index == 0 {
+                    set = Set::for_members(&member, usize::try_from(len).unwrap_or(usize::MAX), limits);
+                }
+                if !set.insert(&member, limits) {
+                    return Err(TWICE);
+                }
+            }
+            Ok(set)
+        }
+    }
+}
+
+/// Adds a member that must not be there. Those that come in ascending order take O(1), the others O(log n).
+fn add_member(
+    set: &mut SortedSet,
+    member: &[u8],
+    score: f64,
+    limits: &EncodingLimits,
+) -> Result<(), LoadError> {
+    if score.is_nan() {
+        return Err(LoadError::Corrupt("a score is no number"));
+    }
+    if set.set(member, score, limits).is_some() {
+        return Err(LoadError::Corrupt("a sorted set has a member twice"));
+    }
+    Ok(())
+}
+
+fn read_sorted_set<R: Read>(
+    reader: &mut Reader<R>,
+    kind: Kind,
+    limits: &EncodingLimits,
+) -> Result<SortedSet, LoadError> {
+    let len = reader.length()?;
+    let mut set = SortedSet::for_members(usize::try_from(len).unwrap_or(usize::MAX), 0, limits);
+    for _ in 0..len {
+        let member = reader.string()?;
+        let score = if kind == Kind::SortedSet { reader.double()? } else { reader.text_double()? };
+        add_member(&mut set, &member, score, limits)?;
+    }
+    Ok(set)
+}
+
+fn packed_sorted_set(listpack: &Listpack, limits: &EncodingLimits) -> Result<SortedSet, LoadError> {
+    check_groups(listpack, 2)?;
+    let mut set = SortedSet::for_members(listpack.len() / 2, 0, limits);
+    let mut digits = itoa::Buffer::new();
+    let mut elements = listpack.iter();
+    let mut last: Option<(Vec<u8>, f64)> = None;
+    while let (Some(member), Some(score)) = (elements.next(), elements.next()) {
+        let score = match score {
+            Element::Integer(number) => number as f64,
+            Element::Bytes(bytes) => {
+                number::parse_f64(bytes).ok_or(LoadError::Corrupt("a score is no number"))?
+            }
+        };
+        let member = member.bytes(&mut digits);
+        let is_behind = last.as_ref().is_none_or(|(last, last_score)| {
+            score > *last_score || score == *last_score && member > last.as_slice()
+        });
+        if is_behind {
+            set.push_back(member, score, limits);
+            last = Some((member.to_vec(), score));
+        } else {
+            // Out of order; from then on each one may be.
+            add_member(&mut set, member, score, limits)?;
+        }
+    }
+    Ok(set)
+}
+
+fn packed_hash(pairs: Listpack, limits: &EncodingLimits) -> Result<Hash, LoadError> {
+    check_groups(&pairs, 2)?;
+    Ok(Hash::from_pairs(pairs, limits))
+}
+
+fn expiry_of(at_ms: Option<i64>) -> NewExpiry {
+    at_ms.map_or(NewExpiry::None, NewExpiry::At)
+}
+
+fn add_field(
+    hash: &mut Hash,
+    (name, value): (&[u8], &[u8]),
+    expiry: NewExpiry,
+    limits: &EncodingLimits,
+) -> Result<(), LoadError> {
+    // A field that has expired counts as there, so that it cannot come twice.
+    if hash.set(&NewField { name, value, shared: None, expiry }, i64::MIN, limits) {
+        Ok(())
+    } else {
+        Err(LoadError::Corrupt("a hash has a field twice"))
+    }
+}
+
+fn read_hash<R: Read>(
+    reader: &mut Reader<R>,
+    kind: Kind,
+    limits: &EncodingLimits,
+) -> Result<Hash, LoadError> {
+    let first_ms = if kind == Kind::HashExpiring { Some(reader.time_ms()?) } else { None };
+    let len = reader.length()?;
+    let mut hash = Hash::default();
+    hash.expect_fields(usize::try_from(len).unwrap_or(usize::MAX), limits);
+    for _ in 0..len {
+        let expire_at_ms = match first_ms {
+            None => None,
+            Some(first_ms) => later_by(first_ms, reader.length()?)?,
+        };
+        let (name, value) = (reader.string()?, reader.string()?);
+        add_field(&mut hash, (&name, &value), expiry_of(expire_at_ms), limits)?;
+    }
+    Ok(hash)
+}
+
+/// The expiry that is written as `difference` to the first one: one more than it is later, or 0 for none.
+fn later_by(first_ms: i64, difference: u64) -> Result<Option<i64>, LoadError> {
+    let Some(later) = difference.checked_sub(1) else { return Ok(None) };
+    let at_ms = first_ms.checked_add_unsigned(later);
+    at_ms.map(Some).ok_or(LoadError::Corrupt("a field expires after the end of time"))
+}
+
+fn read_triplets<R: Read>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Result<Hash, LoadError> {
+    // The first expiry follows from the triplets.
+    reader.time_ms()?;
+    let triplets = listpack(reader)?;
+    check_groups(&triplets, 3)?;
+    let mut hash = Hash::default();
+    hash.expect_fields(triplets.len() / 3, limits);
+    let (mut name_digits, mut value_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let mut elements = triplets.iter();
+    while let (Some(name), Some(value), Some(expiry)) = (elements.next(), elements.next(), elements.next()) {
+        let Element::Integer(at_ms) = expiry else {
+            return Err(LoadError::Corrupt("the expiry of a field is no number"));
+        };
+        let field = (name.bytes(&mut name_digits), value.bytes(&mut value_digits));
+        add_field(&mut hash, field, expiry_of(Some(at_ms).filter(|&at_ms| at_ms != 0)), limits)?;
+    }
+    Ok(hash)
+}

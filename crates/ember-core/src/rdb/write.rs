@@ -1,0 +1,175 @@
+//! Values out.
+
+use std::io::{self, Write};
+
+use super::{Kind, Writer, stream};
+use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::types::hash::{Field, Hash};
+use crate::types::list::{List, NodeView};
+use crate::types::listpack::Element;
+use crate::types::set::Set;
+use crate::types::sorted_set::SortedSet;
+use crate::types::{Aggregate, Collection};
+
+/// How a node of a list is kept.
+pub(super) const NODE_LARGE: u64 = 1;
+/// The same.
+pub(super) const NODE_PACKED: u64 = 2;
+
+/// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
+const EVER_MS: i64 = i64::MIN;
+
+/// The kind that the value of an entry is written as.
+pub fn kind_of(entry: EntryRef<'_>) -> Kind {
+    match entry.aggregate() {
+        None => Kind::String,
+        Some(Aggregate::List(_)) => Kind::ListListpacks,
+        Some(Aggregate::Set(Set::Intset(_))) => Kind::SetIntset,
+        Some(Aggregate::Set(Set::Listpack(_))) => Kind::SetListpack,
+        Some(Aggregate::Set(Set::Table(_))) => Kind::Set,
+        Some(Aggregate::SortedSet(set)) if set.listpack().is_some() => Kind::SortedSetListpack,
+        Some(Aggregate::SortedSet(_)) => Kind::SortedSet,
+        Some(Aggregate::Hash(hash)) => kind_of_hash(hash),
+        Some(Aggregate::Stream(_)) => Kind::Stream3,
+    }
+}
+
+fn kind_of_hash(hash: &Hash) -> Kind {
+    // Expiries that are all gone need no form that only new versions read.
+    let expires = hash.next_expiry_ms().is_some();
+    match (hash.pairs().is_some() || hash.triplets().is_some(), expires) {
+        (true, false) => Kind::HashListpack,
+        (true, true) => Kind::HashTriplets,
+        (false, false) => Kind::Hash,
+        (false, true) => Kind::HashExpiring,
+    }
+}
+
+/// Writes the value of an entry, without its kind. O(its bytes).
+///
+/// # Errors
+/// Those of the sink.
+pub fn write_value<W: Write>(writer: &mut Writer<W>, entry: EntryRef<'_>) -> io::Result<()> {
+    match entry.aggregate() {
+        None => string(writer, entry.string()),
+        Some(Aggregate::List(list)) => write_list(writer, list),
+        Some(Aggregate::Set(set)) => write_set(writer, set),
+        Some(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
+        Some(Aggregate::Hash(hash)) => write_hash(writer, hash),
+        Some(Aggregate::Stream(value)) => stream::write(writer, value),
+    }
+}
+
+fn string<W: Write>(writer: &mut Writer<W>, value: StringValue<'_>) -> io::Result<()> {
+    match value {
+        StringValue::Int(number) => writer.integer_string(number),
+        StringValue::Inline(bytes) => writer.string(bytes),
+        StringValue::Large(large) => writer.string(large.bytes()),
+    }
+}
+
+fn element<W: Write>(writer: &mut Writer<W>, element: Element<'_>) -> io::Result<()> {
+    match element {
+        Element::Integer(number) => writer.integer_string(number),
+        Element::Bytes(bytes) => writer.string(bytes),
+    }
+}
+
+fn write_list<W: Write>(writer: &mut Writer<W>, list: &List) -> io::Result<()> {
+    writer.length(list.nodes().count() as u64)?;
+    for node in list.nodes() {
+        match node {
+            NodeView::Packed(listpack) => {
+                writer.length(NODE_PACKED)?;
+                writer.string(listpack.as_bytes())?;
+            }
+            NodeView::Large(bytes) => {
+                writer.length(NODE_LARGE)?;
+                writer.string(bytes)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_set<W: Write>(writer: &mut Writer<W>, set: &Set) -> io::Result<()> {
+    match set {
+        Set::Intset(intset) => writer.string(intset.as_bytes()),
+        Set::Listpack(listpack) => writer.string(listpack.as_bytes()),
+        Set::Table(members) => {
+            writer.length(members.len() as u64)?;
+            members.iter().try_for_each(|member| writer.string(member.key()))
+        }
+    }
+}
+
+/// From the highest score to the lowest: that is how Redis inserts them fastest.
+fn write_sorted_set<W: Write>(writer: &mut Writer<W>, set: &SortedSet) -> io::Result<()> {
+    if let Some(listpack) = set.listpack() {
+        return writer.string(listpack.as_bytes());
+    }
+    writer.length(set.len() as u64)?;
+    for (member, score) in set.iter_all().rev() {
+        element(writer, member)?;
+        writer.double(score)?;
+    }
+    Ok(())
+}
+
+fn write_hash<W: Write>(writer: &mut Writer<W>, hash: &Hash) -> io::Result<()> {
+    let first_ms = first_expiry_ms(hash);
+    match (hash.pairs(), hash.triplets()) {
+        (Some(pairs), _) => return writer.string(pairs.as_bytes()),
+        (None, Some(triplets)) if first_ms.is_some() => {
+            writer.time_ms(first_ms.unwrap_or_default())?;
+            return writer.string(triplets.as_bytes());
+        }
+        (None, Some(_)) => return writer.string(pairs_of(hash).as_bytes()),
+        (None, None) => {}
+    }
+    if let Some(first_ms) = first_ms {
+        writer.time_ms(first_ms)?;
+    }
+    writer.length(hash.len() as u64)?;
+    let mut result = Ok(());
+    hash.for_each(EVER_MS, |field| {
+        if result.is_ok() {
+            result = write_field(writer, field, first_ms);
+        }
+    });
+    result
+}
+
+fn write_field<W: Write>(writer: &mut Writer<W>, field: Field<'_>, first_ms: Option<i64>) -> io::Result<()> {
+    if let Some(first_ms) = first_ms {
+        writer.length(field.expire_at_ms.map_or(0, |at_ms| at_ms.abs_diff(first_ms) + 1))?;
+    }
+    string(writer, field.name)?;
+    string(writer, field.value)
+}
+
+/// The earliest expiry of a field, if [`kind_of_hash`] says that there is one.
+fn first_expiry_ms(hash: &Hash) -> Option<i64> {
+    hash.next_expiry_ms()?;
+    let mut first = None;
+    hash.for_each(EVER_MS, |field| {
+        let Some(at_ms) = field.expire_at_ms else { return };
+        first = Some(first.map_or(at_ms, |first: i64| first.min(at_ms)));
+    });
+    first
+}
+
+/// Names and values of a hash whose fields have room for expiries and none of them.
+fn pairs_of(hash: &Hash) -> crate::types::listpack::Listpack {
+    let mut pairs = crate::types::listpack::Listpack::new();
+    hash.for_each(EVER_MS, |field| {
+        for part in [field.name, field.value] {
+            match part {
+                StringValue::Int(number) => pairs.push_back_integer(number),
+                StringValue::Inline(bytes) => pairs.push_back(bytes),
+                StringValue::Large(large) => pairs.push_back(large.bytes()),
+            }
+        }
+    });
+    pairs
+}
