@@ -149,7 +149,7 @@ fn rule(random: &mut Random) -> String {
 }
 
 fn rules(random: &mut Random) -> Vec<String> {
-    let mut one = |random: &mut Random| match random.chance(85) {
+    let one = |random: &mut Random| match random.chance(85) {
         true => rule(random),
         false => {
             let rules: Vec<String> = (0..=random.below(4)).map(|_| rule(random)).collect();
