@@ -426,6 +426,8 @@ const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, w
                                  replacement; in that of 7.0.15 not yet";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
+const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
+
 /// Facts about commands that need not be those of redis-server 7.0.15.
 pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "summary", "prose: each server has its own"),
@@ -459,6 +461,8 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
     FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
+    FactException::new("georadius", "arguments", STORE_OR_STOREDIST),
+    FactException::new("georadiusbymember", "arguments", STORE_OR_STOREDIST),
     FactException::new("zrank", "arity", SINCE_7_2),
     FactException::new("zrank", "arguments", SINCE_7_2),
     FactException::new("zrevrank", "arity", SINCE_7_2),

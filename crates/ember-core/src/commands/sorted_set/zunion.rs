@@ -33,7 +33,7 @@ const READ: Spec = Spec {
     arity: -3,
     flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
     keys: &[KeySpec::counted(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-    syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] aggregate:[AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+    syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
     ..Spec::DEFAULT
 };
 
@@ -46,7 +46,7 @@ const STORE: Spec = Spec {
         KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE)),
         KeySpec::counted(2, KeyFlags::RO.union(KeyFlags::ACCESS)),
     ],
-    syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] aggregate:[AGGREGATE <SUM | MIN | MAX>]",
+    syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
     ..Spec::DEFAULT
 };
 
