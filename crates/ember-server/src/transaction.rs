@@ -177,13 +177,14 @@ impl Executor {
             }
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
-        if self.config.maxmemory != 0 && transaction.flags.contains(Flags::DENYOOM) {
-            if let Err(error) = self.make_room(&mut Guards::None, transaction.len_bytes()) {
-                if let Some(watched) = watched {
-                    watched.end(self.server, &mut self.turn);
-                }
-                return Err(aborted_because_of(&error));
+        if self.config.maxmemory != 0
+            && transaction.flags.contains(Flags::DENYOOM)
+            && let Err(error) = self.make_room(&mut Guards::None, transaction.len_bytes())
+        {
+            if let Some(watched) = watched {
+                watched.end(self.server, &mut self.turn);
             }
+            return Err(aborted_because_of(&error));
         }
         let run = |executor: &mut Executor, guards: &mut Guards<'static>| {
             if watched.as_deref().is_some_and(|watched| executor.is_broken(watched, guards)) {
