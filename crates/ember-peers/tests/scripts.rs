@@ -6,7 +6,8 @@ use ember_testkit::{RawClient, quote};
 /// Scripts, separated by lines of four equals signs.
 const SCRIPTS: &str = include_str!("scripts/evaluated.txt");
 
-/// Calls, one on each line; `\n` in them is a line end.
+/// Calls, one on each line, their words between `|`. `\n` in them is a line end, and so is the end of a line in front of an
+/// indented one.
 const CALLS: &str = include_str!("scripts/calls.txt");
 
 /// Runs each call on both servers; returns what differs.
