@@ -576,9 +576,11 @@ impl Spec {
         let found: Vec<(usize, KeyFlags)> = found
             .flat_map(|(keys, positions)| positions.map(|at| (at, flags_of_call.unwrap_or(keys.flags))))
             .collect();
-        // Of keys that no specification finds it is not told what is done with them either.
+        // What no specification finds is what the last unknown one is about.
+        let unknown = self.keys.iter().rfind(|keys| keys.begin == Begin::Unknown);
+        let unknown = unknown.map_or(KeyFlags::empty(), |keys| keys.flags);
         let flags_of = move |at: usize| {
-            found.iter().find(|(position, _)| *position == at).map_or(KeyFlags::empty(), |(_, flags)| *flags)
+            found.iter().find(|(position, _)| *position == at).map_or(unknown, |(_, flags)| *flags)
         };
         self.key_positions(args).map(move |at| (at, flags_of(at)))
     }

@@ -455,6 +455,8 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
         "arguments",
         "since 7.2 the operations are named, which lets redis-cli offer them",
     ),
+    FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1"),
+    FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
     FactException::new("keys", "arity", KEYS_LIMIT),
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
