@@ -451,6 +451,8 @@ pub struct Spec {
     pub flags: Flags,
     /// ACL categories beyond those that group and flags imply.
     pub categories: Category,
+    /// Whether it is in the category of its group; SORT is in those of the types it takes.
+    pub is_in_group_category: bool,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
@@ -503,6 +505,7 @@ impl Spec {
         arity: 1,
         flags: Flags::empty(),
         categories: Category::empty(),
+        is_in_group_category: true,
         keys: &[],
         tips: &[],
         syntax: "",
@@ -535,6 +538,7 @@ impl Spec {
         if let Some(category) = self.group.category()
             && !self.flags.contains(Flags::ADMIN)
             && !self.is_container
+            && self.is_in_group_category
         {
             all |= category;
         }

@@ -350,6 +350,7 @@ impl<'s> Parser<'s> {
             "stop",
             "timeout",
             "ttl",
+            "version",
         ];
         match name {
             "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,

@@ -29,7 +29,11 @@ const SORT_RO: Spec = Spec {
     complexity: "O(N+M*log(M)) for N elements of which M are sorted and returned; O(N) when they are not sorted.",
     arity: -2,
     flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
-    categories: Category::SET.union(Category::SORTEDSET).union(Category::LIST),
+    categories: Category::SET
+        .union(Category::SORTEDSET)
+        .union(Category::LIST)
+        .union(Category::DANGEROUS),
+    is_in_group_category: false,
     keys: &[
         KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
         KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(
@@ -37,7 +41,7 @@ const SORT_RO: Spec = Spec {
              the key we sort",
         ),
     ],
-    syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] order:[ASC | DESC] sorting:[ALPHA]",
+    syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
     keys_of: Some(|_| vec![1]),
     example: Example {
         given: &["RPUSH numbers 3 1 2"],
@@ -54,7 +58,6 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             summary: "Returns or stores the elements of a list, set or sorted set in order.",
             since: "1.0.0",
             flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
-            categories: SORT_RO.categories.union(Category::DANGEROUS),
             keys: &[
                 KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
                 KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(
@@ -66,7 +69,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                      in the argument array",
                 ),
             ],
-            syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] order:[ASC | DESC] sorting:[ALPHA] [STORE destination]",
+            syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
             keys_of: Some(options::keys_of),
             example: Example {
                 given: &["RPUSH numbers 3 1 2"],
