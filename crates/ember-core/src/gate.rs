@@ -50,6 +50,24 @@ impl Gate {
         }
     }
 
+    /// As [`Gate::enter`], but gives up after about `patience`; false in that case.
+    #[cfg(not(shuttle))]
+    pub fn try_enter(&self, worker: usize, patience: std::time::Duration) -> bool {
+        self.inside[worker].store(true, Ordering::SeqCst);
+        if !self.is_closed.load(Ordering::SeqCst) {
+            return true;
+        }
+        self.leave(worker);
+        match self.alone.try_lock_for(patience) {
+            Some(waited) => {
+                drop(waited);
+                self.enter(worker);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Lets a worker out. It holds no shard's lock.
     #[inline]
     pub fn leave(&self, worker: usize) {

@@ -167,6 +167,28 @@ fn reading_and_overwriting_small_strings_allocates_nothing() {
 }
 
 #[test]
+fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
+    /// A node of 8 KiB grows in some thirty steps and holds some 700 elements of this size.
+    const ALLOCATIONS_FOR_NODES_MAX: u64 = 100;
+    let mut bench = Bench::new();
+    for end in ["LPUSH", "RPUSH"] {
+        let pushed = bench.allocations(&pipeline(&format!("{end} list element#")));
+        assert!(pushed <= ALLOCATIONS_FOR_NODES_MAX, "{end}: {pushed}");
+    }
+    for words in [
+        "LLEN list",
+        "LINDEX list -1234",
+        "LRANGE list 0 9",
+        "LRANGE list -10 -1",
+        "LPOS list element0500",
+        "LSET list 1234 ELEMENT#",
+    ] {
+        assert_eq!(bench.allocations(&pipeline(words)), 0, "{words}");
+    }
+    bench.keyspace.check_invariants();
+}
+
+#[test]
 fn reading_a_value_of_its_own_allocation_allocates_nothing() {
     let mut bench = Bench::new();
     // A thousand replies fit the buffer that is kept.

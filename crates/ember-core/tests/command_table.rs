@@ -206,6 +206,22 @@ const GOLDEN: &[Golden] = &[
     ("rpoplpush", 3, "write denyoom", (1, 2, 1), "write list slow", MOVES, ""),
     ("rpush", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
     ("rpushx", -3, "write denyoom fast", (1, 1, 1), "write list fast", "RW insert", ""),
+    ("hdel", -3, "write fast", (1, 1, 1), "write hash fast", "RW delete", ""),
+    ("hexists", 3, "readonly fast", (1, 1, 1), "read hash fast", "RO", ""),
+    ("hget", 3, "readonly fast", (1, 1, 1), "read hash fast", "RO access", ""),
+    ("hgetall", 2, "readonly", (1, 1, 1), "read hash slow", "RO access", "nondeterministic_output_order"),
+    ("hincrby", 4, "write denyoom fast", (1, 1, 1), "write hash fast", "RW access update", ""),
+    ("hincrbyfloat", 4, "write denyoom fast", (1, 1, 1), "write hash fast", "RW access update", ""),
+    ("hkeys", 2, "readonly", (1, 1, 1), "read hash slow", "RO access", "nondeterministic_output_order"),
+    ("hlen", 2, "readonly fast", (1, 1, 1), "read hash fast", "RO", ""),
+    ("hmget", -3, "readonly fast", (1, 1, 1), "read hash fast", "RO access", ""),
+    ("hmset", -4, "write denyoom fast", (1, 1, 1), "write hash fast", "RW update", ""),
+    ("hrandfield", -2, "readonly", (1, 1, 1), "read hash slow", "RO access", "nondeterministic_output"),
+    ("hscan", -3, "readonly", (1, 1, 1), "read hash slow", "RO access", "nondeterministic_output"),
+    ("hset", -4, "write denyoom fast", (1, 1, 1), "write hash fast", "RW update", ""),
+    ("hsetnx", 4, "write denyoom fast", (1, 1, 1), "write hash fast", "RW insert", ""),
+    ("hstrlen", 3, "readonly fast", (1, 1, 1), "read hash fast", "RO", ""),
+    ("hvals", 2, "readonly", (1, 1, 1), "read hash slow", "RO access", "nondeterministic_output_order"),
 ];
 
 fn run(local: &mut Local, line: &str) -> String {

@@ -7,6 +7,7 @@ use emberkv_core::events::EventClass;
 use support::script::Script;
 
 mod support {
+    #[expect(dead_code, reason = "other tests need more of it")]
     pub(crate) mod script;
     pub(crate) mod words;
 }

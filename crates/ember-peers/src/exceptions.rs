@@ -428,6 +428,8 @@ const SORT_ARGUMENTS: &str =
     "patterns are shown without the key specification they stand for, and ALPHA by its own name";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
+const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
+
 /// Facts about commands that need not be those of redis-server 7.0.15.
 pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "summary", "prose: each server has its own"),
@@ -465,6 +467,8 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
     FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
+    FactException::new("georadius", "arguments", STORE_OR_STOREDIST),
+    FactException::new("georadiusbymember", "arguments", STORE_OR_STOREDIST),
     FactException::new("zrank", "arity", SINCE_7_2),
     FactException::new("zrank", "arguments", SINCE_7_2),
     FactException::new("zrevrank", "arity", SINCE_7_2),

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use ember_peers::require_program;
 use ember_testkit::{Server, find_ember_server};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// Certificates and keys in a directory that is removed with it.
 struct Files(PathBuf);
@@ -20,6 +20,8 @@ impl Files {
         let directory = std::env::temp_dir().join(format!("ember-peers-tls-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        // An authority has a name of its own: whoever is vouched for by its own name is taken to vouch for itself.
+        params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         fs::write(directory.join("ca.crt"), params.self_signed(&key).unwrap().pem()).unwrap();

@@ -16,7 +16,7 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 4] = ["cluster", "replication", "module", "sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 6] = [
+const ABSENT: [&str; 7] = [
     // Persistence.
     "bgrewriteaof",
     "bgsave",
@@ -24,8 +24,9 @@ const ABSENT: [&str; 6] = [
     "save",
     // It talks to another server.
     "migrate",
-    // For replicas of Valkey alone.
+    // Valkey's alone.
     "client|capa",
+    "script|show",
 ];
 
 fn groups() -> Vec<(&'static str, Vec<&'static str>)> {

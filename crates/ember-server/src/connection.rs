@@ -11,6 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
 use crate::client::Client;
+use crate::driver::Readiness;
 use crate::executor::Assembly;
 use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
@@ -171,9 +172,11 @@ impl Connection {
         }
     }
 
-    /// The socket can take more, as the driver says.
-    pub(crate) fn set_writable(&mut self) {
-        self.writable = true;
+    /// Notes what the driver says of the socket.
+    pub(crate) fn note(&mut self, readiness: &Readiness) {
+        self.readable |= readiness.readable;
+        self.read_closed |= readiness.read_closed;
+        self.writable |= readiness.writable;
     }
 
     /// Reads once: into the large argument that is being received or into `scratch`, which is emptied first. From there

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Batch, Protocol, Reply};
 use emberkv_core::call::{Attempt, Run};
@@ -59,6 +59,9 @@ const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
 
 /// What is shown in place of an argument that nobody else may see.
 const REDACTED: &[u8] = b"(redacted)";
+
+/// How long a worker waits outside the gate before it looks whether a script keeps it closed.
+const GATE_PATIENCE: Duration = Duration::from_millis(10);
 
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
@@ -220,7 +223,9 @@ impl Executor {
         }
         self.clock = Instant::now();
         self.prepare(batch, input, start, client.database);
-        self.server.gate.enter(self.index);
+        if !self.enter_gate() {
+            return self.run_beside_script(client, batch, input, start, reply);
+        }
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
@@ -238,6 +243,84 @@ impl Executor {
         }
         client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
+    }
+
+    /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
+    #[inline]
+    pub(crate) fn enter_gate(&self) -> bool {
+        while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
+            if self.server.scripting.running.is_busy() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs what may run beside a script of the commands of `batch` from number `start` on, and refuses the others.
+    #[cold]
+    pub(crate) fn run_beside_script(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        reply: &mut Reply,
+    ) -> Progress {
+        // The script's own time goes on.
+        let clock = self.clock;
+        let mut progress = Progress::Done;
+        for number in start..batch.len() {
+            if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
+                progress = Progress::Close;
+                break;
+            }
+        }
+        self.clock = clock;
+        progress
+    }
+
+    fn execute_beside_script(&mut self, client: &mut Client, args: Args<'_>, reply: &mut Reply) -> Flow {
+        let guards = &mut Guards::None;
+        let command = match self.server.registry.resolve(args) {
+            Ok(command) => command,
+            Err(_) if is_http(args) => return Flow::Close,
+            Err(error) => return self.refuse(client, guards, None, error, reply),
+        };
+        if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
+            let error = "NOAUTH Authentication required.".into();
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        if let Err(error) = acl::authorize(client, command, args) {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        // What watches keys or has a transaction open could come to touch the keyspace.
+        let is_harmless = matches!(command.handler, Handler::Server(_))
+            && command.spec.flags.contains(Flags::ALLOW_BUSY)
+            && command.spec.group != Group::Transactions
+            && client.transaction.is_none()
+            && client.watched.is_none();
+        if !is_harmless && let Some(error) = self.server.scripting.running.busy_error() {
+            return self.refuse(client, guards, Some(command), error, reply);
+        }
+        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
+        let result = self.complete(command, None, client, guards, args, reply);
+        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
+        self.finish(command, result, args, Some(client), reply);
+        self.apply_reply_mode(client, mark, reply);
+        flow
+    }
+
+    /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
+    #[cold]
+    pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
+        let error = self.server.scripting.running.busy_error();
+        let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
+        for _ in 0..message.prepared.len() {
+            message.marks.push(message.reply.mark());
+            self.answer_error(&error, &mut message.reply);
+        }
+        message.marks.push(message.reply.mark());
+        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
     }
 
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
@@ -442,7 +525,9 @@ impl Executor {
                 fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
             }
         }
-        self.server.gate.enter(self.index);
+        if !self.enter_gate() {
+            return self.refuse_forwarded(message);
+        }
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;

@@ -3,6 +3,7 @@
 mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
+mod bystanders;
 mod client;
 mod commands;
 #[cfg(test)]

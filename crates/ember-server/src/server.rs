@@ -181,13 +181,12 @@ impl Server {
         keyspace: Keyspace,
         registry: Registry,
         mailboxes: Vec<Mailbox>,
-        is_concurrent: bool,
         run_id: String,
         log: LogHandle,
     ) -> Server {
         let commands = registry.all().len();
-        let grammar = grammar(&registry, &config.snapshot());
-        let acl = Acl::new(grammar, config.snapshot().requirepass.reveal().as_bytes());
+        let snapshot = config.snapshot();
+        let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let gate = Gate::new(mailboxes.len());
         let worker = |mailbox| WorkerHandle {
             mailbox,
@@ -199,7 +198,7 @@ impl Server {
             keyspace,
             registry,
             workers: mailboxes.into_iter().map(worker).collect(),
-            is_concurrent,
+            is_concurrent: snapshot.concurrent,
             started: Instant::now(),
             started_ms: unix_ms(),
             run_id,
@@ -281,6 +280,11 @@ impl Server {
     pub(crate) fn request_stop(&self) {
         *self.stop.lock() = true;
         self.stop_requested.notify_all();
+    }
+
+    /// Whether somebody has called [`Server::request_stop`].
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stop.lock()
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

@@ -55,7 +55,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
     let registry = Registry::new();
-    let server = Server::new(handle, tls, keyspace, registry, mailboxes, config.concurrent, run_id, log);
+    let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));

@@ -100,6 +100,7 @@ const GROUP_NAMES: &[(&[&str], &str)] = &[
     (&["seconds", "milliseconds"], "expiration"),
     (&["left", "right"], "where"),
     (&["min", "max"], "where"),
+    (&["sum", "min"], "aggregate"),
     (&["before", "after"], "where"),
     (&["asc", "desc"], "order"),
     (&["byte", "bit"], "index_unit"),
@@ -298,6 +299,8 @@ impl<'s> Parser<'s> {
                 "=" => "equal".to_owned(),
                 "~" => "approximately".to_owned(),
                 "*" => "auto_id".to_owned(),
+                "CH" => "change".to_owned(),
+                "INCR" => "increment".to_owned(),
                 word => word.to_ascii_lowercase(),
             };
             value(&name, ArgumentType::PureToken)
@@ -322,6 +325,7 @@ impl<'s> Parser<'s> {
         }
         let integers = [
             "bit",
+            "bits",
             "client-id",
             "count",
             "cursor",
@@ -351,11 +355,17 @@ impl<'s> Parser<'s> {
             "timeout",
             "ttl",
             "version",
+            "weight",
         ];
         match name {
             "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,
             "value" if matches!(self.spec.name, "setbit" | "bitfield") => ArgumentType::Integer,
-            "score" => ArgumentType::Double,
+            "score" | "longitude" | "latitude" | "radius" | "width" | "height" => ArgumentType::Double,
+            "min" | "max" if self.spec.name == "zcount" || self.spec.name.ends_with("byscore") => {
+                ArgumentType::Double
+            }
+            // Places, scores or members.
+            "start" | "stop" if self.spec.name == "zrange" => ArgumentType::String,
             "timeout" if matches!(self.spec.group, Group::List | Group::SortedSet) => ArgumentType::Double,
             "pattern" => ArgumentType::Pattern,
             "unix-time-seconds" | "unix-time-milliseconds" => ArgumentType::UnixTime,

@@ -19,6 +19,7 @@ use emberkv_core::keys::Guards;
 use parking_lot::Mutex;
 
 use crate::acl::Identity;
+use crate::bystanders::{self, Bystanders};
 use crate::client::{Client, ClientView, Names, ReplyMode};
 use crate::connection::{self, Connection, Fill, Parked};
 use crate::driver::{Driver, Readiness};
@@ -59,7 +60,27 @@ const ACCEPTS_MAX: usize = 256;
 const SERVING_MAX: Duration = Duration::from_millis(1);
 
 /// Tokens of listeners are counted down from here, connections' up from zero.
-const LISTENER_TOKEN: usize = usize::MAX / 2;
+pub(crate) const LISTENER_TOKEN: usize = usize::MAX / 2;
+
+/// The parts of a worker that can be attended to while the connection of this token runs something.
+macro_rules! bystanders {
+    ($worker:expr, $token:expr) => {
+        Bystanders {
+            server: $worker.server,
+            driver: &mut $worker.driver,
+            listeners: &mut $worker.listeners,
+            connections: &mut $worker.connections,
+            vacant: &mut $worker.vacant,
+            ready: &mut $worker.ready,
+            is_accepting: &mut $worker.is_accepting,
+            postponed: &mut $worker.postponed,
+            limits: &$worker.limits,
+            unauthenticated: &$worker.unauthenticated,
+            token: $token,
+            missed: Vec::new(),
+        }
+    };
+}
 
 /// The thread's state.
 pub(crate) struct Worker {
@@ -83,6 +104,8 @@ pub(crate) struct Worker {
     /// When connections in blocking commands stop waiting.
     deadlines: BTreeSet<(Instant, usize)>,
     letters: Vec<Letter>,
+    /// Letters that came while a script ran.
+    postponed: Vec<Letter>,
     /// What any connection without leftovers reads into.
     scratch: Vec<u8>,
     /// What encrypted bytes are read into.
@@ -129,6 +152,7 @@ impl Worker {
             paused: Vec::new(),
             deadlines: BTreeSet::new(),
             letters: Vec::new(),
+            postponed: Vec::new(),
             scratch: Vec::new(),
             wire: Vec::new(),
             reply: Reply::new(Protocol::Resp2),
@@ -172,7 +196,8 @@ impl Worker {
 
     fn turn(&mut self) {
         let now = Instant::now();
-        let is_busy = !self.ready.is_empty() || self.is_expiring || self.is_accepting;
+        let is_busy =
+            !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;
         let wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
@@ -206,7 +231,8 @@ impl Worker {
             self.serve(self.served[at]);
         }
         self.served.clear();
-        if !self.deadlines.is_empty() {
+        // Nobody's waiting ends while a script keeps everyone from the keyspace: this worker would wait with them.
+        if !self.deadlines.is_empty() && !self.server.scripting.running.is_busy() {
             self.expire_waiting();
         }
         if self.is_expiring {
@@ -228,6 +254,11 @@ impl Worker {
     fn open_letters(&mut self) {
         let mut letters = std::mem::take(&mut self.letters);
         self.server.workers[self.executor.index].mailbox.take(&mut letters);
+        // Those that were postponed are older than those that are still in the mailbox.
+        if !self.postponed.is_empty() {
+            let newer = std::mem::replace(&mut letters, std::mem::take(&mut self.postponed));
+            letters.extend(newer);
+        }
         for letter in letters.drain(..) {
             match letter {
                 Letter::Adopt(incoming) => self.adopt(incoming),
@@ -419,73 +450,7 @@ impl Worker {
         if self.executor.refresh_config() {
             self.apply_config();
         }
-        let config = &self.executor.config;
-        if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
-            tracing::warn!("cannot set up a connection: {error}");
-            return None;
-        }
-        let identity = Identity::unknown(self.server);
-        let needs_password = !identity.user().needs_no_password();
-        if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
-            listener::turn_away(&incoming, listener::PROTECTED);
-            return None;
-        }
-        let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
-            Ok(tls) => tls.map(Box::new),
-            Err(error) => {
-                tracing::warn!("cannot begin a TLS connection: {error}");
-                return None;
-            }
-        };
-        let token = self.vacant.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
-        });
-        let now_ms = self.executor.turn.now_ms;
-        let worker = self.executor.index;
-        let view = self.server.clients.enter(config.maxclients as usize, |id| ClientView {
-            id,
-            peer: incoming.peer.clone(),
-            descriptor: incoming.socket.as_raw_fd(),
-            worker,
-            token,
-            created_ms: now_ms,
-            names: Mutex::new(Names::default()),
-            user: Mutex::new(Arc::clone(identity.user())),
-            active_ms: AtomicI64::new(now_ms),
-            database: AtomicU32::new(0),
-            command: AtomicU32::new(0),
-            is_resp3: AtomicBool::new(false),
-            no_evict: AtomicBool::new(false),
-            no_touch: AtomicBool::new(false),
-            query_bytes: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
-            is_killed: AtomicBool::new(false),
-            is_paused: AtomicBool::new(false),
-            waiter: Mutex::new(None),
-            is_monitor: AtomicBool::new(false),
-            tracking: Mutex::new(None),
-            queued: AtomicI64::new(-1),
-            channels: AtomicU64::new(0),
-            patterns: AtomicU64::new(0),
-            shard_channels: AtomicU64::new(0),
-        });
-        let Ok(view) = view else {
-            listener::turn_away(&incoming, listener::TOO_MANY);
-            self.vacant.push(token);
-            return None;
-        };
-        if let Err(error) = self.driver.watch(incoming.socket.as_fd(), token) {
-            tracing::warn!("cannot watch a connection: {error}");
-            self.server.clients.leave(view.id);
-            self.vacant.push(token);
-            return None;
-        }
-        self.executor.stats.connections_received.add(1);
-        let client = Client::new(view, identity);
-        self.connections[token] =
-            Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));
-        Some(())
+        bystanders!(self, usize::MAX).try_adopt(&mut self.executor, incoming)
     }
 
     fn close(&mut self, token: usize) {
@@ -628,7 +593,9 @@ impl Worker {
 
     /// Parses and runs what the connection has read, until it is used up, the connection must wait, or its time is.
     fn run_input(&mut self, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        // It is out of its place while it runs something, so that the others can be attended to from inside a script.
+        let Some(mut vacated) = self.connections[token].take() else { return };
+        let connection = &mut *vacated;
         let (mut input, is_own) = connection.take_input(&mut self.scratch);
         connection.has_unparsed = false;
         lend_buffer(&mut self.reply, connection);
@@ -642,7 +609,11 @@ impl Worker {
             }
             if !self.batch.is_empty() {
                 let (client, output) = (&mut connection.client, &mut connection.output);
-                let progress = self.executor.run(token, client, &self.batch, &input, 0, output);
+                let mut bystanders = bystanders!(self, token);
+                let progress = bystanders::beside(&mut bystanders, || {
+                    self.executor.run(token, client, &self.batch, &input, 0, output)
+                });
+                bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
                 let len = self.batch.len();
                 if let Some((next, is_paused)) =
                     note_progress(progress, connection, len, &mut self.deadlines, token)
@@ -682,6 +653,7 @@ impl Worker {
             }
         }
         connection.put_input_back(input, is_own, &mut self.scratch);
+        self.connections[token] = Some(vacated);
     }
 
     /// Sends a connection's output; false when the connection is broken.
@@ -698,15 +670,23 @@ impl Worker {
 
     /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
     fn resume(&mut self, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(mut vacated) = self.connections[token].take() else { return };
+        let connection = &mut *vacated;
         let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
-        let Some(parked) = connection.parked.take_if(|_| is_free) else { return };
+        let Some(parked) = connection.parked.take_if(|_| is_free) else {
+            self.connections[token] = Some(vacated);
+            return;
+        };
         connection.client.view.is_paused.store(false, Ordering::Relaxed);
         let Parked { batch, next, .. } = *parked;
         let (input, is_own) = connection.take_input(&mut self.scratch);
         lend_buffer(&mut self.reply, connection);
         let (client, output) = (&mut connection.client, &mut connection.output);
-        let progress = self.executor.run(token, client, &batch, &input, next, output);
+        let mut bystanders = bystanders!(self, token);
+        let progress = bystanders::beside(&mut bystanders, || {
+            self.executor.run(token, client, &batch, &input, next, output)
+        });
+        bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
         if let Some((next, is_paused)) =
             note_progress(progress, connection, batch.len(), &mut self.deadlines, token)
         {
@@ -718,6 +698,7 @@ impl Worker {
         connection.has_unparsed = true;
         connection.put_input_back(input, is_own, &mut self.scratch);
         list(&mut self.ready, connection, token);
+        self.connections[token] = Some(vacated);
     }
 
     /// Whether a connection keeps its limits; says why not.
@@ -775,7 +756,9 @@ impl Worker {
     fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
         let begun = Instant::now();
         let (gate, worker) = (&self.server.gate, self.executor.index);
-        gate.enter(worker);
+        if !self.executor.enter_gate() {
+            return; // a script runs for long; the next tick tries again
+        }
         work(self);
         self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
@@ -837,6 +820,79 @@ impl Worker {
     }
 }
 
+impl Bystanders<'_> {
+    /// Makes a socket a connection; `None` if that is not possible, which the peer is told.
+    pub(crate) fn try_adopt(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
+        let config = &executor.config;
+        if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
+            tracing::warn!("cannot set up a connection: {error}");
+            return None;
+        }
+        let identity = Identity::unknown(self.server);
+        let needs_password = !identity.user().needs_no_password();
+        if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
+            listener::turn_away(&incoming, listener::PROTECTED);
+            return None;
+        }
+        let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
+            Ok(tls) => tls.map(Box::new),
+            Err(error) => {
+                tracing::warn!("cannot begin a TLS connection: {error}");
+                return None;
+            }
+        };
+        let token = self.vacant.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let now_ms = executor.turn.now_ms;
+        let worker = executor.index;
+        let view = self.server.clients.enter(config.maxclients as usize, |id| ClientView {
+            id,
+            peer: incoming.peer.clone(),
+            descriptor: incoming.socket.as_raw_fd(),
+            worker,
+            token,
+            created_ms: now_ms,
+            names: Mutex::new(Names::default()),
+            user: Mutex::new(Arc::clone(identity.user())),
+            active_ms: AtomicI64::new(now_ms),
+            database: AtomicU32::new(0),
+            command: AtomicU32::new(0),
+            is_resp3: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            query_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
+            waiter: Mutex::new(None),
+            is_monitor: AtomicBool::new(false),
+            tracking: Mutex::new(None),
+            queued: AtomicI64::new(-1),
+            channels: AtomicU64::new(0),
+            patterns: AtomicU64::new(0),
+            shard_channels: AtomicU64::new(0),
+        });
+        let Ok(view) = view else {
+            listener::turn_away(&incoming, listener::TOO_MANY);
+            self.vacant.push(token);
+            return None;
+        };
+        if let Err(error) = self.driver.watch(incoming.socket.as_fd(), token) {
+            tracing::warn!("cannot watch a connection: {error}");
+            self.server.clients.leave(view.id);
+            self.vacant.push(token);
+            return None;
+        }
+        executor.stats.connections_received.add(1);
+        let client = Client::new(view, identity);
+        self.connections[token] =
+            Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));
+        Some(())
+    }
+}
+
 fn connection_of(
     connections: &mut [Option<Box<Connection>>],
     token: usize,
@@ -872,20 +928,20 @@ fn take_buffer_back(buffer: &mut Reply, connection: &mut Connection) {
     }
 }
 
-fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {
+pub(crate) fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {
     if !connection.is_listed {
         connection.is_listed = true;
         ready.push(token);
     }
 }
 
-fn note_readiness(connections: &mut [Option<Box<Connection>>], ready: &mut Vec<usize>, readiness: Readiness) {
+pub(crate) fn note_readiness(
+    connections: &mut [Option<Box<Connection>>],
+    ready: &mut Vec<usize>,
+    readiness: Readiness,
+) {
     let Some(Some(connection)) = connections.get_mut(readiness.token) else { return };
-    connection.readable |= readiness.readable;
-    connection.read_closed |= readiness.read_closed;
-    if readiness.writable {
-        connection.set_writable();
-    }
+    connection.note(&readiness);
     list(ready, connection, readiness.token);
 }
 

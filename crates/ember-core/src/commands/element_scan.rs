@@ -19,8 +19,24 @@ pub(crate) struct ScanOptions<'a> {
 impl<'a> ScanOptions<'a> {
     /// Reads `MATCH` and `COUNT` from argument `first` on.
     pub(crate) fn parse(args: Args<'a>, first: usize) -> Result<ScanOptions<'a>, CommandError> {
+        ScanOptions::parse_with(args, first, None).map(|(options, _)| options)
+    }
+
+    /// As [`ScanOptions::parse`] with another option, which is a word alone; returns whether it is there.
+    pub(crate) fn parse_with(
+        args: Args<'a>,
+        first: usize,
+        word: Option<&str>,
+    ) -> Result<(ScanOptions<'a>, bool), CommandError> {
         let mut options = ScanOptions { pattern: None, count: COUNT_DEFAULT };
-        for arg in (first..args.len()).step_by(2) {
+        let mut has_word = false;
+        let mut arg = first;
+        while arg < args.len() {
+            if word.is_some_and(|word| is_word(args, arg, word)) {
+                has_word = true;
+                arg += 1;
+                continue;
+            }
             if arg + 1 == args.len() {
                 return Err(CommandError::Syntax);
             } else if is_word(args, arg, "COUNT") {
@@ -31,8 +47,9 @@ impl<'a> ScanOptions<'a> {
             } else {
                 return Err(CommandError::Syntax);
             }
+            arg += 2;
         }
-        Ok(options)
+        Ok((options, has_word))
     }
 
     /// Whether an element's name is one that is asked for.

@@ -11,7 +11,8 @@
 //! * `last` never goes back. A reference due at tick `t > last` stands in bucket `b`, the number of bits up to the highest
 //!   one in which `t` and `last` differ; one due at or before `last` stands in bucket 0.
 //! * Each entry with an expiry, or with elements that have one, has at least one reference, due no later than the first of
-//!   them. It may have more: one for each time its expiry was brought forward. [`ExpiryIndex::is_bloated`] says when the surplus is worth a rebuild.
+//!   them. It may have more: one for each time that was brought forward. [`ExpiryIndex::is_bloated`] says when the surplus
+//!   is worth a rebuild.
 
 use super::entry::TAG_BITS;
 

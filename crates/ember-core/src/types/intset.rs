@@ -10,7 +10,8 @@
 //! The width is that of the widest member there ever was; it never shrinks. Sets of few integers are kept in this form,
 //! and `DUMP` and the RDB format take the bytes as they are.
 //!
-//! Invariant: `bytes` is either empty, which is the set that nothing was ever put in, or a whole intset.
+//! Invariant: `room` is either empty, which is the set that nothing was ever put in, or begins with a whole intset. How long
+//! that is follows from its header, so that a set takes no more than a pointer and a length beside it.
 
 use crate::keyspace::entry::size_class;
 use crate::turn::Random;
@@ -24,7 +25,7 @@ const EMPTY: [u8; HEADER_BYTES] = [2, 0, 0, 0, 0, 0, 0, 0];
 /// A sorted set of integers in one run of bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Intset {
-    bytes: Vec<u8>,
+    room: Box<[u8]>,
 }
 
 impl Intset {
@@ -37,7 +38,7 @@ impl Intset {
     ///
     /// # Errors
     /// [`Corrupt`] if width, number and length do not agree, if members are not ascending or if there are none.
-    pub fn from_bytes(mut bytes: Vec<u8>) -> Result<Intset, Corrupt> {
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Intset, Corrupt> {
         let (&width, rest) = bytes.split_first_chunk::<4>().ok_or(Corrupt)?;
         let (&count, members) = rest.split_first_chunk::<4>().ok_or(Corrupt)?;
         let (width, count) = (u32::from_le_bytes(width) as usize, u32::from_le_bytes(count) as usize);
@@ -45,8 +46,7 @@ impl Intset {
         if !is_whole || count == 0 {
             return Err(Corrupt);
         }
-        bytes.shrink_to_fit();
-        let set = Intset { bytes };
+        let set = Intset { room: bytes.into_boxed_slice() };
         if !set.iter().is_sorted_by(|left, right| left < right) {
             return Err(Corrupt);
         }
@@ -55,7 +55,12 @@ impl Intset {
 
     /// The bytes in Redis's format.
     pub fn as_bytes(&self) -> &[u8] {
-        if self.bytes.is_empty() { &EMPTY } else { &self.bytes }
+        match self.room.first_chunk::<HEADER_BYTES>() {
+            None => &EMPTY,
+            Some(&[width, _, _, _, count @ ..]) => {
+                &self.room[..HEADER_BYTES + usize::from(width) * u32::from_le_bytes(count) as usize]
+            }
+        }
     }
 
     /// The length of [`Intset::as_bytes`].
@@ -76,9 +81,9 @@ impl Intset {
 
     /// The memory behind it in bytes, as the allocator hands it out.
     pub fn memory_bytes(&self) -> usize {
-        match self.bytes.capacity() {
+        match self.room.len() {
             0 => 0,
-            capacity => size_class(capacity),
+            len => size_class(len),
         }
     }
 
@@ -124,15 +129,15 @@ impl Intset {
             return true;
         }
         let Err(index) = self.search(member) else { return false };
-        self.begin();
         let width = self.width();
         let at = HEADER_BYTES + index * width;
-        let len = self.bytes.len();
-        self.reserve(len + width);
-        self.bytes.resize(len + width, 0);
-        self.bytes.copy_within(at..len, at + width);
-        self.bytes[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
-        self.write_header(width);
+        let len = self.len_bytes();
+        if len + width > self.room.len() {
+            self.resize_room(size_class(len + width));
+        }
+        self.room.copy_within(at..len, at + width);
+        self.room[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
+        self.write_header(width, len + width);
         true
     }
 
@@ -141,22 +146,22 @@ impl Intset {
         let Ok(index) = self.search(member) else { return false };
         let width = self.width();
         let at = HEADER_BYTES + index * width;
-        self.bytes.copy_within(at + width.., at);
-        self.bytes.truncate(self.bytes.len() - width);
-        let needed = size_class(self.bytes.len());
-        if needed + needed / 4 < self.bytes.capacity() {
-            self.bytes.shrink_to(needed);
+        let len = self.len_bytes();
+        self.room.copy_within(at + width..len, at);
+        self.write_header(width, len - width);
+        let needed = size_class(len - width);
+        if needed + needed / 4 < self.room.len() {
+            self.resize_room(needed);
         }
-        self.write_header(width);
         true
     }
 
     /// Walks over all bytes and panics if they are no intset. For tests.
     pub fn check_invariants(&self) {
         if !self.is_empty() {
-            assert_eq!(Intset::from_bytes(self.bytes.clone()).map(|set| set.len()), Ok(self.len()));
+            assert_eq!(Intset::from_bytes(self.as_bytes().to_vec()).map(|set| set.len()), Ok(self.len()));
         }
-        assert!(self.memory_bytes() <= size_class(self.bytes.len()) * 3 / 2);
+        assert!(self.memory_bytes() <= size_class(self.len_bytes()) * 3 / 2);
     }
 
     /// Where `member` is, or where it would be.
@@ -178,14 +183,15 @@ impl Intset {
 
     /// Rewrites all members with `width` bytes, and adds one that is wider than all of them: it is the first or the last.
     fn widen(&mut self, width: usize, member: i64) {
-        let mut wider = Intset { bytes: Vec::new() };
-        wider.reserve(HEADER_BYTES + (self.len() + 1) * width);
-        wider.bytes.extend_from_slice(&EMPTY);
+        let len = HEADER_BYTES + (self.len() + 1) * width;
+        let mut wider = Intset::new();
+        wider.resize_room(size_class(len));
         let (before, after) = if member < 0 { (Some(member), None) } else { (None, Some(member)) };
-        for member in before.into_iter().chain(self.iter()).chain(after) {
-            wider.bytes.extend_from_slice(&member.to_le_bytes()[..width]);
+        let places = wider.room[HEADER_BYTES..].chunks_exact_mut(width);
+        for (place, member) in places.zip(before.into_iter().chain(self.iter()).chain(after)) {
+            place.copy_from_slice(&member.to_le_bytes()[..width]);
         }
-        wider.write_header(width);
+        wider.write_header(width, len);
         *self = wider;
     }
 
@@ -199,24 +205,19 @@ impl Intset {
         usize::from(self.as_bytes()[0])
     }
 
-    fn begin(&mut self) {
-        if self.bytes.is_empty() {
-            self.reserve(HEADER_BYTES + self.width());
-            self.bytes.extend_from_slice(&EMPTY);
-        }
+    fn resize_room(&mut self, len: usize) {
+        let mut room = std::mem::take(&mut self.room).into_vec();
+        room.reserve_exact(len.saturating_sub(room.len()));
+        room.resize(len, 0);
+        self.room = room.into_boxed_slice();
     }
 
-    fn reserve(&mut self, wanted: usize) {
-        if wanted > self.bytes.capacity() {
-            self.bytes.reserve_exact(size_class(wanted) - self.bytes.len());
-        }
-    }
-
-    fn write_header(&mut self, width: usize) {
-        let count = (self.bytes.len() - HEADER_BYTES) / width;
+    /// Makes the first `len` bytes a set of members of `width` bytes.
+    fn write_header(&mut self, width: usize, len: usize) {
+        let count = (len - HEADER_BYTES) / width;
         let count = u32::try_from(count).expect("sets of integers become tables long before");
-        self.bytes[..4].copy_from_slice(&(width as u32).to_le_bytes());
-        self.bytes[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
+        self.room[..4].copy_from_slice(&(width as u32).to_le_bytes());
+        self.room[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
     }
 }
 

@@ -14,10 +14,11 @@
 //!
 //! # Invariants
 //!
-//! * `bytes` is either empty, which is the listpack that nothing was ever put in, or a whole listpack.
+//! * `room` is either empty, which is the listpack that nothing was ever put in, or begins with a whole listpack. How long
+//!   that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes more.
 //! * `count` is the number of entries, whatever the header says.
-//! * The capacity is a size class of the allocator, as far as this module has asked for it, and at most a quarter more
-//!   than the bytes need.
+//! * The room is a size class of the allocator, as far as this module has asked for it, and at most a quarter more than the
+//!   bytes need.
 //!
 //! The format: Redis, `listpack.md` by S. Sanfilippo.
 
@@ -112,9 +113,20 @@ pub struct Corrupt;
 /// A sequence of elements in one run of bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Listpack {
-    bytes: Vec<u8>,
+    room: Box<[u8]>,
     count: u32,
+    /// Nothing, but the values that it never has: enums of a listpack and something else keep there which of them they are.
+    _spare: Spare,
 }
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(u8)]
+enum Spare {
+    #[default]
+    Only,
+}
+
+const _: () = assert!(size_of::<Option<Option<Listpack>>>() == 24);
 
 impl Listpack {
     /// A listpack without elements; allocates nothing.
@@ -126,7 +138,7 @@ impl Listpack {
     ///
     /// # Errors
     /// [`Corrupt`] if the lengths and counts in `bytes` do not agree with one another.
-    pub fn from_bytes(mut bytes: Vec<u8>) -> Result<Listpack, Corrupt> {
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Listpack, Corrupt> {
         let (&total, rest) = bytes.split_first_chunk::<4>().ok_or(Corrupt)?;
         let (&declared, entries) = rest.split_first_chunk::<2>().ok_or(Corrupt)?;
         let (&end, mut entries) = entries.split_last().ok_or(Corrupt)?;
@@ -143,9 +155,8 @@ impl Listpack {
         if declared != COUNT_UNKNOWN && u32::from(declared) != count {
             return Err(Corrupt);
         }
-        bytes.shrink_to_fit();
-        let mut listpack = Listpack { bytes, count };
-        listpack.write_header();
+        let mut listpack = Listpack { room: bytes.into_boxed_slice(), count, _spare: Spare::Only };
+        listpack.write_count();
         Ok(listpack)
     }
 
@@ -164,7 +175,10 @@ impl Listpack {
     /// The bytes in Redis's format.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        if self.bytes.is_empty() { &EMPTY } else { &self.bytes }
+        match self.room.first_chunk::<4>() {
+            None => &EMPTY,
+            Some(&total) => &self.room[..u32::from_le_bytes(total) as usize],
+        }
     }
 
     /// The length of [`Listpack::as_bytes`].
@@ -176,9 +190,9 @@ impl Listpack {
     /// The memory behind it in bytes, as the allocator hands it out.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        match self.bytes.capacity() {
+        match self.room.len() {
             0 => 0,
-            capacity => size_class(capacity),
+            len => size_class(len),
         }
     }
 
@@ -239,7 +253,7 @@ impl Listpack {
     /// If there is none.
     #[inline]
     pub fn get(&self, offset: usize) -> Element<'_> {
-        let (element, _) = entry::read(&self.bytes[offset..]).expect("an offset is that of an entry");
+        let (element, _) = entry::read(&self.room[offset..]).expect("an offset is that of an entry");
         element
     }
 
@@ -302,7 +316,7 @@ impl Listpack {
         }
         self.count -= removed as u32;
         self.splice(offset, at - offset, 0);
-        self.write_header();
+        self.write_count();
         (offset < self.end()).then_some(offset)
     }
 
@@ -311,12 +325,11 @@ impl Listpack {
         let end = self.end();
         let (mut from, mut to) = (HEADER_BYTES, HEADER_BYTES);
         while from < end {
-            let (element, len) =
-                entry::read(&self.bytes[from..]).expect("entries stand one behind the other");
+            let (element, len) = entry::read(&self.room[from..]).expect("entries stand one behind the other");
             let next = from + len + entry::back_length_bytes(len);
             if keep(element) {
                 if to < from {
-                    self.bytes.copy_within(from..next, to);
+                    self.room.copy_within(from..next, to);
                 }
                 to += next - from;
             } else {
@@ -325,18 +338,18 @@ impl Listpack {
             from = next;
         }
         self.splice(to, end - to, 0);
-        self.write_header();
+        self.write_count();
     }
 
     /// The offset of the first element equal to `element` from the one at `from` on. After each comparison `skip`
     /// elements are passed over: 1 looks at every other one. O(bytes).
     pub fn find(&self, from: usize, element: &[u8], skip: usize) -> Option<usize> {
         let needle = Needle::new(element);
-        let end = self.end();
+        let bytes = self.as_bytes();
         let mut at = from;
         let mut passed_over = 0;
-        while at < end {
-            let (element, len) = entry::read(&self.bytes[at..]).expect("entries stand one behind the other");
+        while at + 1 < bytes.len() {
+            let (element, len) = entry::read(&bytes[at..]).expect("entries stand one behind the other");
             if passed_over > 0 {
                 passed_over -= 1;
             } else if needle.matches(element) {
@@ -357,9 +370,9 @@ impl Listpack {
         }
         let at = self.begin(entries.len()).unwrap_or(self.end());
         self.splice(at, 0, entries.len());
-        self.bytes[at..at + entries.len()].copy_from_slice(entries);
+        self.room[at..at + entries.len()].copy_from_slice(entries);
         self.count += other.count;
-        self.write_header();
+        self.write_count();
     }
 
     /// Takes the elements from the one at `offset` on away and returns them as a listpack of their own. O(bytes).
@@ -369,16 +382,16 @@ impl Listpack {
         if offset >= end {
             return tail;
         }
-        let entries = &self.bytes[offset..end];
+        let entries = &self.room[offset..end];
         let count = Iter { rest: entries }.count() as u32;
         tail.begin(entries.len());
         tail.splice(HEADER_BYTES, 0, entries.len());
-        tail.bytes[HEADER_BYTES..HEADER_BYTES + entries.len()].copy_from_slice(entries);
+        tail.room[HEADER_BYTES..HEADER_BYTES + entries.len()].copy_from_slice(entries);
         tail.count = count;
-        tail.write_header();
+        tail.write_count();
         self.count -= count;
         self.splice(offset, end - offset, 0);
-        self.write_header();
+        self.write_count();
         tail
     }
 
@@ -411,7 +424,7 @@ impl Listpack {
         let again = Listpack::from_bytes(self.as_bytes().to_vec()).expect("the bytes are a listpack");
         assert_eq!(again.count, self.count);
         assert!(
-            self.memory_bytes() <= size_class(self.bytes.len()).max(64) * 3 / 2,
+            self.memory_bytes() <= size_class(self.len_bytes()).max(64) * 3 / 2,
             "{} bytes wasted",
             self.memory_bytes()
         );
@@ -433,7 +446,7 @@ impl Listpack {
     /// The offset behind the entry at `offset`.
     #[inline]
     fn after(&self, offset: usize) -> usize {
-        let (_, len) = entry::read(&self.bytes[offset..]).expect("an offset is that of an entry");
+        let (_, len) = entry::read(&self.room[offset..]).expect("an offset is that of an entry");
         offset + len + entry::back_length_bytes(len)
     }
 
@@ -443,7 +456,7 @@ impl Listpack {
         if end <= HEADER_BYTES {
             return None;
         }
-        let len = entry::len_from_end(&self.bytes[HEADER_BYTES..end])?;
+        let len = entry::len_from_end(&self.room[HEADER_BYTES..end])?;
         Some(end - len - entry::back_length_bytes(len))
     }
 
@@ -451,55 +464,57 @@ impl Listpack {
         let len = draft.len_bytes();
         self.begin(len);
         self.splice(offset, 0, len);
-        draft.write(&mut self.bytes[offset..offset + len]);
+        draft.write(&mut self.room[offset..offset + len]);
         self.count += 1;
-        self.write_header();
+        self.write_count();
     }
 
     fn write_over(&mut self, offset: usize, draft: &Draft<'_>) {
         let len = draft.len_bytes();
         self.splice(offset, self.after(offset) - offset, len);
-        draft.write(&mut self.bytes[offset..offset + len]);
-        self.write_header();
+        draft.write(&mut self.room[offset..offset + len]);
     }
 
     /// Writes the bytes of an empty listpack where there are none yet, with room for `more`; then the offset of its first
     /// entry is returned.
     fn begin(&mut self, more: usize) -> Option<usize> {
-        if !self.bytes.is_empty() {
+        if !self.room.is_empty() {
             return None;
         }
-        self.bytes.reserve_exact(size_class(EMPTY.len() + more));
-        self.bytes.extend_from_slice(&EMPTY);
+        self.room = vec![0; size_class(EMPTY.len() + more)].into_boxed_slice();
+        self.room[..EMPTY.len()].copy_from_slice(&EMPTY);
         Some(HEADER_BYTES)
     }
 
     /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write.
     fn splice(&mut self, at: usize, old: usize, new: usize) {
-        let len = self.bytes.len();
-        let tail = at + old;
-        if new > old {
-            let wanted = len + (new - old);
-            if wanted > self.bytes.capacity() {
-                self.bytes.reserve_exact(size_class(wanted) - len);
-            }
-            self.bytes.resize(wanted, 0);
-            self.bytes.copy_within(tail..len, at + new);
-        } else if new < old {
-            self.bytes.copy_within(tail.., at + new);
-            self.bytes.truncate(len - (old - new));
-            let needed = size_class(self.bytes.len());
-            if needed + needed / 4 < self.bytes.capacity() {
-                self.bytes.shrink_to(needed);
-            }
+        if new == old {
+            return;
+        }
+        let (len, tail) = (self.len_bytes(), at + old);
+        let new_len = len - old + new;
+        let needed = size_class(new_len);
+        if new_len > self.room.len() {
+            self.resize_room(needed);
+        }
+        self.room.copy_within(tail..len, at + new);
+        let total = u32::try_from(new_len).expect("a listpack is not asked to hold 4 GiB");
+        self.room[..4].copy_from_slice(&total.to_le_bytes());
+        if new < old && needed + needed / 4 < self.room.len() {
+            self.resize_room(needed);
         }
     }
 
-    fn write_header(&mut self) {
-        let total = u32::try_from(self.bytes.len()).expect("a listpack is not asked to hold 4 GiB");
+    fn resize_room(&mut self, len: usize) {
+        let mut room = std::mem::take(&mut self.room).into_vec();
+        room.reserve_exact(len.saturating_sub(room.len()));
+        room.resize(len, 0);
+        self.room = room.into_boxed_slice();
+    }
+
+    fn write_count(&mut self) {
         let count = u16::try_from(self.count).unwrap_or(COUNT_UNKNOWN);
-        if let Some(header) = self.bytes.first_chunk_mut::<HEADER_BYTES>() {
-            header[..4].copy_from_slice(&total.to_le_bytes());
+        if let Some(header) = self.room.first_chunk_mut::<HEADER_BYTES>() {
             header[4..].copy_from_slice(&count.to_le_bytes());
         }
     }

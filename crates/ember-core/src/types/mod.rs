@@ -43,6 +43,9 @@ pub enum Aggregate {
     Stream(Stream),
 }
 
+// A small value costs what its elements take and this: each of the types keeps to 24 bytes.
+const _: () = assert!(size_of::<Aggregate>() <= 32);
+
 /// A type of value with elements. Its default is the empty value.
 pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// The type, as `TYPE` names it.

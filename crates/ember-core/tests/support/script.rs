@@ -26,7 +26,7 @@ impl Script {
         reply.trim_end().replace("\\'", "'")
     }
 
-    /// Runs a line of [`check`].
+    /// Runs a line of [`check_in`].
     pub(crate) fn step(&mut self, line: &str) -> String {
         match line.split_once(' ') {
             Some(("ENTRY", key)) => self.entry(key),
@@ -53,14 +53,18 @@ impl Script {
     }
 }
 
-/// Runs a script in RESP2 and RESP3 on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for
-/// [`Script::entry`], and `PASS ms` lets time pass.
+/// Runs a script in RESP2 and RESP3 (see [`check_in`]).
 pub(crate) fn check(steps: &[(&str, &str)]) {
-    for protocol in [Protocol::Resp2, Protocol::Resp3] {
-        let mut script = Script::new(protocol);
-        for (line, expected) in steps {
-            assert_eq!(script.step(line), *expected, "{line} in {protocol:?}");
-        }
-        script.local.keyspace.check_invariants();
+    check_in(Protocol::Resp2, steps);
+    check_in(Protocol::Resp3, steps);
+}
+
+/// Runs a script on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for [`Script::entry`], and
+/// `PASS ms` lets time pass.
+pub(crate) fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
+    let mut script = Script::new(protocol);
+    for (line, expected) in steps {
+        assert_eq!(script.step(line), *expected, "{line} in {protocol:?}");
     }
+    script.local.keyspace.check_invariants();
 }

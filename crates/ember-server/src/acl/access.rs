@@ -20,6 +20,8 @@ enum Context {
     TopLevel,
     /// A connection between MULTI and the end of EXEC.
     Transaction,
+    /// A script.
+    Script,
 }
 
 impl Context {
@@ -31,6 +33,7 @@ impl Context {
         match self {
             Context::TopLevel => "toplevel",
             Context::Transaction => "multi",
+            Context::Script => "lua",
         }
     }
 }
@@ -154,6 +157,28 @@ pub(crate) fn authorize_queued(
              command is no longer allowed for the following reason: {reason}"
         )
         .into()
+    })
+}
+
+/// As [`authorize`], for a call that a script makes for its caller.
+///
+/// # Errors
+/// What is not allowed, as scripts are told.
+#[inline]
+pub(crate) fn authorize_scripted(
+    client: &Client,
+    command: &Command,
+    args: Args<'_>,
+) -> Result<(), CommandError> {
+    if client.is_unrestricted {
+        return Ok(());
+    }
+    let Identity { user, .. } = &client.identity;
+    user.check(command, args).map_err(|denial| {
+        note_denial(Context::Script, client, command, args, denial);
+        let text = refusal(user, denial, command, args).text().into_owned();
+        let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
+        [b"ERR ACL failure in script: ", reason].concat().into()
     })
 }
 

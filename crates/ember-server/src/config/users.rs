@@ -1,5 +1,6 @@
 //! The lines `user name rule …` of configuration files: kept for the start, and brought up to date by CONFIG REWRITE.
 
+use std::fmt;
 use std::path::Path;
 
 use super::parameter::{Kind, Parameter};
@@ -16,13 +17,19 @@ pub(super) static DIRECTIVE: Parameter = Parameter {
     about: "A user: its name and its rules.",
 };
 
-/// A line that defines a user.
-#[derive(Debug, Clone, PartialEq)]
+/// A line that defines a user. What `Debug` prints does not show its rules, which may hold a password.
+#[derive(Clone, PartialEq)]
 pub(crate) struct UserDirective {
     /// The name and the rules.
     pub(crate) words: Vec<String>,
     /// Where it stands: `a.conf:12`.
     pub(crate) origin: String,
+}
+
+impl fmt::Debug for UserDirective {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "UserDirective({:?} at {})", self.words.first(), self.origin)
+    }
 }
 
 /// A user as a file is to define it.
@@ -102,4 +109,52 @@ pub(super) fn rewrite(
 
 fn stated(text: &str, name: &str, directory: &Path) -> Result<Config, String> {
     launch::apply(&file::parse(text, name, directory)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::TestDirectory;
+    use super::*;
+
+    fn user(line: &str) -> StoredUser {
+        let mut words = words::split(line).unwrap().into_iter();
+        StoredUser { name: words.next().unwrap(), rules: words.collect() }
+    }
+
+    fn rewritten(text: &str, users: &[&str], directory: &Path) -> Result<String, String> {
+        let users: Vec<_> = users.iter().map(|line| user(line)).collect();
+        rewrite(text, &users, "a.conf", directory, |lines, new| lines.extend(new))
+    }
+
+    #[test]
+    fn user_lines_are_replaced_in_place_and_further_ones_appended() {
+        let text = "# Users.\nuser alice on >pw\nhz 10\nUSER bob off\n";
+        let new = rewritten(text, &["alice on #12", "carol off", "dave \"~a'\""], Path::new("")).unwrap();
+        assert_eq!(new, "# Users.\nuser alice on #12\nhz 10\nuser carol off\nuser dave \"~a'\"\n");
+        assert_eq!(rewritten(&new, &[], Path::new("")).unwrap(), "# Users.\nhz 10\n");
+        assert_eq!(rewritten("hz 10\n", &[], Path::new("")).unwrap(), "hz 10\n");
+    }
+
+    #[test]
+    fn users_of_an_included_file_stay_there() {
+        let directory = TestDirectory::new();
+        let path = directory.write("users.conf", "user alice on nopass\n");
+        let inside = Path::new(&path).parent().unwrap();
+        let text = "include users.conf\nuser bob off\n";
+        let new = rewritten(text, &["alice on nopass", "bob on"], inside).unwrap();
+        assert_eq!(new, "include users.conf\nuser bob on\n");
+        for users in [&["alice off", "bob on"][..], &["bob on"]] {
+            let error = rewritten(text, users, inside).unwrap_err();
+            assert!(
+                error.ends_with("users.conf:1: the included file defines a user who has changed since"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_printed_of_a_line_is_no_password() {
+        let directives = stated("user alice on >secret\n", "a.conf", Path::new("")).unwrap().users;
+        assert_eq!(format!("{directives:?}"), "[UserDirective(Some(\"alice\") at a.conf:1)]");
+    }
 }

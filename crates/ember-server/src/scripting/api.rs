@@ -17,7 +17,8 @@ use crate::server::REDIS_VERSION;
 const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The levels of `redis.log`, by name.
-const LEVELS: [(&str, i64); 4] = [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
+const LEVELS: [(&str, i64); 4] =
+    [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
 
 /// Where effects go, for `redis.set_repl`.
 const REPLICATION: [(&str, i64); 5] =
@@ -48,13 +49,15 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
     }
     for (name, raises) in [("call", true), ("pcall", false)] {
         let shared = Rc::clone(shared);
-        library.set(name, lua.create_function(move |lua, arguments| call(lua, &shared, raises, arguments))?)?;
+        library
+            .set(name, lua.create_function(move |lua, arguments| call(lua, &shared, raises, arguments))?)?;
     }
     library.set("error_reply", lua.create_function(error_reply)?)?;
     library.set("status_reply", lua.create_function(status_reply)?)?;
     library.set("sha1hex", lua.create_function(sha1_hex)?)?;
     let setter = Rc::clone(shared);
-    library.set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
+    library
+        .set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
     library.set("set_repl", lua.create_function(set_replication)?)?;
     library.set("replicate_commands", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
     // Without a debugger there is no session to stop in or to print to.
@@ -84,7 +87,9 @@ fn words(values: MultiValue) -> mlua::Result<Vec<Word>> {
             Value::String(string) => Word::String(string.as_bytes()),
             Value::Integer(number) => Word::Number(digits_of(number as f64)),
             Value::Number(number) => Word::Number(digits_of(number)),
-            _ => return Err(raised::reply("ERR Lua redis lib command arguments must be strings or integers")),
+            _ => {
+                return Err(raised::reply("ERR Lua redis lib command arguments must be strings or integers"));
+            }
         };
         bytes += word.bytes().len();
         words.push(word);
@@ -181,7 +186,9 @@ fn sha1_hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
         return Err(raised::reply("ERR wrong number of arguments"));
     }
     let text = match arguments.front() {
-        Some(value @ (Value::String(_) | Value::Integer(_) | Value::Number(_))) => lua.coerce_string(value.clone())?,
+        Some(value @ (Value::String(_) | Value::Integer(_) | Value::Number(_))) => {
+            lua.coerce_string(value.clone())?
+        }
         _ => None,
     };
     let digest = text.map_or_else(|| sha1::digest(b""), |text| sha1::digest(&text.as_bytes()));
@@ -275,7 +282,8 @@ fn declaration_of(given: MultiValue) -> Result<(Declaration, Function), &'static
         (Some(_), None, None) => Err("ERR calling redis.register_function with a single argument is only \
                                       applicable to Lua table (representing named arguments)."),
         (Some(name), Some(callback), None) => {
-            let name = text_of(&name).ok_or("ERR first argument to redis.register_function must be a string")?;
+            let name =
+                text_of(&name).ok_or("ERR first argument to redis.register_function must be a string")?;
             let Value::Function(callback) = callback else {
                 return Err("ERR second argument to redis.register_function must be a function");
             };
@@ -303,16 +311,23 @@ fn named_declaration(named: &Table) -> Result<(Declaration, Function), &'static 
         "ERR flags argument to redis.register_function must be a table representing function flags";
     let (mut name, mut callback, mut description, mut flags) = (None, None, None, library::Flags::empty());
     for (key, value) in named.pairs::<Value, Value>().flatten() {
-        let Value::String(key) = key else { return Err("ERR unknown argument given to redis.register_function") };
+        let Value::String(key) = key else {
+            return Err("ERR unknown argument given to redis.register_function");
+        };
         match &*key.as_bytes() {
             b"function_name" => {
                 let given = text_of(&value);
-                name = Some(given.ok_or("ERR function_name argument given to redis.register_function must be a string")?);
+                name =
+                    Some(given.ok_or(
+                        "ERR function_name argument given to redis.register_function must be a string",
+                    )?);
             }
             b"description" => {
                 let given = text_of(&value);
                 description =
-                    Some(given.ok_or("ERR description argument given to redis.register_function must be a string")?);
+                    Some(given.ok_or(
+                        "ERR description argument given to redis.register_function must be a string",
+                    )?);
             }
             b"callback" => {
                 let Value::Function(given) = value else {

@@ -40,10 +40,9 @@ impl<'l> Arguments<'l> {
     pub(super) fn string(&self, number: usize) -> mlua::Result<LuaString> {
         match self.get(number) {
             Some(Value::String(string)) => Ok(string.clone()),
-            Some(value @ (Value::Integer(_) | Value::Number(_))) => self
-                .lua
-                .coerce_string(value.clone())?
-                .ok_or_else(|| self.type_error(number, "string")),
+            Some(value @ (Value::Integer(_) | Value::Number(_))) => {
+                self.lua.coerce_string(value.clone())?.ok_or_else(|| self.type_error(number, "string"))
+            }
             _ => Err(self.type_error(number, "string")),
         }
     }

@@ -23,10 +23,13 @@ fn signed(bits: u32) -> i32 {
     bits as i32
 }
 
+type Unary = fn(u32) -> u32;
+type Binary = fn(u32, u32) -> u32;
+
 /// The library.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
-    let unary: [(&str, fn(u32) -> u32); 3] =
+    let unary: [(&str, Unary); 3] =
         [("tobit", |bits| bits), ("bnot", |bits| !bits), ("bswap", u32::swap_bytes)];
     for (name, operation) in unary {
         let function = lua.create_function(move |lua, arguments: MultiValue| {
@@ -34,8 +37,11 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         })?;
         library.set(name, function)?;
     }
-    let folds: [(&str, fn(u32, u32) -> u32); 3] =
-        [("band", |one, other| one & other), ("bor", |one, other| one | other), ("bxor", |one, other| one ^ other)];
+    let folds: [(&str, Binary); 3] = [
+        ("band", |one, other| one & other),
+        ("bor", |one, other| one | other),
+        ("bxor", |one, other| one ^ other),
+    ];
     for (name, operation) in folds {
         let function = lua.create_function(move |lua, arguments: MultiValue| {
             let arguments = Arguments::new(lua, arguments);
@@ -47,7 +53,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         })?;
         library.set(name, function)?;
     }
-    let shifts: [(&str, fn(u32, u32) -> u32); 5] = [
+    let shifts: [(&str, Binary); 5] = [
         ("lshift", |bits, count| bits << count),
         ("rshift", |bits, count| bits >> count),
         ("arshift", |bits, count| (bits as i32 >> count) as u32),
@@ -105,7 +111,8 @@ mod tests {
 
     #[test]
     fn hexadecimal_digits_are_counted_from_the_low_end() {
-        let expression = "return table.concat({bit.tohex(255), bit.tohex(255,4), bit.tohex(255,-4), bit.tohex(-1,0),
+        let expression =
+            "return table.concat({bit.tohex(255), bit.tohex(255,4), bit.tohex(255,-4), bit.tohex(-1,0),
             bit.tohex(-1,100), bit.tohex(0xabcdef,-2)}, ' ')";
         assert_eq!(run(expression), "000000ff 00ff 00FF  ffffffff EF");
     }

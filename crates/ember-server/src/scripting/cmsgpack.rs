@@ -4,7 +4,6 @@
 
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
-use super::OUTPUT_BYTES_MAX;
 use super::arguments::{Arguments, as_number};
 use super::interpreter::Shared;
 use super::raised;
@@ -27,32 +26,42 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     library.set("_VERSION", "lua-cmsgpack 0.4.0")?;
     library.set("_DESCRIPTION", "MessagePack for Lua")?;
     let shared = Rc::clone(shared);
-    library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared.next(), values))?)?;
-    library.set("unpack", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        unpack(lua, &arguments, 0, 0)
-    })?)?;
-    library.set("unpack_one", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
-        arguments.string(1)?;
-        unpack(lua, &arguments, 1, offset)
-    })?)?;
-    library.set("unpack_limit", lua.create_function(|lua, values| {
-        let arguments = Arguments::new(lua, values);
-        arguments.string(1)?;
-        let limit = arguments.integer(2)?;
-        let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
-        unpack(lua, &arguments, limit, offset)
-    })?)?;
+    library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared, values))?)?;
+    library.set(
+        "unpack",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            unpack(lua, &arguments, 0, 0)
+        })?,
+    )?;
+    library.set(
+        "unpack_one",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
+            arguments.string(1)?;
+            unpack(lua, &arguments, 1, offset)
+        })?,
+    )?;
+    library.set(
+        "unpack_limit",
+        lua.create_function(|lua, values| {
+            let arguments = Arguments::new(lua, values);
+            arguments.string(1)?;
+            let limit = arguments.integer(2)?;
+            let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
+            unpack(lua, &arguments, limit, offset)
+        })?,
+    )?;
     Ok(library)
 }
 
-fn pack(lua: &Lua, next: &Function, values: MultiValue) -> mlua::Result<LuaString> {
+fn pack(lua: &Lua, shared: &Shared, values: MultiValue) -> mlua::Result<LuaString> {
     if values.is_empty() {
         return Err(raised::bad_argument(lua, 0, "MessagePack pack needs input."));
     }
-    let mut packer = Packer { lua, next, out: Vec::new() };
+    let next = shared.next();
+    let mut packer = Packer { lua, next: &next, bytes_max: shared.memory_bytes_max, out: Vec::new() };
     for value in values {
         packer.value(&value, 0)?;
     }
@@ -62,6 +71,7 @@ fn pack(lua: &Lua, next: &Function, values: MultiValue) -> mlua::Result<LuaStrin
 struct Packer<'p> {
     lua: &'p Lua,
     next: &'p Function,
+    bytes_max: usize,
     out: Vec<u8>,
 }
 
@@ -76,7 +86,7 @@ impl Packer<'_> {
             Value::Table(table) if depth < PACK_DEPTH_MAX => self.table(table, depth)?,
             _ => self.out.push(0xC0),
         }
-        if self.out.len() > OUTPUT_BYTES_MAX {
+        if self.out.len() > self.bytes_max {
             return Err(raised::text(self.lua, "not enough memory"));
         }
         Ok(())
@@ -109,14 +119,14 @@ impl Packer<'_> {
     fn integer(&mut self, number: i64) {
         let bytes = number.to_be_bytes();
         let (kind, len) = match number {
-            0..=127 | -32..=-1 => return self.out.push(number as u8),
-            0..=0xFF => (0xCC, 1),
-            0..=0xFFFF => (0xCD, 2),
-            0..=0xFFFF_FFFF => (0xCE, 4),
-            0.. => (0xCF, 8),
-            -128.. => (0xD0, 1),
-            -32768.. => (0xD1, 2),
-            -2_147_483_648.. => (0xD2, 4),
+            -32..=127 => return self.out.push(number as u8),
+            128..=0xFF => (0xCC, 1),
+            0x100..=0xFFFF => (0xCD, 2),
+            0x1_0000..=0xFFFF_FFFF => (0xCE, 4),
+            0x1_0000_0000.. => (0xCF, 8),
+            -128..=-33 => (0xD0, 1),
+            -32_768..=-129 => (0xD1, 2),
+            -2_147_483_648..=-32_769 => (0xD2, 4),
             _ => (0xD3, 8),
         };
         self.out.push(kind);

@@ -31,7 +31,7 @@ const SOURCE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
 const COMPILED_MAX: usize = 1000;
 
-/// Bytes in use after a script from which on garbage is collected at once.
+/// Bytes in use after a script from which on garbage is collected at once; less if less than twice as many are allowed.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 
 /// Runs the calls of a script.
@@ -53,8 +53,13 @@ scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandR
 
 /// What the functions written in Rust know of the script that is running.
 pub(super) struct Shared {
+    /// The most bytes that the interpreter may hold. The libraries make no texts longer than this: the same table may be in
+    /// another many times, so that what is small in the interpreter can be large outside.
+    pub(super) memory_bytes_max: usize,
     /// It is to end.
     pub(super) is_killed: Cell<bool>,
+    /// It has ended: what runs now is the prelude.
+    is_over: Cell<bool>,
     /// The protocol of replies to its calls.
     pub(super) protocol: Cell<Protocol>,
     /// The state of `math.random`.
@@ -106,7 +111,9 @@ impl Interpreter {
         // A failing source of randomness costs only the unpredictability of numbers that promise none.
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
+            memory_bytes_max,
             is_killed: Cell::new(false),
+            is_over: Cell::new(false),
             protocol: Cell::new(Protocol::Resp2),
             random: Cell::new(random::state_of_seed(seed as i32)),
             json: RefCell::new(Vec::new()),
@@ -114,9 +121,8 @@ impl Interpreter {
             declared: RefCell::new(None),
         });
         let native = natives(&lua, &shared)?;
-        let prelude: Table =
-            lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
-        Ok(Interpreter {
+        let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
+        let interpreter = Interpreter {
             compile_script: prelude.get("compile_script")?,
             compile_library: prelude.get("compile_library")?,
             run_script: prelude.get("run_script")?,
@@ -126,7 +132,9 @@ impl Interpreter {
             shared,
             scripts: HashMap::new(),
             libraries: HashMap::new(),
-        })
+        };
+        interpreter.set_hook();
+        Ok(interpreter)
     }
 
     /// Compiles a script if it is not compiled yet. `body` is its text without the line of its flags.
@@ -152,7 +160,8 @@ impl Interpreter {
         match compile() {
             Ok((Some(function), _)) => Ok(function),
             Ok((None, problem)) => {
-                Err(problem.map_or_else(|| b"it cannot be compiled".to_vec(), |text| text.as_bytes().to_vec()))
+                Err(problem
+                    .map_or_else(|| b"it cannot be compiled".to_vec(), |text| text.as_bytes().to_vec()))
             }
             Err(error) => Err(raised::root(&error).to_string().into_bytes()),
         }
@@ -201,10 +210,12 @@ impl Interpreter {
         let outcome = match returned {
             Ok((true, value)) => {
                 let mark = reply.mark();
-                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(|problem| {
-                    reply.truncate_to(mark);
-                    Failure::of_text(problem)
-                })
+                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
+                    |problem| {
+                        reply.truncate_to(mark);
+                        Failure::of_text(problem)
+                    },
+                )
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
@@ -257,7 +268,12 @@ impl Interpreter {
     }
 
     /// Keeps a compiled library, and forgets those that are not among the `libraries` of now.
-    pub(crate) fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
+    pub(crate) fn keep_library(
+        &mut self,
+        library: Arc<Library>,
+        compiled: CompiledLibrary,
+        libraries: &Libraries,
+    ) {
         self.libraries.retain(|name, (compiled_from, _)| {
             libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
         });
@@ -270,12 +286,17 @@ impl Interpreter {
     }
 
     fn begin(&self) {
-        self.shared.is_killed.set(false);
+        self.shared.is_over.set(false);
+        if self.shared.is_killed.replace(false) {
+            self.set_hook();
+        }
         self.shared.protocol.set(Protocol::Resp2);
         let mut json = self.shared.json.borrow_mut();
         json.truncate(1);
         json.iter().for_each(|settings| settings.set(cjson::Settings::default()));
-        drop(json);
+    }
+
+    fn set_hook(&self) {
         let shared = Rc::clone(&self.shared);
         // An interpreter whose hook cannot be set would run scripts that cannot be ended.
         self.lua
@@ -286,7 +307,7 @@ impl Interpreter {
     }
 
     fn end(&self) {
-        if self.lua.used_memory() >= COLLECTED_BYTES_MIN {
+        if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             // What fails here is the allocation of a finalizer's error; there are no finalizers.
             let _ = self.lua.gc_collect();
         }
@@ -295,7 +316,7 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    if !shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()) {
+    if shared.is_over.get() || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on())) {
         return Ok(VmState::Continue);
     }
     if !shared.is_killed.replace(true) {
@@ -316,7 +337,14 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
             if caught.is_killed.get() { Err(raised::killed()) } else { raised::into_value(lua, problem) }
         })?,
     )?;
-    native.set("describe", lua.create_function(describe)?)?;
+    let over = Rc::clone(shared);
+    native.set(
+        "describe",
+        lua.create_function(move |lua, problem: Value| {
+            over.is_over.set(true);
+            describe(lua, problem)
+        })?,
+    )?;
     native.set(
         "refuse",
         lua.create_function(|lua, _: MultiValue| -> mlua::Result<()> {
@@ -333,7 +361,7 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     native.set("random", random::random(lua, shared)?)?;
     native.set("randomseed", random::randomseed(lua, shared)?)?;
     native.set("bit", bit::library(lua)?)?;
-    native.set("struct", structs::library(lua)?)?;
+    native.set("struct", structs::library(lua, shared)?)?;
     native.set("cjson", cjson::library(lua, shared)?)?;
     native.set("cmsgpack", cmsgpack::library(lua, shared)?)?;
     native.set("redis", api::script_library(lua, shared)?)?;

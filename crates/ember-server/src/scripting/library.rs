@@ -6,8 +6,8 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use parking_lot::RwLock;
 
-use super::shebang::Shebang;
 pub(crate) use super::shebang::ScriptFlags as Flags;
+use super::shebang::Shebang;
 
 /// What is wrong with a name.
 pub(crate) const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
@@ -104,6 +104,11 @@ impl Libraries {
         let library = self.by_function.get(&name)?;
         let declaration = library.functions.values().find(|found| found.name.eq_ignore_ascii_case(&name))?;
         Some((library, declaration))
+    }
+
+    /// Bytes of all texts.
+    pub(crate) fn code_bytes(&self) -> usize {
+        self.by_name.values().map(|library| library.code.len()).sum()
     }
 
     /// The number of functions.

@@ -26,18 +26,17 @@ pub(crate) mod scripts;
 pub(crate) mod sha1;
 pub(crate) mod shebang;
 mod structs;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use interpreter::Interpreter;
 use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
-
-/// Bytes that a library may make of Lua values: the same table may be in another many times, so that what is small in the
-/// interpreter can be large outside.
-const OUTPUT_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// What all workers share of scripts.
 #[derive(Default)]
@@ -45,32 +44,42 @@ pub(crate) struct Scripting {
     pub(crate) scripts: Scripts,
     pub(crate) libraries: LibraryRegistry,
     pub(crate) running: RunningScripts,
+    /// Bytes that all interpreters hold.
+    interpreter_bytes: AtomicU64,
+}
+
+impl Scripting {
+    /// Bytes that all interpreters hold, as of their last scripts.
+    pub(crate) fn interpreter_bytes(&self) -> u64 {
+        self.interpreter_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Calls `act` with this worker's interpreter, which may hold so many bytes.
+    ///
+    /// # Errors
+    /// If the memory limit has no room for an interpreter.
+    pub(crate) fn with_interpreter<R>(
+        &self,
+        memory_bytes_max: u64,
+        act: impl FnOnce(&mut Interpreter) -> R,
+    ) -> Result<R, &'static str> {
+        INTERPRETER.with_borrow_mut(|slot| {
+            let before = slot.as_ref().map_or(0, Interpreter::memory_bytes);
+            if slot.is_none() {
+                let interpreter = Interpreter::new(usize::try_from(memory_bytes_max).unwrap_or(usize::MAX));
+                *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
+            }
+            let interpreter = slot.as_mut().expect("it was made just now if it was not there");
+            let result = act(interpreter);
+            // The sum of all differences, modulo 2^64, is what is held.
+            let grown = (interpreter.memory_bytes() as u64).wrapping_sub(before as u64);
+            self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
+            Ok(result)
+        })
+    }
 }
 
 thread_local! {
     /// The interpreter of this worker, from its first script on.
     static INTERPRETER: RefCell<Option<Interpreter>> = const { RefCell::new(None) };
-}
-
-/// Calls `act` with this worker's interpreter, which may hold so many bytes.
-///
-/// # Errors
-/// If the memory limit has no room for an interpreter.
-pub(crate) fn with_interpreter<R>(
-    memory_bytes_max: usize,
-    act: impl FnOnce(&mut Interpreter) -> R,
-) -> Result<R, &'static str> {
-    INTERPRETER.with_borrow_mut(|slot| {
-        if slot.is_none() {
-            let interpreter = Interpreter::new(memory_bytes_max);
-            *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
-        }
-        let interpreter = slot.as_mut().expect("it was made just now if it was not there");
-        Ok(act(interpreter))
-    })
-}
-
-/// Forgets this worker's interpreter with everything in it.
-pub(crate) fn drop_interpreter() {
-    INTERPRETER.with_borrow_mut(|slot| *slot = None);
 }

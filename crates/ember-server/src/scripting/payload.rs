@@ -10,8 +10,11 @@ use emberkv_core::error::CommandError;
 /// The opcode of a library's text.
 const OPCODE: u8 = 245;
 
-/// The version of RDB files that is written, and the newest that is read: those of Redis 7.0 to 7.2.
-const VERSION: u16 = 11;
+/// The version of RDB files that is written: that of Redis 7.0, which newer ones read too.
+const VERSION: u16 = 10;
+
+/// The newest version that is read: that of Redis 7.2.
+const VERSION_MAX: u16 = 11;
 
 /// The longest text of a library. A compressed one could claim any length.
 const TEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -77,7 +80,7 @@ pub(crate) fn read(payload: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
     let (body, footer) = payload.split_at(at);
     let version = u16::from_le_bytes([footer[0], footer[1]]);
     let crc = footer[2..].iter().rev().fold(0, |crc, &byte| crc << 8 | u64::from(byte));
-    if version > VERSION || (crc != 0 && crc != crc64(&payload[..at + 2])) {
+    if version > VERSION_MAX || (crc != 0 && crc != crc64(&payload[..at + 2])) {
         return Err(BAD_PAYLOAD.into());
     }
     let mut reader = Reader { rest: body };

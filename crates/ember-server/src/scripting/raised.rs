@@ -56,7 +56,8 @@ pub(super) fn killed() -> Error {
 
 /// Raises what is wrong with argument `number` of the function that is running, counted from one.
 pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
-    let name = lua.inspect_stack(0, |running| running.names().name.map(std::borrow::Cow::into_owned)).flatten();
+    let name =
+        lua.inspect_stack(0, |running| running.names().name.map(std::borrow::Cow::into_owned)).flatten();
     let name = name.as_deref().unwrap_or("?");
     text(lua, format!("bad argument #{number} to '{name}' ({problem})"))
 }

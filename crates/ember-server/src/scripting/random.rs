@@ -36,7 +36,8 @@ pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     lua.create_function(move |lua, arguments: MultiValue| {
         let arguments = Arguments::new(lua, arguments);
         let unit = (draw(&shared) % DRAWN_MAX) as f64 / DRAWN_MAX as f64;
-        let scaled = |low: i64, high: i64| Value::Number((unit * (high - low + 1) as f64).floor() + low as f64);
+        let scaled =
+            |low: i64, high: i64| Value::Number((unit * (high - low + 1) as f64).floor() + low as f64);
         match arguments.len() {
             0 => Ok(Value::Number(unit)),
             1 => {
@@ -44,7 +45,8 @@ pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
                 if high < 1 { Err(arguments.error(1, "interval is empty")) } else { Ok(scaled(1, high)) }
             }
             2 => {
-                let (low, high) = (i64::from(arguments.integer(1)? as i32), i64::from(arguments.integer(2)? as i32));
+                let (low, high) =
+                    (i64::from(arguments.integer(1)? as i32), i64::from(arguments.integer(2)? as i32));
                 if low > high { Err(arguments.error(2, "interval is empty")) } else { Ok(scaled(low, high)) }
             }
             _ => Err(super::raised::text(lua, "wrong number of arguments")),

@@ -318,13 +318,18 @@ impl Writer<'_> {
         while let Ok(Some(_)) = pairs.advance() {
             count += 1;
         }
-        if is_map { self.reply.map(count) } else { self.reply.set(count) }
+        if is_map {
+            self.reply.map(count)
+        } else {
+            self.reply.set(count)
+        }
         Rest::Pairs { pairs: Pairs::of(self.next, table), is_map, value: None }
     }
 
     fn verbatim(&mut self, value: &Value) -> bool {
         let Value::Table(table) = value else { return false };
-        let (Ok(Value::String(text)), Ok(Value::String(format))) = (table.raw_get("string"), table.raw_get("format"))
+        let (Ok(Value::String(text)), Ok(Value::String(format))) =
+            (table.raw_get("string"), table.raw_get("format"))
         else {
             return false;
         };

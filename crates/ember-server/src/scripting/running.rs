@@ -64,9 +64,15 @@ impl RunningScripts {
         self.is_busy.store(!scripts.is_empty(), Ordering::Relaxed);
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+
     /// The one that has been running for the longest time.
     pub(crate) fn oldest(&self) -> Option<Arc<Running>> {
-        if !self.is_busy.load(Ordering::Relaxed) {
+        if !self.is_busy() {
             return None;
         }
         self.scripts.lock().first().cloned()
@@ -76,9 +82,8 @@ impl RunningScripts {
     pub(crate) fn busy_error(&self) -> Option<CommandError> {
         let running = self.oldest()?;
         let kill = if running.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
-        let text = format!(
-            "BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE."
-        );
+        let text =
+            format!("BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE.");
         Some(text.into())
     }
 
@@ -94,7 +99,9 @@ impl RunningScripts {
         let mut chosen = scripts.iter().filter(|running| running.is_function == functions).peekable();
         if chosen.peek().is_none() {
             drop(scripts);
-            return Err(self.busy_error().unwrap_or_else(|| "NOTBUSY No scripts in execution right now.".into()));
+            return Err(self
+                .busy_error()
+                .unwrap_or_else(|| "NOTBUSY No scripts in execution right now.".into()));
         }
         let mut killed = 0;
         for running in chosen.filter(|running| !running.has_written.load(Ordering::Relaxed)) {

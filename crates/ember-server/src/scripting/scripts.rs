@@ -25,10 +25,6 @@ pub(crate) struct Script {
     body_at: usize,
     /// What it says of itself.
     pub(crate) flags: ScriptFlags,
-    /// Whether its calls have named a key that is not among those of its call: then it has to run alone.
-    pub(crate) leaves_keys: AtomicBool,
-    /// Whether it has run: what it touches is known since then.
-    pub(crate) has_run: AtomicBool,
     is_loaded: AtomicBool,
     used: AtomicU64,
 }
@@ -75,8 +71,6 @@ impl Scripts {
             body_at: text.len() - body.len(),
             text: text.to_vec(),
             flags,
-            leaves_keys: AtomicBool::new(false),
-            has_run: AtomicBool::new(false),
             is_loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
         })
@@ -90,7 +84,8 @@ impl Scripts {
         self.touch(kept);
         let evaluated = || by_sha.values().filter(|script| !script.is_loaded.load(Ordering::Relaxed));
         if evaluated().count() > EVALUATED_MAX {
-            let oldest = evaluated().min_by_key(|script| script.used.load(Ordering::Relaxed)).map(|script| script.sha);
+            let oldest =
+                evaluated().min_by_key(|script| script.used.load(Ordering::Relaxed)).map(|script| script.sha);
             if let Some(oldest) = oldest {
                 by_sha.remove(&oldest);
             }

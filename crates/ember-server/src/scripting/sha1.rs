@@ -2,7 +2,10 @@
 
 /// The digest of `text`.
 pub(crate) fn digest(text: &[u8]) -> [u8; 20] {
-    sha1_smol::Sha1::from(text).digest().bytes()
+    let computed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, text);
+    let mut digest = [0; 20];
+    digest.copy_from_slice(computed.as_ref());
+    digest
 }
 
 /// A digest in lower-case hexadecimal digits.

@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn flags_are_read_and_the_body_keeps_its_line_numbers() {
-        let (flags, body) = script_flags(b"#!lua  flags=no-writes,allow-stale flags=allow-oom\nreturn 1").unwrap();
+        let (flags, body) =
+            script_flags(b"#!lua  flags=no-writes,allow-stale flags=allow-oom\nreturn 1").unwrap();
         assert_eq!(flags, ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_STALE | ScriptFlags::ALLOW_OOM);
         assert_eq!(body, b"\nreturn 1");
         assert_eq!(script_flags(b"return 1").unwrap(), (ScriptFlags::UNDECLARED, &b"return 1"[..]));

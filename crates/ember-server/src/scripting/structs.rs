@@ -8,10 +8,13 @@
 //! | `l` `L` `T` | 8 bytes | | `x` | a zero byte without a value |
 //! | `<` `>` | little, big endian | | `!`n | alignment up to n bytes |
 
+use std::rc::Rc;
+
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
-use super::{OUTPUT_BYTES_MAX, raised};
+use super::interpreter::Shared;
+use super::raised;
 
 /// The largest size of `i` in bytes.
 const INTEGER_BYTES_MAX: usize = 32;
@@ -23,9 +26,10 @@ const ALIGNMENT_DEFAULT: usize = 8;
 const VALUES_MAX: usize = 7000;
 
 /// The library.
-pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
+pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
+    let bytes_max = shared.memory_bytes_max;
     let library = lua.create_table()?;
-    library.set("pack", lua.create_function(pack)?)?;
+    library.set("pack", lua.create_function(move |lua, arguments| pack(lua, bytes_max, arguments))?)?;
     library.set("unpack", lua.create_function(unpack)?)?;
     library.set("size", lua.create_function(size)?)?;
     Ok(library)
@@ -133,7 +137,7 @@ impl<'f> Format<'f> {
     }
 }
 
-fn pack(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
+fn pack(lua: &Lua, bytes_max: usize, arguments: MultiValue) -> mlua::Result<LuaString> {
     let arguments = Arguments::new(lua, arguments);
     let format = arguments.string(1)?;
     let format = format.as_bytes();
@@ -169,7 +173,7 @@ fn pack(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
             }
             option => format.control(option)?,
         }
-        if out.len() > OUTPUT_BYTES_MAX {
+        if out.len() > bytes_max {
             return Err(raised::text(lua, "not enough memory"));
         }
     }

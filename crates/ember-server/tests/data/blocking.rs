@@ -7,16 +7,16 @@ use ember_testkit::{RawClient, Server, Value, render};
 
 use crate::{MODES, clients, start};
 
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     render(value).trim_end().to_owned()
 }
 
-fn read(client: &mut RawClient) -> String {
+pub(crate) fn read(client: &mut RawClient) -> String {
     shown(&client.read_value().unwrap())
 }
 
 /// Waits until so many clients are in a blocking command.
-fn wait_for_blocked(server: &Server, count: usize) {
+pub(crate) fn wait_for_blocked(server: &Server, count: usize) {
     let mut control = server.client();
     let wanted = format!("blocked_clients:{count}\r\n");
     let begun = Instant::now();

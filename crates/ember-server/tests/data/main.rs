@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod blocking;
+mod busy_scripts;
 mod monitors;
 mod pubsub;
+mod streams;
 mod tracking;
 mod transactions;
 

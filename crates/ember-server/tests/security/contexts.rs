@@ -60,6 +60,39 @@ fn who_removes_itself_in_a_transaction_is_gone_after_it() {
     });
 }
 
+#[test]
+fn a_script_may_do_what_its_caller_may() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on nopass ~a* +eval +set +get");
+        let mut alice = login(server, "alice", "x");
+        let mut eval = |script: &str, key: &str| alice.command(&["EVAL", script, "1", key]);
+        assert_eq!(eval("return redis.call('set', KEYS[1], 'v')", "a1"), Value::ok());
+        let told = |reply: Value| reply.text();
+        let denied = eval("return redis.pcall('set', 'b', 'v')['err']", "a1");
+        assert_eq!(told(denied), "ERR ACL failure in script: No permissions to access a key");
+        let denied = eval("return redis.pcall('del', KEYS[1])['err']", "a1");
+        let expected = "ERR ACL failure in script: User alice has no permissions to run the 'del' command";
+        assert_eq!(told(denied), expected);
+        let denied = eval("return redis.call('del', KEYS[1])", "a1");
+        assert!(denied.is_error() && told(denied.clone()).starts_with(expected), "{denied:?}");
+        let denied = eval("return 1", "b");
+        assert_eq!(
+            told(denied),
+            "NOPERM No permissions to access a key",
+            "keys that are told are checked before"
+        );
+        for (call, allowed) in [("'get', 'a2'", 1), ("'get', 'b'", 0), ("'del', 'a2'", 0)] {
+            let script = format!("return redis.acl_check_cmd({call})");
+            let allowed = if allowed == 1 { Value::Integer(1) } else { Value::Null };
+            assert_eq!(eval(&script, "a1"), allowed, "{call}");
+        }
+        let expected = ["key toplevel b", "command lua del", "key lua b"];
+        assert_eq!(entries(&admin.run("ACL LOG")), expected, "a question leaves no trace");
+        assert_eq!(admin.run("EXISTS a1 b"), Value::Integer(1));
+    });
+}
+
 fn wait_for_blocked(admin: &mut RawClient) {
     while crate::info(admin, "blocked_clients") != "1" {
         std::thread::yield_now();

@@ -2,6 +2,7 @@
 
 use super::arguments::write_position;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::geo::{Position, geohash};
 use crate::types::sorted_set::SortedSet;
@@ -15,7 +16,7 @@ const GEOPOS: Spec = Spec {
     arity: -2,
     flags: Flags::READONLY,
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-    syntax: "key member [member ...]",
+    syntax: "key [member [member ...]]",
     example: Example {
         given: &["GEOADD Sicily 13.361389 38.115556 Palermo"],
         call: "GEOPOS Sicily Palermo Rome",
@@ -42,7 +43,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 /// The position of each member that the arguments name.
-fn positions<'a>(call: &'a mut Call<'_, '_>) -> Result<Vec<Option<Position>>, crate::error::CommandError> {
+fn positions(call: &mut Call<'_, '_>) -> Result<Vec<Option<Position>>, CommandError> {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;
     let members = (2..args.len()).map(|arg| args.at(arg));

@@ -33,7 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeySpec::after("STORE", 6, STORE_FLAGS),
                 KeySpec::after("STOREDIST", 6, STORE_FLAGS),
             ],
-            syntax: "key longitude latitude radius unit:<M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]@6.2.0] [ASC | DESC] [STORE key] [STOREDIST key]",
+            syntax: "key longitude latitude radius unit:<M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]@6.2.0] [ASC | DESC] store:[STORE key | STOREDIST key]",
             deprecated: Some(("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument")),
             history: &[("6.2.0", "`ANY` came."), ("7.0.0", "Units may be in upper case.")],
             keys_of: Some(|args| keys_of(args, 6)),
@@ -77,7 +77,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeySpec::after("STORE", 5, STORE_FLAGS),
                 KeySpec::after("STOREDIST", 5, STORE_FLAGS),
             ],
-            syntax: "key member radius unit:<M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]",
+            syntax: "key member radius unit:<M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] [ASC | DESC] store:[STORE key | STOREDIST key]",
             deprecated: Some((
                 "6.2.0",
                 "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",

@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             arity: -7,
             flags: Flags::READONLY,
             keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-            syntax: "key from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<BYBOX width height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+            syntax: "key from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
             history: &[("7.0.0", "Units may be in upper case.")],
             example: Example {
                 given: GIVEN,
@@ -48,7 +48,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE)),
                 KeySpec::one(2, KeyFlags::RO.union(KeyFlags::ACCESS)),
             ],
-            syntax: "destination source from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<BYBOX width height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [STOREDIST]",
+            syntax: "destination source from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [STOREDIST]",
             history: &[("7.0.0", "Units may be in upper case.")],
             example: Example {
                 given: GIVEN,

@@ -13,8 +13,8 @@ const EXPIRE_AT_MAX_MS: i64 = (1 << 46) - 1;
 /// What most commands say of a number of fields that is not positive.
 pub(super) const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
-/// The arguments that name fields, behind `FIELDS` in argument `at` and their number. `not_positive` is the error when that is
-/// no positive number.
+/// The arguments that name fields, behind `FIELDS` in argument `at` and their number. `not_positive` is the error when that
+/// is no positive number.
 pub(super) fn named(
     args: Args<'_>,
     at: usize,

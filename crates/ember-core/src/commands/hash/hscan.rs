@@ -1,15 +1,13 @@
 //! HSCAN.
 
-use ember_protocol::{Args, Mark, Reply};
+use ember_protocol::Reply;
 
 use super::access;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::{cursor, integer, is_word};
+use crate::commands::arguments::cursor;
+use crate::commands::element_scan::{ScanOptions, write_nothing, write_page};
 use crate::commands::string::value;
-use crate::error::CommandError;
-use crate::glob::{self, Case};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::hash::Field;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -36,78 +34,31 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hscan),
 )];
 
-/// `COUNT` when it is not given.
-const COUNT_DEFAULT: usize = 10;
-
-struct Options<'a> {
-    pattern: Option<&'a [u8]>,
-    count: usize,
-    with_values: bool,
-}
-
-impl<'a> Options<'a> {
-    fn parse(args: Args<'a>) -> Result<Options<'a>, CommandError> {
-        let mut options = Options { pattern: None, count: COUNT_DEFAULT, with_values: true };
-        let mut arg = 3;
-        while arg < args.len() {
-            let has_next = arg + 1 < args.len();
-            if is_word(args, arg, "COUNT") && has_next {
-                let count = integer(args, arg + 1)?;
-                options.count =
-                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(CommandError::Syntax)?;
-                arg += 2;
-            } else if is_word(args, arg, "MATCH") && has_next {
-                options.pattern = Some(args.at(arg + 1)).filter(|pattern| !glob::matches_all(pattern));
-                arg += 2;
-            } else if is_word(args, arg, "NOVALUES") {
-                options.with_values = false;
-                arg += 1;
-            } else {
-                return Err(CommandError::Syntax);
-            }
-        }
-        Ok(options)
-    }
-
-    fn accept(&self, field: &Field<'_>) -> bool {
-        self.pattern.is_none_or(|pattern| {
-            let mut digits = itoa::Buffer::new();
-            glob::matches(pattern, value::bytes(field.name, &mut digits), Case::Sensitive)
-        })
-    }
-}
-
 fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let from = cursor(args, 2)?;
     access::read(call, |hash, reply, now_ms| {
         // As in Redis, nobody looks at the options when there is nothing to look for.
         let Some(hash) = hash else {
-            reply_found(reply, 0, 0, &Reply::new(reply.protocol()));
+            write_nothing(reply);
             return Ok(());
         };
-        let options = Options::parse(args)?;
+        let (options, without_values) = ScanOptions::parse_with(args, 3, Some("NOVALUES"))?;
         let mut found = Reply::new(reply.protocol());
-        let mut len = 0;
+        let mut count = 0;
         let next = hash.scan(from, options.count, |field| {
-            if field.is_expired(now_ms) || !options.accept(&field) {
+            if field.is_expired(now_ms) || !options.accept(value::bytes(field.name, &mut itoa::Buffer::new()))
+            {
                 return;
             }
             value::reply(&mut found, Some(field.name));
-            len += 1;
-            if options.with_values {
+            count += 1;
+            if !without_values {
                 value::reply(&mut found, Some(field.value));
-                len += 1;
+                count += 1;
             }
         });
-        reply_found(reply, next, len, &found);
+        write_page(reply, next, &found, count);
         Ok(())
     })?
-}
-
-fn reply_found(reply: &mut Reply, cursor: u64, len: usize, found: &Reply) {
-    reply.array(2);
-    reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());
-    reply.array(len);
-    reply.append_from(found, Mark::default(), found.mark());
 }

@@ -176,7 +176,8 @@ pub(super) enum By<'a> {
 }
 
 impl By<'_> {
-    /// The ranks of the members in the range. For a range of places `is_reverse` says that those count from the highest score.
+    /// The ranks of the members in the range. For a range of places `is_reverse` says that those count from the highest
+    /// score.
     pub(super) fn ranks(&self, set: &SortedSet, is_reverse: bool) -> Range<usize> {
         match self {
             By::Score(range) => set.score_range(range),

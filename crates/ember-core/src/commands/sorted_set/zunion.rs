@@ -33,7 +33,7 @@ const READ: Spec = Spec {
     arity: -3,
     flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
     keys: &[KeySpec::counted(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-    syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] aggregate:[AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+    syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
     ..Spec::DEFAULT
 };
 
@@ -46,7 +46,7 @@ const STORE: Spec = Spec {
         KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE)),
         KeySpec::counted(2, KeyFlags::RO.union(KeyFlags::ACCESS)),
     ],
-    syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] aggregate:[AGGREGATE <SUM | MIN | MAX>]",
+    syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
     ..Spec::DEFAULT
 };
 
@@ -197,7 +197,7 @@ impl Query {
         if count < 1 {
             return Err(format!("ERR at least 1 input key is needed for '{command}' command").into());
         }
-        let count = usize::try_from(count).ok().filter(|&count| count <= args.len() - count_at - 1);
+        let count = usize::try_from(count).ok().filter(|&count| count < args.len() - count_at);
         let count = count.ok_or(CommandError::Syntax)?;
         Ok(count_at + 1..count_at + 1 + count)
     }

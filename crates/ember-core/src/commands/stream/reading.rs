@@ -72,7 +72,7 @@ pub(super) fn read_options<'a>(args: Args<'a>, words: Words) -> Result<ReadOptio
             options.count = count(args, arg + 1)?;
             arg += 2;
         } else if is_word(args, arg, "STREAMS") && following >= 1 {
-            if following % 2 != 0 {
+            if !following.is_multiple_of(2) {
                 return Err(unbalanced(words));
             }
             options.first_key = arg + 1;

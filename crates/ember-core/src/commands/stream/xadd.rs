@@ -64,7 +64,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
     }
     let trimming = trim.finish(false, call.keys.turn.encoding)?;
     let words = args.len().saturating_sub(arg + 1);
-    if words < 2 || words % 2 != 0 {
+    if words < 2 || !words.is_multiple_of(2) {
         return Err(CommandError::WrongArity("xadd".into()));
     }
     if id == Some(NewId::Given(StreamId::MIN)) {

@@ -108,6 +108,11 @@ const SUBCOMMANDS: &[DataCommand] = &[
             arity: 2,
             flags: Flags::LOADING.union(Flags::STALE),
             keys: &[],
+            example: Example {
+                given: &[],
+                call: "XGROUP HELP",
+                reply: " 1) XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]\n...",
+            },
             ..TEMPLATE
         },
         Run::Keys(help),

@@ -76,6 +76,11 @@ const SUBCOMMANDS: &[DataCommand] = &[
             arity: 2,
             flags: Flags::LOADING.union(Flags::STALE),
             keys: &[],
+            example: Example {
+                given: &[],
+                call: "XINFO HELP",
+                reply: " 1) XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) CONSUMERS <key> <group>\n...",
+            },
             ..TEMPLATE
         },
         Run::Keys(help),

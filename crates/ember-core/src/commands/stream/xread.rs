@@ -35,16 +35,11 @@ const WORDS: Words = Words { name: "xread", new_entries: '$', takes_group: false
 fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let options = read_options(args, WORDS)?;
-    let after = match read_ids(call, &options) {
-        // A key that has another type for now may become a stream yet.
-        Err(CommandError::WrongType) if call.is_retry && options.block_ms.is_some() => {
-            return Ok(options.wait().map_or(Attempt::Done, Attempt::Wait));
-        }
-        ids => ids?,
-    };
+    let after = read_ids(call, &options)?;
     let mut found = Vec::new();
     for ((key, _), after) in options.streams().zip(&after) {
-        let last = call.keys.value::<Stream>(key)?.and_then(|stream| stream.log().last_entry_id());
+        let stream = call.keys.value::<Stream>(key).ok().flatten();
+        let last = stream.and_then(|stream| stream.log().last_entry_id());
         if last.is_some_and(|last| last > *after) {
             found.push((key, after.next().expect("an entry has a greater ID")));
         }
@@ -82,7 +77,11 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
 fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<StreamId>, CommandError> {
     let mut ids = Vec::new();
     for (key, id) in options.streams() {
-        let stream = call.keys.read_value::<Stream>(key)?;
+        let stream = match call.keys.read_value::<Stream>(key) {
+            // While the call waits, a key may have another type for a time.
+            Err(CommandError::WrongType) if call.is_retry => None,
+            stream => stream?,
+        };
         ids.push(match call.args.at(id) {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.log().last_id()),
             b">" => {

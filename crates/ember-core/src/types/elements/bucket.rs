@@ -14,9 +14,9 @@
 //! * Every tag is the element's hash bits behind the prefix, the last `missing` of them 0.
 //! * `depth` is at most [`DEPTH_MAX`].
 
-use super::hash::hash_of;
+use super::hash::ElementHasher;
 use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS, prefetch};
-use crate::keyspace::table::Table;
+use crate::keyspace::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
 
 /// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
 pub(super) const DEPTH_MAX: u32 = 28;
@@ -65,6 +65,13 @@ impl Bucket {
         full_tag(hash, self.depth()) & !self.missing_mask()
     }
 
+    /// Where the search for a hash begins.
+    #[inline]
+    pub(super) fn group_address(&self, hash: u64) -> *const u8 {
+        let groups = self.table.capacity() / SLOTS_PER_GROUP;
+        self.table.slots_address().wrapping_add(group_offset_bytes(self.tag(hash), groups))
+    }
+
     /// The smallest hash that may be in this bucket.
     pub(super) fn first_hash(&self) -> u64 {
         u64::from(self.prefix).checked_shl(64 - self.depth()).unwrap_or(0)
@@ -89,7 +96,7 @@ impl Bucket {
 
     /// Moves the elements with the larger hashes into a bucket of their own, which is returned. The depth grows by one; it
     /// is below [`DEPTH_MAX`]. O(elements).
-    pub(super) fn divide(&mut self) -> Bucket {
+    pub(super) fn divide(&mut self, hasher: ElementHasher) -> Bucket {
         let depth = self.depth + 1;
         let is_renewed = u32::from(self.missing) == MISSING_MAX;
         let missing = if is_renewed { 0 } else { self.missing + 1 };
@@ -102,7 +109,7 @@ impl Bucket {
         for mut slot in all.into_slots() {
             let side = if slot.tag() >> (TAG_BITS - 1) == 0 { &mut low } else { &mut high };
             slot.set_tag(if is_renewed {
-                side.tag(hash_of(slot.entry().key()))
+                side.tag(hasher.hash(slot.entry().key()))
             } else {
                 slot.tag() << 1 & TAG_MASK
             });
@@ -135,11 +142,11 @@ impl Bucket {
     }
 
     /// Checks the invariants in the module's text. O(elements).
-    pub(super) fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self, hasher: ElementHasher) {
         self.table.check_invariants();
         assert!(self.depth() <= DEPTH_MAX && u32::from(self.missing) <= MISSING_MAX, "limits of a bucket");
         for slot in self.table.slots() {
-            let hash = hash_of(slot.entry().key());
+            let hash = hasher.hash(slot.entry().key());
             let prefix = hash.checked_shr(64 - self.depth()).unwrap_or(0);
             assert_eq!(prefix, u64::from(self.prefix), "the hash begins with the prefix");
             assert_eq!(slot.tag(), self.tag(hash), "the tag is what follows the prefix");

@@ -25,6 +25,7 @@
 //! every table tells apart, but for a union of buckets, whose tags have a bit less: then up to a table group of
 //! elements is returned twice.
 
+mod ahead;
 mod bucket;
 mod hash;
 #[cfg(test)]
@@ -32,11 +33,12 @@ mod tests;
 
 pub use hash::choose_hash_function;
 
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, size_class};
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, prefetch, size_class};
 use crate::keyspace::table::Position;
 use crate::turn::Random;
+use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
-use hash::hash_of;
+use hash::ElementHasher;
 
 /// The elements a bucket may have. Dividing so many takes some tens of microseconds; fewer would make more buckets for the
 /// cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.
@@ -52,6 +54,12 @@ const DRAWS_MAX: usize = 64;
 /// Steps of a scan for each element asked for: one that meets empty tables returns less rather than taking long.
 const STEPS_PER_COUNT: usize = 10;
 
+/// The most names that [`Elements::fetch_ahead`] looks at: enough to hide the latency of memory.
+pub const FETCHED_MAX: usize = 16;
+
+/// The number of elements from which fetching ahead is worth its work: fewer are in the cache.
+const FETCHED_FROM_LEN: usize = 8192;
+
 /// Where an element is; valid until elements are next added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
@@ -60,8 +68,8 @@ pub struct Place {
 }
 
 /// A hash table of elements.
-#[derive(Default)]
 pub struct Elements {
+    hasher: ElementHasher,
     buckets: Vec<Bucket>,
     /// The index of the bucket for each value of a hash's first `depth` bits; empty while `depth` is 0.
     directory: Vec<u32>,
@@ -75,8 +83,23 @@ pub struct Elements {
     slots_bytes: usize,
 }
 
+impl Default for Elements {
+    fn default() -> Elements {
+        Elements {
+            hasher: ElementHasher::new(),
+            buckets: Vec::new(),
+            directory: Vec::new(),
+            depth: 0,
+            deepest: 0,
+            len: 0,
+            entry_bytes: 0,
+            slots_bytes: 0,
+        }
+    }
+}
+
 impl Clone for Elements {
-    /// Copies every element; large values stay shared until one side changes. O(elements).
+    /// Copies every element, with the same hashes; large values stay shared until one side changes. O(elements).
     fn clone(&self) -> Elements {
         let buckets = self.buckets.clone();
         let slots_bytes = buckets.iter().map(|bucket| bucket.table.slots_bytes()).sum();
@@ -129,12 +152,12 @@ impl Elements {
     /// Finds an element. O(1) expected.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<Place> {
-        self.find_hashed(hash_of(name), name)
+        self.find_hashed(self.hasher.hash(name), name)
     }
 
     /// The hash bits that choose where an element of this name is: what leads to it again without its name.
-    pub fn position_of(name: &[u8]) -> u64 {
-        hash_of(name) >> (64 - POSITION_BITS)
+    pub fn position_of(&self, name: &[u8]) -> u64 {
+        self.hasher.hash(name) >> (64 - POSITION_BITS)
     }
 
     /// Finds an element at a position ([`Elements::position_of`]) for which `wanted` holds. O(1) expected.
@@ -145,9 +168,27 @@ impl Elements {
         let hash = position << (64 - POSITION_BITS);
         let index = self.bucket_index(hash);
         let bucket = &self.buckets[index];
-        let is_wanted = |entry: EntryRef<'_>| Elements::position_of(entry.key()) == position && wanted(entry);
+        let is_wanted = |entry: EntryRef<'_>| self.position_of(entry.key()) == position && wanted(entry);
         let at = bucket.table.find_by_tag(bucket.tag(hash), is_wanted)?;
         Some(Place { bucket: index as u32, at })
+    }
+
+    /// Asks the processor to fetch what searches for some names, up to [`FETCHED_MAX`], will read.
+    pub fn fetch_ahead<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
+        if self.len < FETCHED_FROM_LEN {
+            return;
+        }
+        let mut hashes = [0; FETCHED_MAX];
+        let mut count = 0;
+        for (hash, name) in hashes.iter_mut().zip(names) {
+            *hash = self.hasher.hash(name);
+            prefetch(self.buckets[self.bucket_index(*hash)].group_address(*hash));
+            count += 1;
+        }
+        for &hash in &hashes[..count] {
+            let bucket = &self.buckets[self.bucket_index(hash)];
+            prefetch(bucket.table.entry_address(bucket.tag(hash)));
+        }
     }
 
     /// Whether there is such an element. O(1) expected.
@@ -171,7 +212,7 @@ impl Elements {
     /// Adds an element unless there is one of this name, which then stays as it is. Returns whether it was added. O(1)
     /// amortised; at worst a bucket is divided.
     pub fn insert(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
-        let hash = hash_of(name);
+        let hash = self.hasher.hash(name);
         let is_new = self.find_hashed(hash, name).is_none();
         if is_new {
             self.add(hash, name, value, expire_at_ms);
@@ -182,7 +223,7 @@ impl Elements {
     /// The place of the element of this name; or adds it with this value, and tells the address of its entry.
     /// O(1) as [`Elements::insert`].
     pub fn find_or_add(&mut self, name: &[u8], value: NewValue<'_>) -> Result<Place, EntryAddress> {
-        let hash = hash_of(name);
+        let hash = self.hasher.hash(name);
         match self.find_hashed(hash, name) {
             Some(place) => Ok(place),
             None => Err(self.add(hash, name, value, None)),
@@ -192,7 +233,7 @@ impl Elements {
     /// Adds an element or gives the one of this name another value and expiry. Returns whether it was added. O(1) as
     /// [`Elements::insert`].
     pub fn set(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
-        let hash = hash_of(name);
+        let hash = self.hasher.hash(name);
         match self.find_hashed(hash, name) {
             Some(place) => self.edit(place, |slot| slot.set(value, expire_at_ms)),
             None => {
@@ -324,7 +365,7 @@ impl Elements {
 
     /// Every element, in no useful order. O(elements).
     pub fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
-        self.buckets.iter().flat_map(|bucket| bucket.table.iter())
+        FetchAhead::new(self.buckets.iter().flat_map(|bucket| bucket.table.iter()))
     }
 
     /// The places of the directory that begin with the prefix of a bucket.
@@ -355,7 +396,7 @@ impl Elements {
             };
         }
         self.slots_bytes -= bucket.table.slots_bytes();
-        let other = bucket.divide();
+        let other = bucket.divide(self.hasher);
         self.slots_bytes += bucket.table.slots_bytes() + other.table.slots_bytes();
         if bucket.depth() == self.depth {
             self.deepest += 2;
@@ -419,7 +460,7 @@ impl Elements {
         assert_eq!(self.directory.len(), directory_len, "the directory has a place for each prefix");
         let (mut len, mut entry_bytes, mut slots_bytes, mut deepest) = (0, 0, 0, 0);
         for (index, bucket) in self.buckets.iter().enumerate() {
-            bucket.check_invariants();
+            bucket.check_invariants(self.hasher);
             len += bucket.table.len();
             entry_bytes += bucket.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             slots_bytes += bucket.table.slots_bytes();

@@ -1,13 +1,14 @@
 //! When the fields of a large hash expire: a heap of times that says where to look.
 //!
 //! An element is twelve bytes: a time, and the hash bits that lead to the field ([`Elements::position_of`]), never the field
-//! itself. So a field that is removed or gets another expiry leaves nothing dangling, only an element that finds nothing
-//! when its time comes; [`DueTimes::is_bloated`] says when these are worth a cleaning.
+//! itself. So a field that is removed, or whose expiry moves, leaves nothing dangling, only an element that finds nothing
+//! when its time comes. When these may be more than the others, all elements are *checked*, a few with each change, so
+//! that no change waits for all: the table tells which fields still need one, and they get a new one.
+//!
+//! Both parts are binary heaps (Williams, "Algorithm 232: Heapsort", CACM 7(6), 1964). Elements to be checked are taken
+//! from the end of theirs, which leaves a heap.
 //!
 //! [`Elements::position_of`]: crate::types::elements::Elements::position_of
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use crate::keyspace::entry::size_class;
 
@@ -17,8 +18,13 @@ const PART_BITS: u32 = 48;
 /// The last time an element can tell. A field that expires later is looked at then, and again.
 const TIME_MAX_MS: i64 = (1 << PART_BITS) - 1;
 
-/// A few expiries are not cleaned for a handful of elements that find nothing.
+/// A few expiries are not checked for a handful of elements that find nothing.
 const BLOAT_MIN: usize = 64;
+
+/// So many rounds of checks are told apart: what a field can note ([`Slot::set_clock`]) but 0, which new fields have.
+///
+/// [`Slot::set_clock`]: crate::keyspace::entry::Slot::set_clock
+const ROUNDS: u32 = (1 << 24) - 1;
 
 /// A time above a position, in 32-bit words so that it takes twelve bytes; the order is that of the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +35,8 @@ const _: () = assert!(size_of::<Due>() == 12);
 impl Due {
     fn new(at_ms: i64, position: u64) -> Due {
         debug_assert!(position >> PART_BITS == 0, "positions have {PART_BITS} bits");
-        let number = u128::from(tellable(at_ms)) << PART_BITS | u128::from(position);
+        let at_ms = at_ms.clamp(0, TIME_MAX_MS) as u128;
+        let number = at_ms << PART_BITS | u128::from(position);
         Due([(number >> 64) as u32, (number >> 32) as u32, number as u32])
     }
 
@@ -40,85 +47,136 @@ impl Due {
     }
 }
 
-/// A time as an element tells it: no later than it is.
-fn tellable(at_ms: i64) -> u64 {
-    at_ms.clamp(0, TIME_MAX_MS) as u64
+/// A binary heap, the least first.
+#[derive(Clone, Debug, Default)]
+struct Heap(Vec<Due>);
+
+impl Heap {
+    fn least(&self) -> Option<Due> {
+        self.0.first().copied()
+    }
+
+    fn push(&mut self, due: Due) {
+        if self.0.len() == self.0.capacity() {
+            // A quarter, not double: this heap is the cost of a field's expiry.
+            self.0.reserve_exact((self.0.len() / 4).max(4));
+        }
+        self.0.push(due);
+        let mut at = self.0.len() - 1;
+        while at > 0 && self.0[at] < self.0[(at - 1) / 2] {
+            self.0.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    fn pop_least(&mut self) {
+        self.0.swap_remove(0);
+        let mut at = 0;
+        loop {
+            let children = self.0.iter().enumerate().skip(2 * at + 1).take(2);
+            let Some((least, child)) = children.min_by_key(|&(_, &child)| child) else { return };
+            if self.0[at] <= *child {
+                return;
+            }
+            self.0.swap(at, least);
+            at = least;
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self.0.capacity() {
+            0 => 0,
+            capacity => size_class(capacity * size_of::<Due>()),
+        }
+    }
 }
 
 /// Times at which to look for expired fields, and where.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DueTimes {
-    heap: BinaryHeap<Reverse<Due>>,
+    heap: Heap,
+    /// Elements that are to be checked.
+    unchecked: Heap,
+    /// How often elements have been checked, less one, up to [`ROUNDS`].
+    rounds: u32,
 }
 
 impl DueTimes {
     /// Bytes of memory taken.
     pub(super) fn memory_bytes(&self) -> usize {
-        match self.heap.capacity() {
-            0 => 0,
-            capacity => size_class(capacity * size_of::<Due>()),
-        }
+        self.heap.memory_bytes() + self.unchecked.memory_bytes()
+    }
+
+    /// The number of elements.
+    pub(super) fn len(&self) -> usize {
+        self.heap.0.len() + self.unchecked.0.len()
+    }
+
+    /// What a field is to note when an element is added for it; the same until the next round of checks. Never 0.
+    pub(super) fn round(&self) -> u32 {
+        self.rounds + 1
     }
 
     /// Adds a time to look at a position. O(log n), mostly O(1) for times in ascending order.
     pub(super) fn add(&mut self, at_ms: i64, position: u64) {
-        if self.heap.len() == self.heap.capacity() {
-            // A quarter, not double: this heap is the cost of a field's TTL.
-            self.heap.reserve_exact((self.heap.len() / 4).max(4));
+        self.heap.push(Due::new(at_ms, position));
+    }
+
+    fn least(&self) -> Option<Due> {
+        match (self.heap.least(), self.unchecked.least()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
         }
-        self.heap.push(Reverse(Due::new(at_ms, position)));
     }
 
     /// The earliest time, Unix time in ms: no field expires before it.
+    #[inline]
     pub(super) fn earliest_ms(&self) -> Option<i64> {
-        self.heap.peek().map(|due| due.0.parts().0)
+        self.least().map(|due| due.parts().0)
     }
 
-    /// Takes out a position to look at whose time has come.
+    /// Takes out a position to look at whose time has come. O(log n).
     pub(super) fn pop(&mut self, now_ms: i64) -> Option<u64> {
-        let (at_ms, position) = self.heap.peek()?.0.parts();
+        let least = self.least()?;
+        let (at_ms, position) = least.parts();
         if at_ms > now_ms {
             return None;
         }
-        self.heap.pop();
-        if self.heap.is_empty() {
-            self.clear();
+        let is_checked = self.heap.least() == Some(least);
+        if is_checked {
+            self.heap.pop_least()
+        } else {
+            self.unchecked.pop_least()
         }
         Some(position)
     }
 
-    /// Whether most elements may be stale, given how many fields have an expiry.
-    pub(super) fn is_bloated(&self, volatile: usize) -> bool {
-        self.heap.len() > 2 * volatile + BLOAT_MIN
-    }
-
-    /// Forgets elements that are double, and those for which `is_live`, asked with time and position, says no. O(n log n).
-    pub(super) fn clean(&mut self, mut is_live: impl FnMut(i64, u64) -> bool) {
-        let mut all = std::mem::take(&mut self.heap).into_vec();
-        all.sort_unstable();
-        all.dedup();
-        all.retain(|due| {
-            let (at_ms, position) = due.0.parts();
-            is_live(at_ms, position)
-        });
-        all.shrink_to(all.len() + all.len() / 4);
-        self.heap = all.into();
+    /// The next element to check, time and position, if elements are being checked; a round of that begins when there are
+    /// too many for `volatile` fields that expire.
+    pub(super) fn next_to_check(&mut self, volatile: usize) -> Option<(i64, u64)> {
+        if self.unchecked.0.is_empty() {
+            if self.heap.0.len() <= 2 * volatile + BLOAT_MIN {
+                return None;
+            }
+            self.unchecked = std::mem::take(&mut self.heap);
+            self.rounds = (self.rounds + 1) % ROUNDS;
+        }
+        let due = self.unchecked.0.pop()?;
+        if self.unchecked.0.is_empty() {
+            self.unchecked = Heap::default();
+        }
+        Some(due.parts())
     }
 
     /// Forgets all.
     pub(super) fn clear(&mut self) {
-        self.heap = BinaryHeap::new();
+        (self.heap, self.unchecked) = (Heap::default(), Heap::default());
     }
 
     /// Every time with its position, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i64, u64)> {
-        self.heap.iter().map(|due| due.0.parts())
+        self.heap.0.iter().chain(&self.unchecked.0).map(|due| due.parts())
     }
-}
-
-/// Whether an element of time `due_ms` is that of a field that expires at `expire_at_ms`.
-pub(super) fn is_time_of(due_ms: i64, expire_at_ms: i64) -> bool {
-    due_ms == tellable(expire_at_ms) as i64
 }
 
 #[cfg(test)]
@@ -140,16 +198,23 @@ mod tests {
     }
 
     #[test]
-    fn cleaning_forgets_what_is_stale_or_double() {
+    fn elements_are_checked_when_they_are_too_many() {
         let mut due = DueTimes::default();
         for at_ms in 0..1000 {
-            due.add(at_ms % 500, 7);
+            due.add(at_ms, 7);
         }
-        assert!(due.is_bloated(1) && !due.is_bloated(500));
-        due.clean(|at_ms, position| position == 7 && at_ms < 10);
-        assert_eq!(due.heap.len(), 10);
-        assert_eq!(due.earliest_ms(), Some(0));
-        assert!(due.iter().all(|(at_ms, position)| at_ms < 10 && position == 7));
+        let round = due.round();
+        assert_eq!(due.next_to_check(500), None);
+        let mut checked = 0;
+        while let Some((at_ms, position)) = due.next_to_check(1) {
+            assert_eq!((due.round(), position), (round + 1, 7));
+            if at_ms < 10 {
+                due.add(at_ms, position);
+            }
+            checked += 1;
+            assert_eq!(due.earliest_ms(), Some(0), "what is not yet checked still counts");
+        }
+        assert_eq!((checked, due.len()), (1000, 10));
         due.clear();
         assert_eq!((due.earliest_ms(), due.memory_bytes()), (None, 0));
     }
@@ -157,11 +222,17 @@ mod tests {
     proptest! {
         #[test]
         fn positions_come_out_in_the_order_of_their_times_and_not_before(
-            times in prop::collection::vec(0i64..1000, 1..200), step in 1i64..300,
+            times in prop::collection::vec(0i64..1000, 1..200), step in 1i64..300, unchecked in 0usize..100,
         ) {
             let mut due = DueTimes::default();
             for (position, &at_ms) in times.iter().enumerate() {
                 due.add(at_ms, position as u64);
+            }
+            // Some elements stay in the one heap, some go to the other.
+            due.unchecked = std::mem::take(&mut due.heap);
+            for _ in 0..unchecked {
+                let Some((at_ms, position)) = due.next_to_check(usize::MAX / 4) else { break };
+                due.add(at_ms, position);
             }
             let mut seen = 0;
             for now_ms in (0..1300).step_by(step as usize) {
@@ -172,7 +243,7 @@ mod tests {
                 prop_assert!(due.earliest_ms().is_none_or(|at_ms| at_ms > now_ms));
                 prop_assert_eq!(seen, times.iter().filter(|&&at_ms| at_ms <= now_ms).count());
             }
-            prop_assert_eq!(due.memory_bytes(), 0);
+            prop_assert_eq!(due.len(), 0);
         }
     }
 }

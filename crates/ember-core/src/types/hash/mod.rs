@@ -194,8 +194,8 @@ impl Hash {
         self.next_expiry_ms().is_some_and(|at_ms| at_ms <= now_ms)
     }
 
-    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0 at
-    /// the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
+    /// Calls `visit` for some fields behind `cursor`, which is 0 at the beginning, and returns the cursor to go on from, 0
+    /// at the end. What is there from the first call to the last is visited at least once. O(count), or all fields while
     /// they are packed. Expired fields are visited too.
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Field<'_>)) -> u64 {
         match self.view() {

@@ -23,8 +23,8 @@ impl Hash {
         }
     }
 
-    /// Calls `visit` with `count` fields drawn one independently of the other, until it returns false. The hash is not empty.
-    /// Expected O(count), and O(fields) more while they are packed.
+    /// Calls `visit` with `count` fields drawn one independently of the other, until it returns false. The hash is not
+    /// empty. Expected O(count), and O(fields) more while they are packed.
     pub fn draw(&self, count: u64, random: &mut Random, mut visit: impl FnMut(Field<'_>) -> bool) {
         let mut draws = 0..count;
         match self.view() {

@@ -3,14 +3,18 @@
 //! # Invariants
 //!
 //! * `volatile` counts the fields with an expiry.
-//! * For each of them `due` has an element with its position and its expiry, or a time before that; none at all when there
-//!   is no such field.
+//! * For each of them `due` has an element with its position and its expiry, or a time before that: when that comes, or the
+//!   element is checked, the field gets another. There is no element at all when there is no such field.
+//! * The clock of a field's entry is the round of checks in which it last got an element.
 
-use super::due::{self, DueTimes};
+use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
 use crate::keyspace::entry::{EntryRef, StringValue, size_class};
 use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
+
+/// Elements that are checked with each change of an expiry: enough to be done long before there are too many again.
+const CHECKS_PER_CHANGE: usize = 4;
 
 /// The fields of a large hash.
 #[derive(Clone, Default)]
@@ -114,23 +118,44 @@ impl Table {
             return;
         }
         self.volatile = self.volatile + usize::from(new.is_some()) - usize::from(old.is_some());
-        // A later expiry gets an element of its own too: the earlier one finds nothing when its time comes.
-        if let Some(at_ms) = new {
-            self.due.add(at_ms, Elements::position_of(name));
+        // A later expiry keeps its earlier element, so that refreshing one again and again adds nothing.
+        if let Some(at_ms) = new
+            && old.is_none_or(|old| at_ms < old)
+            && let Some(place) = self.fields.find(name)
+        {
+            let position = self.fields.position_of(name);
+            self.add_due(place, at_ms, position);
         }
-        self.clean_due();
+        self.tend_due();
     }
 
-    fn clean_due(&mut self) {
+    fn add_due(&mut self, place: Place, at_ms: i64, position: u64) {
+        self.due.add(at_ms, position);
+        let round = self.due.round();
+        self.fields.edit(place, |slot| slot.set_clock(round));
+    }
+
+    /// Keeps the elements of the index few.
+    fn tend_due(&mut self) {
         if self.volatile == 0 {
-            self.due.clear();
-        } else if self.due.is_bloated(self.volatile) {
-            let fields = &self.fields;
-            let is_time = |entry: EntryRef<'_>, due_ms| {
-                entry.expire_at_ms().is_some_and(|at_ms| due::is_time_of(due_ms, at_ms))
-            };
-            self.due
-                .clean(|due_ms, position| fields.find_at(position, |entry| is_time(entry, due_ms)).is_some());
+            return self.due.clear();
+        }
+        for _ in 0..CHECKS_PER_CHANGE {
+            let Some((due_ms, position)) = self.due.next_to_check(self.volatile) else { return };
+            let round = self.due.round();
+            self.renew_due(position, |at_ms, clock| at_ms >= due_ms && clock != round);
+        }
+    }
+
+    /// Gives the fields at a position an element for which `is_wanted` holds, told expiry and clock.
+    fn renew_due(&mut self, position: u64, is_wanted: impl Fn(i64, u32) -> bool) {
+        let round = self.due.round();
+        let needs_one =
+            |entry: EntryRef<'_>| entry.expire_at_ms().is_some_and(|at_ms| is_wanted(at_ms, entry.clock()));
+        while let Some(place) = self.fields.find_at(position, needs_one) {
+            let expire_at_ms = self.fields.entry(place).expire_at_ms();
+            self.add_due(place, expire_at_ms.unwrap_or(i64::MAX), position);
+            debug_assert_eq!(self.fields.entry(place).clock(), round);
         }
     }
 
@@ -146,24 +171,38 @@ impl Table {
         let entry = removed.entry();
         if entry.expire_at_ms().is_some() {
             self.volatile -= 1;
-            self.clean_due();
+            self.tend_due();
         }
         entry.is_expired(now_ms)
     }
 
-    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were removed.
-    /// O(log fields) for each look.
+    /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
+    /// removed. O(log fields) for each look.
     pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };
-            // Several fields may have one position; all that have expired there go, so that each keeps an element.
+            // Several fields may have one position. Those that have expired go; the others may have lost their element.
             while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
                 self.remove_at(place, now_ms);
                 removed += 1;
             }
+            if let Some(at_ms) = self.earliest_at(position) {
+                self.due.add(at_ms, position);
+            }
         }
         removed
+    }
+
+    /// The earliest expiry of the fields at a position.
+    fn earliest_at(&self, position: u64) -> Option<i64> {
+        let mut earliest: Option<i64> = None;
+        self.fields.find_at(position, |entry| {
+            let at_ms = entry.expire_at_ms();
+            earliest = [earliest, at_ms].into_iter().flatten().min();
+            false
+        });
+        earliest
     }
 
     /// Checks the invariants in the module's text. O(fields); for tests.
@@ -175,13 +214,13 @@ impl Table {
         for entry in self.fields.iter() {
             let Some(at_ms) = entry.expire_at_ms() else { continue };
             volatile += 1;
-            let position = Elements::position_of(entry.key());
+            let position = self.fields.position_of(entry.key());
             let first = due.partition_point(|&(other, _)| other < position);
             let leads = due.get(first).is_some_and(|&(other, due_ms)| other == position && due_ms <= at_ms);
             assert!(leads, "an element leads to each field with an expiry, in time");
         }
         assert_eq!(volatile, self.volatile, "volatile counts the fields with an expiry");
-        assert!(!self.due.is_bloated(self.volatile), "stale elements are few");
+        assert!(self.due.len() <= 3 * self.volatile + 256, "stale elements are few");
         assert!(volatile > 0 || due.is_empty(), "without volatile fields there is nothing to look at");
     }
 }

@@ -194,8 +194,8 @@ impl List {
         }
     }
 
-    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in any case. O(nodes to the nearer end + bytes of a
-    /// node).
+    /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in
+    /// any case. O(nodes to the nearer end + bytes of a node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
         self.make_room(element.bytes().len(), 1, limit);
         if index >= self.len() {

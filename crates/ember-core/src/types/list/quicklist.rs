@@ -2,7 +2,7 @@
 //!
 //! An element at an end is found at once, one inside by the lengths of the nodes before it or behind it. A change
 //! rewrites one node; where one is full it is split, and small neighbours are merged, by the rules of Redis's quicklist,
-//! so that the same commands leave lists in the same encoding. The nodes stand in a ring of 32 bytes for each, instead
+//! so that the same commands leave lists in the same encoding. The nodes stand in a ring of 24 bytes for each, instead
 //! of being linked: the ring is walked at the speed of memory, and a node added inside moves at most half of it.
 //!
 //! # Invariants
@@ -18,7 +18,7 @@ use super::{End, Side};
 use crate::keyspace::entry::size_class;
 use crate::types::listpack::Listpack;
 
-const _: () = assert!(size_of::<Node>() == 32);
+const _: () = assert!(size_of::<Node>() == 24);
 
 /// Where an element is.
 #[derive(Clone, Copy, Debug)]

@@ -21,9 +21,14 @@ use crate::types::listpack::Listpack;
 pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
-    let _ = smallest.try_for_each(|member| {
-        let is_in = |&other: &&Set| std::ptr::eq(other, smallest) || other.contains_element(member);
-        if others.iter().all(is_in) { visit(member) } else { ControlFlow::Continue(()) }
+    let _ = smallest.try_for_each_batch(|members| {
+        if let Some(first) = others.first() {
+            first.fetch_ahead(members);
+        }
+        members.iter().try_for_each(|&member| {
+            let is_in = |&other: &&Set| std::ptr::eq(other, smallest) || other.contains_element(member);
+            if others.iter().all(is_in) { visit(member) } else { ControlFlow::Continue(()) }
+        })
     });
 }
 
@@ -64,6 +69,14 @@ fn intset_of(set: &Set) -> Set {
     Set::Intset(intset)
 }
 
+/// [`Set::try_for_each_batch`] without an end before the last member.
+fn for_each_batch(set: &Set, mut visit: impl FnMut(&[Element<'_>])) {
+    let _ = set.try_for_each_batch(|members| {
+        visit(members);
+        ControlFlow::Continue(())
+    });
+}
+
 fn are_intsets(sets: &[&Set]) -> bool {
     sets.iter().all(|set| matches!(set, Set::Intset(_)))
 }
@@ -80,17 +93,21 @@ pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl F
     let others: Vec<&Set> = sets.iter().copied().filter(|set| !std::ptr::eq(*set, largest)).collect();
     for (index, set) in others.iter().enumerate() {
         let is_last = index + 1 == others.len();
-        set.for_each(|member| {
-            let mut digits = itoa::Buffer::new();
-            let bytes = member.bytes(&mut digits);
-            let is_new = !largest.contains_element(member)
-                && if is_last {
-                    !seen.contains(bytes)
-                } else {
-                    seen.insert(bytes, NewValue::Bytes(b""), None)
+        for_each_batch(set, |members| {
+            largest.fetch_ahead(members);
+            for &member in members {
+                let mut digits = itoa::Buffer::new();
+                let bytes = member.bytes(&mut digits);
+                let mut is_unseen = || {
+                    if is_last {
+                        !seen.contains(bytes)
+                    } else {
+                        seen.insert(bytes, NewValue::Bytes(b""), None)
+                    }
                 };
-            if is_new {
-                visit(member);
+                if !largest.contains_element(member) && is_unseen() {
+                    visit(member);
+                }
             }
         });
     }
@@ -100,8 +117,11 @@ pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl F
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let mut result = Set::default();
     for set in sets {
-        set.for_each(|member| {
-            result.insert_element(member, limits);
+        for_each_batch(set, |members| {
+            result.fetch_ahead(members);
+            for &member in members {
+                result.insert_element(member, limits);
+            }
         });
     }
     result
@@ -137,9 +157,14 @@ pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnM
         DifferenceWay::LookUp => {
             // A member is found the sooner, the larger the set.
             others.sort_by_key(|other| std::cmp::Reverse(other.len()));
-            first.for_each(|member| {
-                if !others.iter().any(|other| other.contains_element(member)) {
-                    visit(member);
+            for_each_batch(first, |members| {
+                if let Some(largest) = others.first() {
+                    largest.fetch_ahead(members);
+                }
+                for &member in members {
+                    if !others.iter().any(|other| other.contains_element(member)) {
+                        visit(member);
+                    }
                 }
             });
         }

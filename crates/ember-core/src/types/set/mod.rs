@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use ember_protocol::number::parse_i64;
 
 use crate::keyspace::entry::{NewValue, size_class};
-use crate::types::elements::Elements;
+use crate::types::elements::{Elements, FETCHED_MAX};
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
@@ -236,6 +236,27 @@ impl Set {
         });
     }
 
+    /// As [`Set::try_for_each`] with up to [`FETCHED_MAX`] members at once.
+    fn try_for_each_batch(&self, visit: impl FnMut(&[Element<'_>]) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self {
+            Set::Intset(intset) => try_for_each_batch_of(intset.iter().map(Element::Integer), visit),
+            Set::Listpack(listpack) => try_for_each_batch_of(listpack.iter(), visit),
+            Set::Table(elements) => {
+                try_for_each_batch_of(elements.iter().map(|entry| Element::Bytes(entry.key())), visit)
+            }
+        }
+    }
+
+    /// Asks the processor to fetch what searches for some members will read.
+    fn fetch_ahead(&self, members: &[Element<'_>]) {
+        if let Set::Table(elements) = self {
+            elements.fetch_ahead(members.iter().filter_map(|&member| match member {
+                Element::Integer(_) => None,
+                Element::Bytes(bytes) => Some(bytes),
+            }));
+        }
+    }
+
     /// Calls `visit` for some `count` members behind `cursor`, 0 at the beginning, and returns the cursor to go on from, 0
     /// at the end; see [`Elements::scan`]. The compact encodings give all their members at once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Element<'_>)) -> u64 {
@@ -254,6 +275,24 @@ impl Set {
             elements.insert(member.bytes(&mut itoa::Buffer::new()), NewValue::Bytes(b""), None);
         });
         *self = Set::Table(elements);
+    }
+}
+
+fn try_for_each_batch_of<'a>(
+    mut members: impl Iterator<Item = Element<'a>>,
+    mut visit: impl FnMut(&[Element<'_>]) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut batch = [Element::Integer(0); FETCHED_MAX];
+    loop {
+        let mut count = 0;
+        for (place, member) in batch.iter_mut().zip(&mut members) {
+            *place = member;
+            count += 1;
+        }
+        if count == 0 {
+            return ControlFlow::Continue(());
+        }
+        visit(&batch[..count])?;
     }
 }
 

@@ -24,6 +24,7 @@ const ROOM_MIN: usize = 8;
 const _: () = assert!(size_of::<Node<u64>>() == NODE_BYTES);
 
 /// A node of the tree.
+#[expect(clippy::large_enum_variant, reason = "both kinds fill one size class")]
 pub(super) enum Node<R> {
     /// Elements.
     Leaf(Leaf<R>),

@@ -155,8 +155,8 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Gives the element that `order` says is `Equal` the score `score`, if the leaf it stands in remains the right one; false,
-    /// with nothing changed, if not. `new_order` is `order` for the element with its new score. O(log n).
+    /// Gives the element that `order` says is `Equal` the score `score`, if the leaf it stands in remains the right one;
+    /// false, with nothing changed, if not. `new_order` is `order` for the element with its new score. O(log n).
     pub(super) fn reposition(
         &mut self,
         order: impl Fn(f64, R) -> Ordering,
@@ -199,7 +199,8 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// How many elements at the front `is_before` holds for; it must hold for none behind one it does not hold for. O(log n).
+    /// How many elements at the front `is_before` holds for; it must hold for none behind one it does not hold for.
+    /// O(log n).
     pub(super) fn rank(&self, is_before: impl Fn(f64, R) -> bool) -> usize {
         let Some(root) = &self.root else { return 0 };
         let mut node: &Node<R> = root;

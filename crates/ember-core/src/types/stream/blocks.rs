@@ -25,12 +25,22 @@ pub(super) struct Place {
 }
 
 /// All blocks of a stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Blocks {
     chunks: VecDeque<Vec<Block>>,
     len: usize,
     /// But for the queue of chunks itself.
     memory_bytes: usize,
+}
+
+impl Clone for Blocks {
+    fn clone(&self) -> Blocks {
+        // A copy has no more room than it needs.
+        let chunks = self.chunks.clone();
+        let memory_bytes = chunks.iter().map(chunk_bytes).sum::<usize>()
+            + chunks.iter().flatten().map(Block::memory_bytes).sum::<usize>();
+        Blocks { chunks, len: self.len, memory_bytes }
+    }
 }
 
 fn chunk_bytes(chunk: &Vec<Block>) -> usize {

@@ -284,10 +284,19 @@ fn entries_up_to(log: &Log, id: StreamId) -> Option<i64> {
 }
 
 /// The consumer groups of a stream, by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Box<[u8]>, Group>,
     memory_bytes: usize,
+}
+
+impl Clone for Groups {
+    fn clone(&self) -> Groups {
+        // A copy has no more room than it needs.
+        let groups = self.groups.clone();
+        let memory_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
+        Groups { groups, memory_bytes }
+    }
 }
 
 /// Bytes of memory of a group with its name.

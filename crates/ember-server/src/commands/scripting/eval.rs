@@ -9,7 +9,7 @@ use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 use super::host::{Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
 use crate::scripting::scripts::{Script, Scripts, sha_of};
-use crate::scripting::{sha1, with_interpreter};
+use crate::scripting::sha1;
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
 
 const WRITES: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
@@ -117,13 +117,18 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
 
 /// Compiles a script in this worker's interpreter, for its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
-    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
-    with_interpreter(memory_bytes_max, |interpreter| interpreter.compile(script.sha, script.body()))?
+    let executor = &execution.executor;
+    executor
+        .server
+        .scripting
+        .with_interpreter(executor.config.script_memory_limit, |interpreter| {
+            interpreter.compile(script.sha, script.body())
+        })?
         .map_err(|problem| [b"ERR Error compiling script (new function): ", &problem[..]].concat().into())
 }
 
 fn run(execution: &mut Execution<'_>, script: &Script, args: Args<'_>, is_read_only: bool) -> SessionResult {
-    let (keys, arguments) = keys_and_arguments(args, CommandError::NotInteger)?;
+    let [keys, arguments] = keys_and_arguments(args, CommandError::NotInteger)?;
     compile(execution, script)?;
     let name = sha1::hex(&script.sha);
     let program = Program { name: name.as_bytes(), is_function: false, flags: script.flags, is_read_only };

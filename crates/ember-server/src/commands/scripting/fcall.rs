@@ -23,7 +23,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             keys: &[KeySpec::counted(2, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
                 .with_notes(WRITES_NOTE)],
             syntax: "function numkeys [key ...] [arg ...]",
-            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL stock 1 apples", reply: "\"5\"" },
+            example: Example {
+                given: &[LIBRARY, "SET apples 5"],
+                call: "FCALL stock 1 apples",
+                reply: "\"5\"",
+            },
             ..RUNNING
         },
         Some(|_| Ok(Outcome::Continue(|execution| call(execution, false)))),
@@ -37,7 +41,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             flags: RUNNING.flags.union(Flags::READONLY),
             keys: &[KeySpec::counted(2, KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(READS_NOTE)],
             syntax: "function numkeys [key ...] [arg ...]",
-            example: Example { given: &[LIBRARY, "SET apples 5"], call: "FCALL_RO stock 1 apples", reply: "\"5\"" },
+            example: Example {
+                given: &[LIBRARY, "SET apples 5"],
+                call: "FCALL_RO stock 1 apples",
+                reply: "\"5\"",
+            },
             ..RUNNING
         },
         Some(|_| Ok(Outcome::Continue(|execution| call(execution, true)))),
@@ -48,7 +56,7 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let args = execution.args;
     let libraries = execution.executor.server.scripting.libraries.snapshot();
     let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;
-    let (keys, arguments) = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
+    let [keys, arguments] = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
     let body = function::compiled(execution, Arc::clone(library), &declaration.name)?;
     let program =
         Program { name: &declaration.name, is_function: true, flags: declaration.flags, is_read_only };

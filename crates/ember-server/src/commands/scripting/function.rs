@@ -13,7 +13,7 @@ use super::TEMPLATE;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
 use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
 use crate::scripting::library::{self, Libraries, Library, Policy};
-use crate::scripting::{payload, with_interpreter};
+use crate::scripting::payload;
 use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 
 /// How long the text of a library may run to declare its functions.
@@ -57,7 +57,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example {
                 given: &["FUNCTION FLUSH"],
                 call: "FUNCTION DUMP",
-                reply: "\"\\x0b\\x00\\xd0\\xae\\xd8O-\\xa6\\x8d{\"",
+                reply: "\"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\"",
             },
             ..TEMPLATE
         },
@@ -160,7 +160,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             syntax: "serialized-value [policy:<FLUSH | APPEND | REPLACE>]",
             example: Example {
                 given: &[],
-                call: "FUNCTION RESTORE \"\\x0b\\x00\\xd0\\xae\\xd8O-\\xa6\\x8d{\"",
+                call: "FUNCTION RESTORE \"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\"",
                 reply: "OK",
             },
             ..TEMPLATE
@@ -243,9 +243,11 @@ impl CommandRunner for Loading {
 /// The library that `code` declares, and what this worker's interpreter has made of it.
 fn declared(execution: &Execution<'_>, code: &[u8]) -> Result<(Library, CompiledLibrary), CommandError> {
     let (name, body) = library::head(code)?;
-    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = execution.executor.config.script_memory_limit;
     let declared =
-        with_interpreter(memory_bytes_max, |interpreter| interpreter.load(body, &mut Loading(Instant::now())))??;
+        execution.executor.server.scripting.with_interpreter(memory_bytes_max, |interpreter| {
+            interpreter.load(body, &mut Loading(Instant::now()))
+        })??;
     if declared.is_empty() {
         return Err("ERR No functions registered".into());
     }
@@ -264,18 +266,20 @@ pub(super) fn compiled(
     library: Arc<Library>,
     function: &[u8],
 ) -> Result<mlua::Function, CommandError> {
-    let memory_bytes_max = usize::try_from(execution.executor.config.script_memory_limit).unwrap_or(usize::MAX);
-    let known = with_interpreter(memory_bytes_max, |interpreter| interpreter.function(&library, function))?;
+    let memory_bytes_max = execution.executor.config.script_memory_limit;
+    let scripting = &execution.executor.server.scripting;
+    let known = scripting
+        .with_interpreter(memory_bytes_max, |interpreter| interpreter.function(&library, function))?;
     if let Some(known) = known {
         return Ok(known);
     }
     let (_, compiled) = declared(execution, &library.code)?;
-    let libraries = execution.executor.server.scripting.libraries.snapshot();
-    with_interpreter(memory_bytes_max, |interpreter| {
+    let libraries = scripting.libraries.snapshot();
+    let function = scripting.with_interpreter(memory_bytes_max, |interpreter| {
         interpreter.keep_library(Arc::clone(&library), compiled, &libraries);
         interpreter.function(&library, function)
-    })?
-    .ok_or_else(|| "ERR Function not found".into())
+    })?;
+    function.ok_or_else(|| "ERR Function not found".into())
 }
 
 fn load(execution: &mut Execution<'_>) -> SessionResult {
@@ -308,7 +312,9 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
         Some(_) if is_word(args, 3, "APPEND") => Policy::Append,
         Some(_) if is_word(args, 3, "REPLACE") => Policy::Replace,
         Some(_) => {
-            return Err("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into());
+            return Err(
+                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into()
+            );
         }
     };
     let texts = payload::read(args.at(2))?;
@@ -320,7 +326,12 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
         if policy == Policy::Flush {
             *libraries = Libraries::default();
         }
-        restored.into_iter().try_for_each(|library| libraries.add(library, policy == Policy::Replace))
+        restored.into_iter().try_for_each(|library| {
+            if policy != Policy::Replace && libraries.get(&library.name).is_some() {
+                return Err(CommandError::quoting("ERR Library ", &library.name, " already exists"));
+            }
+            libraries.add(library, policy == Policy::Replace)
+        })
     })?;
     execution.reply.ok();
     Ok(Outcome::Done)

@@ -9,6 +9,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
+use crate::acl;
+use crate::bystanders;
 use crate::client::Client;
 use crate::executor::Executor;
 use crate::registry::{Command, Handler};
@@ -16,8 +18,10 @@ use crate::scripting::interpreter::{CommandRunner, Interpreter};
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
 use crate::scripting::shebang::ScriptFlags;
-use crate::scripting::with_interpreter;
 use crate::session::{Execution, Outcome, SessionResult};
+
+/// Time between two looks at the other connections of a worker that runs a script for long.
+const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What is to be run.
 pub(super) struct Program<'p> {
@@ -55,10 +59,12 @@ pub(super) fn run_program(
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
     if is_memory_short && program.may_write() && !answers_for_memory {
         return Err(
-            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'".into()
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+                .into(),
         );
     }
-    let memory_bytes_max = usize::try_from(executor.config.script_memory_limit).unwrap_or(usize::MAX);
+    let memory_bytes_max = executor.config.script_memory_limit;
+    let scripting = &executor.server.scripting;
     let (args, database) = (*args, client.database);
     let failure = executor.alone(|executor, guards| {
         let mut host = Host {
@@ -72,8 +78,10 @@ pub(super) fn run_program(
             words: OwnedBatch::new(),
             started: Instant::now(),
             running: None,
+            attended: Instant::now(),
         };
-        let result = with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result =
+            scripting.with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
         host.end();
         result
     });
@@ -112,11 +120,13 @@ struct Host<'h> {
     started: Instant,
     /// Set once the script has been running for long.
     running: Option<Arc<Running>>,
+    /// When others were last attended to.
+    attended: Instant,
 }
 
 impl Host<'_> {
     /// The command that a script calls, if it may call it.
-    fn resolve(&self, words: Args<'_>) -> Result<&'static Command, &'static str> {
+    fn resolve(&self, words: Args<'_>) -> Result<&'static Command, CommandError> {
         let registry = &self.executor.server.registry;
         let unknown = "ERR Unknown Redis command called from script";
         let mut command = registry.find(words.at(0)).ok_or(unknown)?;
@@ -126,22 +136,23 @@ impl Host<'_> {
             command = registry.find_in(command, name).ok_or(unknown)?;
         }
         if !command.spec.accepts(words.len()) || matches!(command.handler, Handler::Container) {
-            return Err("ERR Wrong number of args calling Redis command from script");
+            return Err("ERR Wrong number of args calling Redis command from script".into());
         }
         Ok(command)
     }
 
     /// Whether the script may make this call now.
-    fn check(&self, command: &Command) -> Result<(), &'static str> {
+    fn check(&self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
         let flags = command.spec.flags;
         if flags.contains(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script");
+            return Err("ERR This Redis command is not allowed from script".into());
         }
+        acl::authorize_scripted(self.client, command, words)?;
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
-            return Err("ERR Write commands are not allowed from read-only scripts.");
+            return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
-            return Err("OOM command not allowed when used memory > 'maxmemory'.");
+            return Err(CommandError::OutOfMemory);
         }
         Ok(())
     }
@@ -159,7 +170,7 @@ impl CommandRunner for Host<'_> {
         words.clear();
         words.push(arguments);
         let args = words.command(0);
-        let result = self.resolve(args).and_then(|command| self.check(command).map(|()| command));
+        let result = self.resolve(args).and_then(|command| self.check(command, args).map(|()| command));
         let result = result.map(|command| {
             if command.spec.flags.contains(Flags::WRITE) {
                 self.has_written = true;
@@ -171,18 +182,23 @@ impl CommandRunner for Host<'_> {
             self.executor.finish(command, result, args, Some(self.client), reply);
         });
         self.words = words;
-        result.map_err(|text| text.as_bytes().to_vec())
+        result.map_err(|error| error.text().into_owned())
     }
 
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool> {
         let mut words = OwnedBatch::new();
         words.push(arguments);
-        self.resolve(words.command(0)).ok().map(|_| true)
+        let call = words.command(0);
+        self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
     }
 
     fn goes_on(&mut self) -> bool {
         if let Some(running) = &self.running {
-            return !running.is_killed();
+            if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
+                bystanders::attend(self.executor);
+                self.attended = Instant::now();
+            }
+            return !running.is_killed() && !self.executor.server.is_stopping();
         }
         let threshold = self.executor.config.busy_reply_threshold;
         if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
@@ -192,6 +208,8 @@ impl CommandRunner for Host<'_> {
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));
             self.running = Some(running);
+            // Nobody waits for a lock that the script does not need just now.
+            self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
         }
         true
     }

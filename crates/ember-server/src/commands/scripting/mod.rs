@@ -45,12 +45,12 @@ const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume 
 fn keys_and_arguments<'a>(
     args: Args<'a>,
     not_a_number: CommandError,
-) -> Result<(Vec<&'a [u8]>, Vec<&'a [u8]>), CommandError> {
+) -> Result<[Vec<&'a [u8]>; 2], CommandError> {
     let count = parse_i64(args.at(2)).ok_or(not_a_number)?;
     if count > args.len() as i64 - 3 {
         return Err("ERR Number of keys can't be greater than number of args".into());
     }
     let count = usize::try_from(count).map_err(|_| "ERR Number of keys can't be negative")?;
     let keys = args.iter().skip(3).take(count).collect();
-    Ok((keys, args.iter().skip(3 + count).collect()))
+    Ok([keys, args.iter().skip(3 + count).collect()])
 }

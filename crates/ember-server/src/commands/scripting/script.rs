@@ -42,7 +42,8 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         Some(|session| {
             session.reply.array(session.args.len() - 2);
             for sha in session.args.iter().skip(2) {
-                let is_known = sha1::parse(sha).is_some_and(|sha| session.server.scripting.scripts.contains(&sha));
+                let is_known =
+                    sha1::parse(sha).is_some_and(|sha| session.server.scripting.scripts.contains(&sha));
                 session.reply.integer(i64::from(is_known));
             }
             Ok(Outcome::Done)

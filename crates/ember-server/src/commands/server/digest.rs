@@ -9,6 +9,8 @@ use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
 use emberkv_core::types::Aggregate;
 use emberkv_core::types::stream::StreamId;
 
+use crate::scripting::sha1;
+
 /// What tells contents apart; all zero for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest([u8; 20]);
@@ -16,14 +18,14 @@ pub(super) struct Digest([u8; 20]);
 impl Digest {
     /// Adds a part wherever it stands.
     fn combine(&mut self, part: &[u8]) {
-        let hash = sha1_smol::Sha1::from(part).digest().bytes();
+        let hash = sha1::digest(part);
         self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
     }
 
     /// Adds the next part.
     pub(super) fn mix(&mut self, part: &[u8]) {
         self.combine(part);
-        self.0 = sha1_smol::Sha1::from(self.0).digest().bytes();
+        self.0 = sha1::digest(&self.0);
     }
 
     /// Adds the digest of a whole wherever it stands.

@@ -275,7 +275,8 @@ impl Parser<'_> {
         let first = unit(self.at + 2)?;
         let (code, len) = match first {
             0xD800..0xDC00 => {
-                let second = (self.text.get(self.at + 6..self.at + 8)? == b"\\u").then(|| unit(self.at + 8))??;
+                let second =
+                    (self.text.get(self.at + 6..self.at + 8)? == b"\\u").then(|| unit(self.at + 8))??;
                 let low = second.checked_sub(0xDC00).filter(|&low| low < 0x400)?;
                 (0x1_0000 + ((first - 0xD800) << 10) + low, 12)
             }
@@ -298,7 +299,8 @@ fn is_invalid_number(text: &[u8]) -> bool {
         Some(b'0') => matches!(digits.get(1), Some(b'x' | b'X' | b'0'..=b'9')),
         Some(b'1'..=b'9') => false,
         _ => {
-            let begins_with = |word: &[u8]| digits.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+            let begins_with =
+                |word: &[u8]| digits.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
             begins_with(b"inf") || begins_with(b"nan")
         }
     }
@@ -310,7 +312,8 @@ fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     let is_negative = text.first() == Some(&b'-');
     let body = &text[sign..];
     let signed = |number: f64| if is_negative { -number } else { number };
-    let begins_with = |word: &[u8]| body.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    let begins_with =
+        |word: &[u8]| body.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
     if begins_with(b"infinity") {
         return Some((signed(f64::INFINITY), sign + 8));
     } else if begins_with(b"inf") {
@@ -318,9 +321,10 @@ fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     } else if begins_with(b"nan") {
         return Some((signed(f64::NAN), sign + 3));
     } else if begins_with(b"0x") {
-        return Some(parse_hexadecimal(&body[2..]).map_or((signed(0.0), sign + 1), |(number, len)| {
-            (signed(number), sign + 2 + len)
-        }));
+        return Some(
+            parse_hexadecimal(&body[2..])
+                .map_or((signed(0.0), sign + 1), |(number, len)| (signed(number), sign + 2 + len)),
+        );
     }
     let digits = |from: usize| body[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(0);

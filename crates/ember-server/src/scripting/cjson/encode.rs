@@ -3,9 +3,9 @@
 use mlua::{Function, Lua, Table, Value};
 
 use super::{InvalidNumbers, Settings};
-use crate::scripting::OUTPUT_BYTES_MAX;
 use crate::scripting::arguments::{as_number, type_name};
 use crate::scripting::format::write_general;
+use crate::scripting::interpreter::Shared;
 use crate::scripting::raised;
 use crate::scripting::walk::Pairs;
 
@@ -15,16 +15,22 @@ enum Rest {
     Map { pairs: Pairs, is_first: bool },
 }
 
-/// The text of `value`; `next` is Lua's function of that name.
+/// The text of `value`.
 ///
 /// # Errors
 /// Lua CJSON's words for what has no JSON text.
-pub(super) fn encode(lua: &Lua, next: &Function, value: &Value, settings: &Settings) -> mlua::Result<Vec<u8>> {
+pub(super) fn encode(
+    lua: &Lua,
+    shared: &Shared,
+    value: &Value,
+    settings: &Settings,
+) -> mlua::Result<Vec<u8>> {
+    let next = &shared.next();
     let mut encoder = Encoder { lua, next, settings, out: Vec::new() };
     let mut open: Vec<Rest> = Vec::new();
     open.extend(encoder.begin(value, 1)?);
     while let Some(rest) = open.last_mut() {
-        if encoder.out.len() > OUTPUT_BYTES_MAX {
+        if encoder.out.len() > shared.memory_bytes_max {
             return Err(raised::text(lua, "not enough memory"));
         }
         let value = match rest {

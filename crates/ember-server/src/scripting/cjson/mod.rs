@@ -71,7 +71,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
         lua.create_function(move |lua, arguments: MultiValue| {
             let arguments = Arguments::new(lua, arguments);
             let [value] = arguments.values() else { return Err(arguments.error(1, "expected 1 argument")) };
-            let text = encode::encode(lua, &for_encode.1.next(), value, &for_encode.0.get())?;
+            let text = encode::encode(lua, &for_encode.1, value, &for_encode.0.get())?;
             lua.create_string(text)
         })?,
     )?;
@@ -137,7 +137,11 @@ fn setters(lua: &Lua, library: &Table, settings: &Rc<Cell<Settings>>) -> mlua::R
             if let Some(value) = arguments.given(1) {
                 changed.encode_invalid = match value {
                     Value::Boolean(truth) => {
-                        if *truth { InvalidNumbers::Written } else { InvalidNumbers::Refused }
+                        if *truth {
+                            InvalidNumbers::Written
+                        } else {
+                            InvalidNumbers::Refused
+                        }
                     }
                     _ => invalid_numbers(&arguments)?,
                 };
@@ -174,7 +178,13 @@ fn check_count(arguments: &Arguments<'_>, max: usize) -> mlua::Result<()> {
     if arguments.len() > max { Err(arguments.error(max + 1, "found too many arguments")) } else { Ok(()) }
 }
 
-fn set_integer(arguments: &Arguments<'_>, number: usize, min: i64, max: i64, setting: &mut i64) -> mlua::Result<()> {
+fn set_integer(
+    arguments: &Arguments<'_>,
+    number: usize,
+    min: i64,
+    max: i64,
+    setting: &mut i64,
+) -> mlua::Result<()> {
     if arguments.given(number).is_some() {
         let given = arguments.integer(number)?;
         if !(min..=max).contains(&given) {

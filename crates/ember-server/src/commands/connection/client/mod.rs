@@ -65,7 +65,7 @@ const HELP: ServerCommand = help_subcommand(
     Example {
         given: &[],
         call: "CLIENT HELP",
-        reply: " 1) CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) GETNAME\n...",
+        reply: " 1) CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n 2) CACHING (YES|NO)\n...",
     },
     |session| reply_help(session, HELP_LINES),
 );

@@ -14,7 +14,7 @@ pub(super) const CAT: ServerCommand = Command::new(
         summary: "Tells the categories of commands, or the commands of one.",
         complexity: "O(N) for N commands.",
         arity: -2,
-        syntax: "[category]",
+        syntax: "[categoryname]",
         example: Example { given: &[], call: "ACL CAT transaction", reply: "..." },
         ..TEMPLATE
     },

@@ -14,7 +14,7 @@ pub(super) const GENPASS: ServerCommand = Command::new(
         summary: "Makes up a password of random hexadecimal digits.",
         complexity: "O(N) for N bits.",
         arity: -2,
-        syntax: "[bits:integer]",
+        syntax: "[bits]",
         example: Example { given: &[], call: "ACL GENPASS 32", reply: "..." },
         ..TEMPLATE
     },

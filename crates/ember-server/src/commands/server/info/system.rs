@@ -88,6 +88,27 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.zeros(&["total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"]);
 }
 
+/// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.
+fn scripts(report: &mut Report<'_>) {
+    let scripting = &report.server.scripting;
+    let interpreters = scripting.interpreter_bytes();
+    let (scripts, libraries) = (&scripting.scripts, scripting.libraries.snapshot());
+    let (script_bytes, function_bytes) = (scripts.text_bytes() as u64, libraries.code_bytes() as u64);
+    report.line("used_memory_lua", interpreters);
+    report.line("used_memory_vm_eval", interpreters);
+    report.line("used_memory_lua_human", human(interpreters));
+    report.line("used_memory_scripts_eval", script_bytes);
+    report.line("number_of_cached_scripts", scripts.len());
+    report.line("number_of_functions", libraries.functions_count());
+    report.line("number_of_libraries", libraries.all().count());
+    report.line("used_memory_vm_functions", 0);
+    report.line("used_memory_vm_total", interpreters);
+    report.line("used_memory_vm_total_human", human(interpreters));
+    report.line("used_memory_functions", function_bytes);
+    report.line("used_memory_scripts", script_bytes + function_bytes);
+    report.line("used_memory_scripts_human", human(script_bytes + function_bytes));
+}
+
 pub(super) fn memory(report: &mut Report<'_>) {
     let numbers = report.memory;
     let system = memory::system_bytes().unwrap_or(0);
@@ -108,20 +129,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("allocator_resident", numbers.allocator_resident);
     report.line("allocator_retained", numbers.retained);
     with_human(report, "total_system_memory", system);
-    for name in ["used_memory_lua", "used_memory_vm_eval"] {
-        report.line(name, 0);
-    }
-    report.line("used_memory_lua_human", human(0));
-    report.zeros(&[
-        "used_memory_scripts_eval",
-        "number_of_cached_scripts",
-        "number_of_functions",
-        "number_of_libraries",
-    ]);
-    report.zeros(&["used_memory_vm_functions", "used_memory_vm_total"]);
-    report.line("used_memory_vm_total_human", human(0));
-    report.zeros(&["used_memory_functions", "used_memory_scripts"]);
-    report.line("used_memory_scripts_human", human(0));
+    scripts(report);
     with_human(report, "maxmemory", report.config.maxmemory);
     report.line("maxmemory_policy", report.config.maxmemory_policy);
     let overhead = |report: &mut Report<'_>, name: &str, unit: &str, part: u64, whole: u64| {

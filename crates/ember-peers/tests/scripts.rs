@@ -1,0 +1,56 @@
+//! Scripts and functions: what redis-server answers, byte for byte, in both protocols.
+
+use ember_peers::{Mode, start_ember, start_redis};
+use ember_testkit::{RawClient, quote};
+
+/// Scripts, separated by lines of four equals signs.
+const SCRIPTS: &str = include_str!("scripts/evaluated.txt");
+
+/// Calls, one on each line; `\n` in them is a line end.
+const CALLS: &str = include_str!("scripts/calls.txt");
+
+/// Runs each call on both servers; returns what differs.
+fn compare(calls: &[Vec<String>]) -> Vec<String> {
+    let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
+    let mut differences = Vec::new();
+    for protocol in [2, 3] {
+        let mut clients = [redis_server.client(), ember_server.client()];
+        for client in &mut clients {
+            client.run("FLUSHALL");
+            client.run("FUNCTION FLUSH");
+            client.run("SCRIPT FLUSH");
+            client.run(&format!("HELLO {protocol}"));
+        }
+        for call in calls {
+            let ask = |client: &mut RawClient| {
+                client.send_command(call).expect("the server reads");
+                client.read_raw().expect("the server answers")
+            };
+            let [redis, ember] = &mut clients;
+            let (redis, ember) = (ask(redis), ask(ember));
+            if redis != ember {
+                let answers = format!("redis: {}\nember: {}", quote(&redis), quote(&ember));
+                differences.push(format!("RESP{protocol}: {call:?}\n{answers}"));
+            }
+        }
+    }
+    differences
+}
+
+#[test]
+fn scripts_return_what_redis_returns() {
+    let scripts = SCRIPTS.trim_end_matches('\n').split("\n====\n");
+    let calls: Vec<Vec<String>> =
+        scripts.map(|script| ["EVAL", script, "0"].map(String::from).to_vec()).collect();
+    assert!(calls.len() > 300, "only {} scripts", calls.len());
+    let differences = compare(&calls);
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+#[test]
+fn calls_of_scripts_and_functions_answer_what_redis_answers() {
+    let calls: Vec<Vec<String>> =
+        CALLS.lines().map(|line| line.split('|').map(|word| word.replace("\\n", "\n")).collect()).collect();
+    let differences = compare(&calls);
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}

@@ -1,0 +1,59 @@
+//! A script that does not end: others are told so, new connections are served, and it can be killed.
+
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, Value};
+
+use crate::{MODES, start};
+
+const ENDLESS: &str = "EVAL \"while true do pcall(function() while true do end end) end\" 0";
+
+/// A connection whose script is running for longer than `busy-reply-threshold`.
+fn busy(server: &Server, script: &str) -> RawClient {
+    let mut control = server.client();
+    assert_eq!(control.run("CONFIG SET busy-reply-threshold 30"), Value::ok());
+    let mut running = server.client();
+    running.send(format!("{script}\r\n").as_bytes()).unwrap();
+    let begun = Instant::now();
+    loop {
+        // Only new connections are sure to be answered: an old one may be at the busy worker.
+        let mut other = server.client();
+        other.set_timeout(Duration::from_millis(500)).unwrap();
+        other.send(b"GET a\r\n").unwrap();
+        if let Ok(Value::Error(error)) = other.read_value() {
+            let expected =
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+            assert_eq!(String::from_utf8(error).unwrap(), expected);
+            return running;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "nobody is told that the server is busy");
+    }
+}
+
+#[test]
+fn an_endless_script_is_killed_from_a_new_connection_in_every_mode() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut running = busy(&server, ENDLESS);
+        let mut other = server.client();
+        assert!(other.run("PING").is_error() && other.run("CONFIG GET port").is_error(), "{mode:?}");
+        assert_eq!(other.run("SCRIPT KILL"), Value::ok(), "{mode:?}");
+        let error = running.read_value().unwrap().text();
+        assert!(error.starts_with("ERR Error running script") || error.contains("killed by user"), "{error}");
+        assert_eq!(other.run("SET a 1"), Value::ok());
+        assert_eq!(running.run("GET a").text(), "1");
+        assert!(other.run("SCRIPT KILL").text().starts_with("NOTBUSY "));
+    }
+}
+
+#[test]
+fn a_script_that_has_written_is_not_killed_and_a_shutdown_ends_it() {
+    for mode in MODES {
+        let mut server = start(mode);
+        let _running = busy(&server, "EVAL \"redis.call('set', 'a', '1') while true do end\" 1 a");
+        let mut other = server.client();
+        assert!(other.run("SCRIPT KILL").text().starts_with("UNKILLABLE "), "{mode:?}");
+        other.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+        assert!(server.wait().success(), "{mode:?}");
+    }
+}

@@ -1,0 +1,58 @@
+//! Scripts and functions over the socket: what they may do, what they must not, and how they are ended.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod functions;
+mod hostile;
+mod kill;
+mod queues;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, Value};
+
+/// Both execution modes with two workers, and one worker alone.
+const MODES: [&[&str]; 3] = [
+    &["--concurrent", "yes", "--shards", "2"],
+    &["--concurrent", "no", "--shards", "2"],
+    &["--concurrent", "yes", "--shards", "1"],
+];
+
+/// How long anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+/// Runs a test on a server of each mode.
+fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
+    for mode in MODES {
+        let server = Server::builder(program()).arguments(mode).arguments(arguments).start();
+        let mut client = server.client();
+        client.set_timeout(PATIENCE).unwrap();
+        test(&server, &mut client);
+    }
+}
+
+/// Runs a script without keys.
+fn eval(client: &mut RawClient, script: &str) -> Value {
+    client.command(&["EVAL", script, "0"])
+}
+
+/// Asserts that a script without keys fails, and that the error has these words in it.
+#[track_caller]
+fn assert_fails(client: &mut RawClient, script: &str, words: &str) {
+    let answer = eval(client, script);
+    assert!(answer.is_error() && answer.text().contains(words), "{script}: {answer:?}");
+}
+
+/// Asks again and again until the answer is yes.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "this never came true: {what}");
+        std::thread::yield_now();
+    }
+}
