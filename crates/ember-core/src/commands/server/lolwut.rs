@@ -15,7 +15,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -1,
         flags: Flags::READONLY.union(Flags::FAST),
         syntax: "[VERSION version]",
-        example: Example { given: &[], call: "LOLWUT", reply: "..." },
+        example: Example {
+            given: &[],
+            call: "LOLWUT VERSION 3",
+            reply: concat!("\"ember ver. ", env!("CARGO_PKG_VERSION"), "\\n\""),
+        },
         ..Spec::DEFAULT
     },
     Run::Keyspace(lolwut),
