@@ -65,6 +65,13 @@ pub enum Run {
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
     /// The same, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
+    /// As `Keys`; a call that touches keys which its arguments do not name runs with all shards locked.
+    KeysOrAlone {
+        /// Whether a call does.
+        alone_if: fn(Args<'_>) -> bool,
+        /// The handler.
+        run: fn(&mut Call<'_, '_>) -> CommandResult,
+    },
     /// With nobody else at the keyspace: it touches keys that its arguments do not name.
     Alone(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Without any lock.

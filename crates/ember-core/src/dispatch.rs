@@ -4,8 +4,8 @@ use ember_protocol::{Args, Reply};
 
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::keys::{Guards, Keys};
-use crate::keyspace::Keyspace;
 use crate::keyspace::hash::KeyHash;
+use crate::keyspace::{Keyspace, SHARDS};
 use crate::spec::{Begin, Find, KeySpec, Spec};
 use crate::turn::Turn;
 
@@ -68,6 +68,16 @@ pub fn run(
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
             handler(&mut Call { args, keys, reply, is_retry: *is_retry }).map(|()| Attempt::Done)
         }
+        Run::KeysOrAlone { alone_if, run } => {
+            let known = if alone_if(args) {
+                hold_all(context)
+            } else {
+                hold(&command.spec, access, hash, context, args)
+            };
+            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
+            run(&mut Call { args, keys, reply, is_retry: *is_retry }).map(|()| Attempt::Done)
+        }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
             let Context { keyspace, guards, turn, database, is_retry } = context;
@@ -82,6 +92,14 @@ pub fn run(
         }
         Run::Container => unreachable!("a container's subcommands are run instead"),
     }
+}
+
+/// Takes all locks; returns what [`hold`] does.
+#[cold]
+fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {
+    let Context { keyspace, guards, turn, .. } = context;
+    guards.hold_many(keyspace, turn, &mut (0..SHARDS).collect());
+    (0, keyspace.hash(&[]))
 }
 
 /// Takes the locks for the keys of a call; returns an argument whose hash is known, and that hash.

@@ -348,6 +348,14 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
     }
 
+    /// As [`Keys::entry`], of a key that need not be an argument; its shard's lock is held.
+    pub fn entry_named(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let hash = self.keyspace.hash(key);
+        let shard = self.guards.data(hash.shard());
+        let entry = shard.entry(self.database, shard.find(self.database, hash, key)?);
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
+    }
+
     /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call
     /// [`Key::touch`] for a use.
     #[inline]

@@ -451,6 +451,8 @@ pub struct Spec {
     pub flags: Flags,
     /// ACL categories beyond those that group and flags imply.
     pub categories: Category,
+    /// Whether it is in the category of its group; SORT is in those of the types it takes.
+    pub is_in_group_category: bool,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
@@ -503,6 +505,7 @@ impl Spec {
         arity: 1,
         flags: Flags::empty(),
         categories: Category::empty(),
+        is_in_group_category: true,
         keys: &[],
         tips: &[],
         syntax: "",
@@ -535,6 +538,7 @@ impl Spec {
         if let Some(category) = self.group.category()
             && !self.flags.contains(Flags::ADMIN)
             && !self.is_container
+            && self.is_in_group_category
         {
             all |= category;
         }
@@ -576,9 +580,11 @@ impl Spec {
         let found: Vec<(usize, KeyFlags)> = found
             .flat_map(|(keys, positions)| positions.map(|at| (at, flags_of_call.unwrap_or(keys.flags))))
             .collect();
-        // Of keys that no specification finds it is not told what is done with them either.
+        // What no specification finds is what the last unknown one is about.
+        let unknown = self.keys.iter().rfind(|keys| keys.begin == Begin::Unknown);
+        let unknown = unknown.map_or(KeyFlags::empty(), |keys| keys.flags);
         let flags_of = move |at: usize| {
-            found.iter().find(|(position, _)| *position == at).map_or(KeyFlags::empty(), |(_, flags)| *flags)
+            found.iter().find(|(position, _)| *position == at).map_or(unknown, |(_, flags)| *flags)
         };
         self.key_positions(args).map(move |at| (at, flags_of(at)))
     }

@@ -153,6 +153,12 @@ fn commands_on_any_type_tell_what_they_do() {
         ("TTL none", "m:keymiss none"),
         ("EXISTS none", "m:keymiss none"),
         ("OBJECT ENCODING none", ""),
+        ("RPUSH l 2 1", "n:new l, l:rpush l"),
+        ("SORT l STORE t", "n:new t, l:sortstore t"),
+        ("SORT none STORE t", "m:keymiss none, g:del t"),
+        ("SORT none STORE t", "m:keymiss none"),
+        ("RESTORE r 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"", "n:new r, g:restore r"),
+        ("DELIFEQ r 10", "g:del r"),
         ("TOUCH none", "m:keymiss none"),
     ]);
 }

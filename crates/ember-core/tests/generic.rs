@@ -457,3 +457,125 @@ fn reads_count_as_hits_and_misses_and_writes_as_changes() {
     let counters = local.turn.counters;
     assert_eq!((counters.hits, counters.misses, counters.changes), (3, 1, 5));
 }
+
+#[test]
+fn sort_orders_numbers_and_texts() {
+    check_both(&[
+        ("RPUSH l 10 9 1.5 -2 1e1", ":5"),
+        ("SORT l", "*5/$2/-2/$3/1.5/$1/9/$2/10/$3/1e1/"),
+        ("SORT l DESC LIMIT 0 2", "*2/$3/1e1/$2/10/"),
+        ("SORT l ALPHA LIMIT 1 2", "*2/$3/1.5/$2/10/"),
+        ("SORT l LIMIT -5 -5", "*5/$2/-2/$3/1.5/$1/9/$2/10/$3/1e1/"),
+        ("SORT l LIMIT 5 1", "*0/"),
+        ("SORT l LIMIT 0 0", "*0/"),
+        ("SORT_RO l DESC LIMIT 4 1", "*1/$2/-2/"),
+        ("SADD s b a", ":2"),
+        ("SORT s", "-ERR One or more scores can't be converted into double"),
+        ("SORT s ALPHA", "*2/$1/a/$1/b/"),
+        ("SORT none", "*0/"),
+        ("SET k v", "+OK"),
+        ("SORT k", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("SORT l LIMIT x 1", "-ERR value is not an integer or out of range"),
+        ("SORT l LIMIT 1", "-ERR syntax error"),
+        ("SORT_RO l STORE k", "-ERR syntax error"),
+    ]);
+}
+
+#[test]
+fn sort_takes_weights_and_values_from_other_keys() {
+    let mut local = Local::new(Protocol::Resp2);
+    for (line, expected) in [
+        ("RPUSH l 1 2 3 4", ":4/"),
+        ("MSET w_1 30 w_2 10 w_3 20 n_1 one n_2 two", "+OK/"),
+        ("SORT l BY w_* GET # GET n_*", "*8/$1/4/$-1/$1/2/$3/two/$1/3/$-1/$1/1/$3/one/"),
+        ("HSET h_1 f 4", ":1/"),
+        ("HSET h_2 f 3", ":1/"),
+        ("SORT l BY h_*->f LIMIT 2 2 GET h_*->f", "*2/$1/3/$1/4/"),
+        ("SORT l BY nosort GET h_*", "*4/$-1/$-1/$-1/$-1/"),
+        ("SORT l BY nosort GET plain GET #", "*8/$-1/$1/1/$-1/$1/2/$-1/$1/3/$-1/$1/4/"),
+        ("SORT l BY nosort DESC LIMIT 1 2", "*2/$1/3/$1/2/"),
+        ("SORT l BY n_* ALPHA DESC", "*4/$1/2/$1/1/$1/3/$1/4/"),
+        ("ZADD z 3 a 1 b 2 c", ":3/"),
+        ("SORT z BY nosort", "*3/$1/b/$1/c/$1/a/"),
+        ("SORT z BY nosort DESC LIMIT 0 2", "*2/$1/a/$1/c/"),
+        ("OBJECT ENCODING z", "$8/skiplist/"),
+    ] {
+        assert_eq!(run(&mut local, line).replace("\r\n", "/"), expected, "{line}");
+    }
+    local.keyspace.check_invariants();
+}
+
+#[test]
+fn sort_stores_a_list_or_removes_the_key() {
+    check_both(&[
+        ("RPUSH l 3 1 2", ":3"),
+        ("SET t x EX 100", "+OK"),
+        ("SORT l STORE t", ":3"),
+        ("LRANGE t 0 -1", "*3/$1/1/$1/2/$1/3/"),
+        ("TTL t", ":-1"),
+        ("SORT l GET none_* STORE t", ":3"),
+        ("LRANGE t 0 -1", "*3/$0//$0//$0//"),
+        ("SORT l STORE l", ":3"),
+        ("LRANGE l 0 -1", "*3/$1/1/$1/2/$1/3/"),
+        ("SADD s c a b", ":3"),
+        ("SORT s BY nosort STORE t", ":3"),
+        ("LRANGE t 0 -1", "*3/$1/a/$1/b/$1/c/"),
+        ("SORT none STORE t", ":0"),
+        ("EXISTS t", ":0"),
+    ]);
+}
+
+#[test]
+fn a_condition_on_the_value_is_held_against_it() {
+    check(
+        Protocol::Resp2,
+        &[
+            ("SET k one", "+OK"),
+            ("SET k two IFEQ other", "$-1/"),
+            ("SET k two IFEQ one", "+OK"),
+            ("SET k 3 IFEQ two GET", "$3/two/"),
+            ("SET k 4 IFEQ two GET", "$1/3/"),
+            ("SET k 4 IFEQ 3 EX 100", "+OK"),
+            ("TTL k", ":100"),
+            ("SET none v IFEQ v", "$-1/"),
+            ("SET k v IFEQ", "-ERR syntax error"),
+            ("SET k v NX IFEQ 4", "-ERR syntax error"),
+            ("SET k v IFEQ 4 XX", "-ERR syntax error"),
+            ("RPUSH l a", ":1"),
+            ("SET l v IFEQ a", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("DELIFEQ l a", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+            ("DELIFEQ k 5", ":0"),
+            ("DELIFEQ k 4", ":1"),
+            ("DELIFEQ k 4", ":0"),
+        ],
+    );
+}
+
+#[test]
+fn scan_and_copy_know_every_type() {
+    let mut local = Local::new(Protocol::Resp2);
+    let values = [
+        ("list", "RPUSH list a", "LRANGE copy 0 -1", "*1/$1/a/"),
+        ("set", "SADD set a", "SMEMBERS copy", "*1/$1/a/"),
+        ("zset", "ZADD zset 1 a", "ZRANGE copy 0 -1", "*1/$1/a/"),
+        ("hash", "HSET hash f v", "HGETALL copy", "*2/$1/f/$1/v/"),
+        ("stream", "XADD stream 1-1 f v", "XLEN copy", ":1/"),
+    ];
+    for (name, make, show, expected) in values {
+        run(&mut local, make);
+        let found = keys_of_type(&mut local, name);
+        assert_eq!(found, [name], "SCAN TYPE {name}");
+        assert_eq!(run(&mut local, &format!("COPY {name} copy REPLACE")), ":1\r\n");
+        assert_eq!(run(&mut local, show).replace("\r\n", "/"), expected, "{name}");
+        assert_eq!(run(&mut local, "UNLINK copy"), ":1\r\n");
+        assert_eq!(run(&mut local, &format!("OBJECT REFCOUNT {name}")), ":1\r\n");
+        assert_eq!(run(&mut local, &format!("OBJECT IDLETIME {name}")), ":0\r\n");
+    }
+    local.keyspace.check_invariants();
+}
+
+/// The keys that SCAN finds of a type.
+fn keys_of_type(local: &mut Local, name: &str) -> Vec<String> {
+    let reply = run(local, &format!("SCAN 0 COUNT 100000 TYPE {name}"));
+    reply.split("\r\n").skip(4).skip(1).step_by(2).filter(|key| !key.is_empty()).map(String::from).collect()
+}

@@ -424,6 +424,8 @@ impl FactException {
 const FIELD_EXPIRY: &str = "ember has expiries of fields, as Redis 7.4 and 8.0";
 const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
                                  replacement; in that of 7.0.15 not yet";
+const SORT_ARGUMENTS: &str =
+    "patterns are shown without the key specification they stand for, and ALPHA by its own name";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
@@ -457,6 +459,10 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
         "arguments",
         "since 7.2 the operations are named, which lets redis-cli offer them",
     ),
+    FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1"),
+    FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
+    FactException::new("sort", "arguments", SORT_ARGUMENTS),
+    FactException::new("sort_ro", "arguments", SORT_ARGUMENTS),
     FactException::new("keys", "arity", KEYS_LIMIT),
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),

@@ -354,6 +354,7 @@ impl<'s> Parser<'s> {
             "stop",
             "timeout",
             "ttl",
+            "version",
             "weight",
         ];
         match name {

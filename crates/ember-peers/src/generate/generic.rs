@@ -24,7 +24,10 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "RANDOMKEY", weight: 3, make: |draw| draw.one("RANDOMKEY") },
     Generator { name: "RENAME", weight: 10, make: |draw| draw.one("RENAME {key} {key}") },
     Generator { name: "RENAMENX", weight: 10, make: |draw| draw.one("RENAMENX {key} {key}") },
+    Generator { name: "RESTORE", weight: 6, make: restore },
     Generator { name: "SCAN", weight: 3, make: scan },
+    Generator { name: "SORT", weight: 40, make: |draw| sort(draw, "SORT {key}") },
+    Generator { name: "SORT_RO", weight: 20, make: |draw| sort(draw, "SORT_RO {key}") },
     Generator { name: "TOUCH", weight: 5, make: |draw| draw.one("TOUCH {keys}") },
     Generator { name: "TTL", weight: 8, make: |draw| draw.one("TTL {key}") },
     Generator { name: "TYPE", weight: 8, make: |draw| draw.one("TYPE {key}") },
@@ -53,6 +56,39 @@ fn object(draw: &mut Draw) -> Vec<Step> {
         "OBJECT {word} {key}",
         "OBJECT {word}",
     ])
+}
+
+/// Payloads that are none: what DUMP returns differs, and the tests of payloads exchange it.
+fn restore(draw: &mut Draw) -> Vec<Step> {
+    let options = ["REPLACE", "ABSTTL", "IDLETIME {integer}", "FREQ {integer}", "FREQ", "{word}"];
+    draw.with_options("RESTORE {key} {integer} {value}", &options, 3)
+}
+
+/// Nothing that leaves the order to chance: text that patterns find may be equal, and sets have no order of their own.
+fn sort(draw: &mut Draw, template: &str) -> Vec<Step> {
+    let options = [
+        "ASC",
+        "DESC",
+        "LIMIT {index} {count}",
+        "LIMIT {index} {index}",
+        "LIMIT {word} 1",
+        "LIMIT 1",
+        "GET #",
+        "GET {pattern}",
+        "GET *",
+        "GET k*",
+        "GET *->f1",
+        "GET {word}",
+        "STORE {key}",
+        "STORE",
+        "{word}",
+    ];
+    match draw.random.below(4) {
+        0 => draw.with_options(&format!("{template} BY k*"), &options, 3),
+        1 => draw.with_options(&format!("{template} BY *->f1"), &options, 3),
+        2 => draw.with_options(&format!("{template} ALPHA"), &options, 3),
+        _ => draw.with_options(template, &options, 3),
+    }
 }
 
 fn scan(draw: &mut Draw) -> Vec<Step> {

@@ -176,6 +176,7 @@ fn debug(draw: &mut Draw) -> Vec<Step> {
         "DEBUG SLEEP 0",
         "DEBUG SLEEP",
         "DEBUG OBJECT nosuch",
+        "DEBUG DIGEST-VALUE {keys}",
         "DEBUG {word}",
         "DEBUG {word} {word}",
         "DEBUG SET-ACTIVE-EXPIRE 1",

@@ -13,6 +13,7 @@ mod randomkey;
 mod rename;
 mod restore;
 mod scan;
+mod sort;
 mod touch;
 mod ttl;
 mod type_of;
@@ -34,6 +35,7 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     rename::COMMANDS,
     restore::COMMANDS,
     scan::COMMANDS,
+    sort::COMMANDS,
     touch::COMMANDS,
     ttl::COMMANDS,
     type_of::COMMANDS,

@@ -1,6 +1,7 @@
 //! String commands.
 
 mod append;
+mod delifeq;
 mod get;
 mod getrange;
 mod incr;
@@ -18,6 +19,7 @@ use crate::call::DataCommand;
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     append::COMMANDS,
+    delifeq::COMMANDS,
     get::COMMANDS,
     getrange::COMMANDS,
     incr::COMMANDS,

@@ -36,13 +36,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("RW and ACCESS due to the optional `GET` argument")],
-            syntax: "key value [NX | XX]@2.6.12 [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0]",
+            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0]",
             key_flags_of: Some(key_flags_of),
             history: &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
                 ("6.0.0", "`KEEPTTL` came."),
                 ("6.2.0", "`GET`, `EXAT` and `PXAT` came."),
                 ("7.0.0", "`NX` and `GET` may stand together."),
+                ("8.1.0", "`IFEQ` came, in Valkey."),
             ],
             example: Example { given: &[], call: "SET hello world", reply: "OK" },
             ..Spec::DEFAULT
@@ -97,7 +98,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 fn key_flags_of(args: Args<'_>) -> KeyFlags {
-    let reads = (3..args.len()).any(|arg| is_word(args, arg, "GET"));
+    let reads = (3..args.len()).any(|arg| is_word(args, arg, "GET") || is_word(args, arg, "IFEQ"));
     KeyFlags::UPDATE | if reads { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::OW }
 }
 
@@ -106,6 +107,8 @@ enum Condition {
     Always,
     IfAbsent,
     IfPresent,
+    /// Only if the value is that in this argument.
+    IfEqual(usize),
 }
 
 #[derive(Clone, Copy)]
@@ -143,6 +146,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let mut key = call.keys.key(1);
     let refused = match condition {
+        Condition::IfEqual(arg) => !value::equals(key.entry(), args.at(arg))?,
         Condition::Always => false,
         Condition::IfAbsent => key.exists(),
         Condition::IfPresent => !key.exists(),
@@ -172,10 +176,14 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
     let mut options = Options { condition: Condition::Always, expiry: Expiry::None, get: false };
     let mut arg = 3;
     while arg < args.len() {
-        if is_word(args, arg, "NX") && options.condition != Condition::IfPresent {
+        let condition = options.condition;
+        if is_word(args, arg, "NX") && matches!(condition, Condition::Always | Condition::IfAbsent) {
             options.condition = Condition::IfAbsent;
-        } else if is_word(args, arg, "XX") && options.condition != Condition::IfAbsent {
+        } else if is_word(args, arg, "XX") && matches!(condition, Condition::Always | Condition::IfPresent) {
             options.condition = Condition::IfPresent;
+        } else if is_word(args, arg, "IFEQ") && condition == Condition::Always && arg + 1 < args.len() {
+            arg += 1;
+            options.condition = Condition::IfEqual(arg);
         } else if is_word(args, arg, "GET") {
             options.get = true;
         } else if is_word(args, arg, "KEEPTTL") && !matches!(options.expiry, Expiry::Argument(..)) {

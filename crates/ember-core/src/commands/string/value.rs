@@ -36,6 +36,14 @@ pub(crate) fn bytes<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) ->
     }
 }
 
+/// Whether an entry is there and holds the string `bytes`.
+///
+/// # Errors
+/// `WrongType` if the entry holds another type.
+pub(crate) fn equals(entry: Option<EntryRef<'_>>, expected: &[u8]) -> Result<bool, CommandError> {
+    Ok(string(entry)?.is_some_and(|value| bytes(value, &mut itoa::Buffer::new()) == expected))
+}
+
 /// The bytes of a value that may be missing, which is as good as empty.
 #[inline]
 pub(crate) fn bytes_or_empty<'a>(value: Option<StringValue<'a>>, digits: &'a mut itoa::Buffer) -> &'a [u8] {

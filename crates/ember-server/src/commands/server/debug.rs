@@ -1,6 +1,5 @@
 //! DEBUG: what tests and developers need, closed unless `enable-debug-command` opens it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -10,9 +9,13 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::glob::{self, Case};
 use emberkv_core::keyspace::SHARDS;
-use emberkv_core::keyspace::entry::{EntryRef, NewValue, StringValue};
+use emberkv_core::keyspace::entry::{EntryRef, NewValue};
+use emberkv_core::rdb;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+use emberkv_core::types::list::NodeView;
+use emberkv_core::types::{Aggregate, Collection};
 
+use super::digest::Digest;
 use crate::commands::{reply_help, wrong_subcommand};
 use crate::config::DebugCommand;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -156,31 +159,48 @@ fn with_entry<R>(session: &Session<'_>, key: &[u8], look: impl FnOnce(EntryRef<'
     entry.filter(|entry| !entry.is_expired(session.turn.now_ms)).map(look)
 }
 
+/// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
+const PAYLOAD_FRAME_BYTES: usize = 11;
+
 fn object(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
     let hash = session.server.keyspace.hash(key);
     let line = with_entry(session, key, |entry| {
         // Where Redis tells an address, this tells shard and tag: enough to see whether two keys are neighbours.
         format!(
-            "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+            "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
             hash.shard(),
             hash.tag(),
             entry.encoding_name(),
-            value_bytes(entry).len(),
+            rdb::dump(entry).len() - PAYLOAD_FRAME_BYTES,
             entry.clock(),
             session.turn.idle_seconds(entry.clock()),
+            nodes_line(entry, session.turn.encoding.list_max_listpack_size),
         )
     });
     session.reply.simple(&line.ok_or(CommandError::NoSuchKey)?);
     Ok(Outcome::Done)
 }
 
-fn value_bytes(entry: EntryRef<'_>) -> Vec<u8> {
-    match entry.string() {
-        StringValue::Int(number) => number.to_string().into_bytes(),
-        StringValue::Inline(bytes) => bytes.to_vec(),
-        StringValue::Large(large) => large.bytes().to_vec(),
+/// What more there is to tell of a list of several nodes.
+fn nodes_line(entry: EntryRef<'_>, node_size: i64) -> String {
+    let Some(Aggregate::List(list)) = entry.aggregate() else { return String::new() };
+    if list.encoding_name() != "quicklist" {
+        return String::new();
     }
+    let (mut nodes, mut bytes) = (0, 0);
+    for node in list.nodes() {
+        nodes += 1;
+        bytes += match node {
+            NodeView::Packed(listpack) => listpack.len_bytes(),
+            NodeView::Large(element) => element.len(),
+        };
+    }
+    let average = list.len() as f64 / f64::from(nodes);
+    format!(
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{node_size} ql_compressed:0 \
+         ql_uncompressed_size:{bytes}"
+    )
 }
 
 fn htstats(session: &mut Session<'_>) -> SessionResult {
@@ -207,11 +227,16 @@ fn htstats(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn htstats_key(session: &mut Session<'_>) -> SessionResult {
-    let exists = with_entry(session, session.args.at(2), |_| ()).is_some();
-    if !exists {
-        return Err(CommandError::NoSuchKey);
-    }
-    Err("ERR The value stored at the specified key is not represented using an hash table".into())
+    let found = with_entry(session, session.args.at(2), |entry| {
+        let is_table = matches!(entry.encoding_name(), "hashtable" | "skiplist");
+        entry.aggregate().filter(|_| is_table).map(Aggregate::len)
+    });
+    let elements = found
+        .ok_or(CommandError::NoSuchKey)?
+        .ok_or("ERR The value stored at the specified key is not represented using an hash table")?;
+    let text = format!("Hash table 0 stats (main hash table):\n number of elements: {elements}\n");
+    session.reply.verbatim(b"txt", text.as_bytes());
+    Ok(Outcome::Done)
 }
 
 /// Keys that one POPULATE makes at most: more than fit into any machine.
@@ -250,52 +275,38 @@ fn populate(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// 160 bits that tell contents apart; all zero for nothing.
-type Digest = [u64; 3];
-
-/// The hash is SipHash with fixed keys: the same data has the same digest in every process.
-fn digest_of(parts: &[&[u8]]) -> Digest {
-    [1u8, 2, 3].map(|lane| {
-        let mut hasher = DefaultHasher::new();
-        (lane, parts).hash(&mut hasher);
-        hasher.finish()
-    })
-}
-
-fn reply_digest(session: &mut Session<'_>, digest: Digest) {
-    let text = digest.map(|lane| format!("{lane:016x}")).concat();
-    session.reply.simple(&text[..40]);
-}
-
-/// Order says nothing: the digests of all keys are combined by exclusive or.
+/// The number of a database that has keys comes before them; the order of the keys says nothing.
 fn digest(session: &mut Session<'_>) -> SessionResult {
     let keyspace = &session.server.keyspace;
     let now_ms = session.turn.now_ms;
     let mut all = Digest::default();
     let guards = keyspace.lock_all();
-    for data in &guards {
-        for database in 0..keyspace.databases() {
-            for entry in data.database(database).table().iter().filter(|entry| !entry.is_expired(now_ms)) {
-                let expires = if entry.expire_at_ms().is_some() { b"!expires!" } else { &b""[..] };
-                let number = database.to_le_bytes();
-                let one = digest_of(&[&number, entry.key(), expires, &value_bytes(entry)]);
-                all.iter_mut().zip(one).for_each(|(lane, other)| *lane ^= other);
-            }
+    for database in 0..keyspace.databases() {
+        let entries = guards.iter().flat_map(|data| data.database(database).table().iter());
+        let mut entries = entries.filter(|entry| !entry.is_expired(now_ms)).peekable();
+        if entries.peek().is_some() {
+            all.mix(&(database as u32).to_be_bytes());
+        }
+        for entry in entries {
+            let mut one = Digest::default();
+            one.mix(entry.key());
+            one.add_value(entry, now_ms);
+            all.combine_digest(&one);
         }
     }
     keyspace.release_all(guards);
-    reply_digest(session, all);
+    session.reply.simple(&all.text());
     Ok(Outcome::Done)
 }
 
 fn digest_value(session: &mut Session<'_>) -> SessionResult {
     let keys = session.args.skip(2);
+    let now_ms = session.turn.now_ms;
     session.reply.array(keys.len());
     for key in keys.iter() {
-        let digest = with_entry(session, key, |entry| {
-            digest_of(&[entry.value_type().name().as_bytes(), &value_bytes(entry)])
-        });
-        reply_digest(session, digest.unwrap_or_default());
+        let mut digest = Digest::default();
+        with_entry(session, key, |entry| digest.add_value(entry, now_ms));
+        session.reply.simple(&digest.text());
     }
     Ok(Outcome::Done)
 }
@@ -357,13 +368,6 @@ fn protocol(session: &mut Session<'_>) -> SessionResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digests_tell_where_one_part_ends() {
-        assert_eq!(digest_of(&[b"ab", b"c"]), digest_of(&[b"ab", b"c"]));
-        assert_ne!(digest_of(&[b"ab", b"c"]), digest_of(&[b"a", b"bc"]));
-        assert_ne!(digest_of(&[b""]), Digest::default());
-    }
 
     #[test]
     fn help_names_every_subcommand() {

@@ -4,6 +4,7 @@ mod acl;
 mod command;
 mod config;
 mod debug;
+mod digest;
 mod info;
 mod latency;
 mod memory;

@@ -1,0 +1,223 @@
+//! SORT and SORT_RO.
+//!
+//! The keys that a pattern with `*` makes of the elements stand nowhere among the arguments: such a call runs alone.
+
+mod options;
+mod order;
+mod pattern;
+
+use std::ops::Range;
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::error::CommandError;
+use crate::events::Event;
+use crate::keys::{Keys, Lookup};
+use crate::keyspace::entry::EntryRef;
+use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::list::{End, List, NewElement, NodeLimit};
+use crate::types::set::Set;
+use crate::types::sorted_set::SortedSet;
+use crate::types::{Aggregate, Collection};
+use options::{By, Options};
+use pattern::Pattern;
+
+const SORT_RO: Spec = Spec {
+    name: "sort_ro",
+    summary: "Returns the elements of a list, set or sorted set in order.",
+    since: "7.0.0",
+    group: Group::Generic,
+    complexity: "O(N+M*log(M)) for N elements of which M are sorted and returned; O(N) when they are not sorted.",
+    arity: -2,
+    flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+    categories: Category::SET
+        .union(Category::SORTEDSET)
+        .union(Category::LIST)
+        .union(Category::DANGEROUS),
+    is_in_group_category: false,
+    keys: &[
+        KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
+        KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(
+            "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of \
+             the key we sort",
+        ),
+    ],
+    syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+    keys_of: Some(|_| vec![1]),
+    example: Example {
+        given: &["RPUSH numbers 3 1 2"],
+        call: "SORT_RO numbers DESC",
+        reply: "1) \"3\"\n2) \"2\"\n3) \"1\"",
+    },
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(
+        Spec {
+            name: "sort",
+            summary: "Returns or stores the elements of a list, set or sorted set in order.",
+            since: "1.0.0",
+            flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+            keys: &[
+                KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS)),
+                KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS)).with_notes(
+                    "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the \
+                     content of the key we sort",
+                ),
+                KeySpec::unknown(KeyFlags::OW.union(KeyFlags::UPDATE)).with_notes(
+                    "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere \
+                     in the argument array",
+                ),
+            ],
+            syntax: "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
+            keys_of: Some(options::keys_of),
+            example: Example {
+                given: &["RPUSH numbers 3 1 2"],
+                call: "SORT numbers LIMIT 0 2",
+                reply: "1) \"1\"\n2) \"2\"",
+            },
+            ..SORT_RO
+        },
+        Run::KeysOrAlone { alone_if: options::reach_other_keys, run: |call| sort(call, true) },
+    ),
+    Command::new(
+        SORT_RO,
+        Run::KeysOrAlone { alone_if: options::reach_other_keys, run: |call| sort(call, false) },
+    ),
+];
+
+fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
+    let args = call.args;
+    let options = Options::parse(args, may_store)?;
+    let is_set = match call.keys.read_as(1, Lookup::Use).map(EntryRef::aggregate) {
+        None => false,
+        Some(Some(Aggregate::Set(_))) => true,
+        Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
+        Some(_) => return Err(CommandError::WrongType),
+    };
+    leave_listpack(call)?;
+    let mut order = options.order;
+    // A stored set is in the order of its members rather than in that of chance.
+    let by = match options.by {
+        By::Nothing if is_set && options.store.is_some() => {
+            order.is_text = true;
+            By::Elements
+        }
+        by => by,
+    };
+    let loaded = call.keys.entry(1).and_then(EntryRef::aggregate);
+    let (mut elements, range) = load(loaded, by, order.is_descending, (options.offset, options.count));
+    let keys = &call.keys;
+    match by {
+        By::Nothing => {}
+        By::Elements => order.sort(&mut elements, |element| Some(element.to_vec()))?,
+        By::Pattern(pattern) => order.sort(&mut elements, |element| pattern.value(keys, element))?,
+    }
+    match options.store {
+        Some(target) => store(call, target, &options.get, &elements[range]),
+        None => reply(call, &options.get, &elements[range]),
+    }
+    Ok(())
+}
+
+/// Redis gives a sorted set its large encoding before it is sorted.
+fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
+    let limits = call.keys.turn.encoding;
+    let mut key = call.keys.key(1);
+    if let Ok(Some(_)) = key.value::<SortedSet>() {
+        key.edit_value(Event::sorted_set("sort"), |set: &mut SortedSet| {
+            set.expect_members(usize::MAX, &limits);
+            false
+        })?;
+    }
+    Ok(())
+}
+
+/// The elements to be sorted, and which of them are wanted then. What has an order of its own and is not sorted is loaded
+/// no further than wanted.
+fn load(
+    value: Option<&Aggregate>,
+    by: By<'_>,
+    is_descending: bool,
+    (offset, count): (i64, i64),
+) -> (Vec<Vec<u8>>, Range<usize>) {
+    let len = value.map_or(0, Aggregate::len);
+    let start = usize::try_from(offset.max(0)).unwrap_or(usize::MAX).min(len);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let range = start..start.saturating_add(count).min(len);
+    let keeps_order = matches!(by, By::Nothing);
+    let elements: Vec<Vec<u8>> = match value {
+        Some(Aggregate::List(list)) if keeps_order => part(list_elements(list), &range, is_descending),
+        Some(Aggregate::SortedSet(set)) if keeps_order => part(members(set), &range, is_descending),
+        Some(Aggregate::List(list)) => list_elements(list).collect(),
+        Some(Aggregate::SortedSet(set)) => members(set).collect(),
+        Some(Aggregate::Set(set)) => set_members(set),
+        _ => Vec::new(),
+    };
+    let is_part = keeps_order && !matches!(value, Some(Aggregate::Set(_)));
+    let range = if is_part { 0..elements.len() } else { range };
+    (elements, range)
+}
+
+/// Some of the elements from an end on.
+fn part(
+    elements: impl DoubleEndedIterator<Item = Vec<u8>>,
+    range: &Range<usize>,
+    is_descending: bool,
+) -> Vec<Vec<u8>> {
+    if is_descending {
+        elements.rev().skip(range.start).take(range.len()).collect()
+    } else {
+        elements.skip(range.start).take(range.len()).collect()
+    }
+}
+
+fn list_elements(list: &List) -> impl DoubleEndedIterator<Item = Vec<u8>> {
+    list.iter().map(|element| element.bytes(&mut itoa::Buffer::new()).to_vec())
+}
+
+fn members(set: &SortedSet) -> impl DoubleEndedIterator<Item = Vec<u8>> {
+    set.iter_all().map(|(member, _)| member.to_vec())
+}
+
+fn set_members(set: &Set) -> Vec<Vec<u8>> {
+    let mut members = Vec::new();
+    set.for_each(|member| members.push(member.to_vec()));
+    members
+}
+
+/// What is returned for an element: itself, or a value for each pattern.
+fn wanted(
+    keys: &Keys<'_, '_>,
+    get: &[Pattern<'_>],
+    element: &[u8],
+) -> impl Iterator<Item = Option<Vec<u8>>> + use<> {
+    let itself = get.is_empty().then(|| Some(element.to_vec()));
+    let values: Vec<Option<Vec<u8>>> = get.iter().map(|pattern| pattern.value(keys, element)).collect();
+    itself.into_iter().chain(values)
+}
+
+fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
+    call.reply.array(elements.len() * get.len().max(1));
+    for element in elements {
+        for value in wanted(&call.keys, get, element) {
+            match value {
+                Some(value) => call.reply.bulk(&value),
+                None => call.reply.null(),
+            }
+        }
+    }
+}
+
+/// Stores a list of what would be returned; what is missing is an empty string there.
+fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
+    let limit = NodeLimit::new(call.keys.turn.encoding.list_max_listpack_size);
+    let mut list = List::default();
+    for element in elements {
+        for value in wanted(&call.keys, get, element) {
+            list.push(End::Back, NewElement::Bytes(&value.unwrap_or_default()), limit);
+        }
+    }
+    call.reply.integer(list.len() as i64);
+    call.keys.key(target).store_value(Event::list("sortstore"), list);
+}

@@ -1,0 +1,87 @@
+//! In which order SORT puts elements.
+
+use std::cmp::Ordering;
+
+use ember_protocol::number;
+
+use crate::error::CommandError;
+
+/// How elements are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    /// The greatest first.
+    pub(super) is_descending: bool,
+    /// By bytes rather than as numbers.
+    pub(super) is_text: bool,
+}
+
+impl Order {
+    /// Sorts elements by what `weight` tells of each: nothing counts as 0, or as less than all text. Equal numbers are
+    /// ordered by the elements' bytes. O(n log n).
+    ///
+    /// # Errors
+    /// If a weight that must be a number is none.
+    pub(super) fn sort(
+        self,
+        elements: &mut Vec<Vec<u8>>,
+        weight: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Result<(), CommandError> {
+        let weights = elements.drain(..).map(|element| (weight(&element), element));
+        if self.is_text {
+            let mut weighed: Vec<(Option<Vec<u8>>, Vec<u8>)> = weights.collect();
+            weighed.sort_by(|one, other| self.direct(one.0.cmp(&other.0)));
+            elements.extend(weighed.into_iter().map(|(_, element)| element));
+            return Ok(());
+        }
+        let numbers = weights.map(|(weight, element)| {
+            let number = weight.map_or(Some(0.0), |weight| number_of(&weight));
+            number.map(|number| (number, element))
+        });
+        let weighed: Option<Vec<(f64, Vec<u8>)>> = numbers.collect();
+        let mut weighed = weighed.ok_or("ERR One or more scores can't be converted into double")?;
+        weighed.sort_by(|one, other| {
+            let by_number = one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal);
+            self.direct(by_number.then_with(|| one.1.cmp(&other.1)))
+        });
+        elements.extend(weighed.into_iter().map(|(_, element)| element));
+        Ok(())
+    }
+
+    fn direct(self, order: Ordering) -> Ordering {
+        if self.is_descending { order.reverse() } else { order }
+    }
+}
+
+/// The number that a text is, read as C's `strtod` does: behind spaces, up to a NUL; nothing at all is 0.
+fn number_of(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let start = text.iter().position(|byte| !is_space(byte))?;
+    number::parse_f64(&text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_numbers_as_strtod_reads_them() {
+        for (text, number) in [
+            (&b""[..], Some(0.0)),
+            (b" \t12", Some(12.0)),
+            (b"12\0x", Some(12.0)),
+            (b"-inf", Some(f64::NEG_INFINITY)),
+            (b"0x10", Some(16.0)),
+            (b"12 ", None),
+            (b"  ", None),
+            (b"nan", None),
+            (b"1e999", None),
+            (b"abc", None),
+        ] {
+            assert_eq!(number_of(text), number, "{}", text.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Redis's digests of data: the same data has the same digest on every server.
+//!
+//! A part is *mixed in* where order matters: xor with its SHA-1, then the SHA-1 of the result takes the place. Where it does
+//! not matter, digests are combined by xor alone.
+//!
+//! The algorithm: Redis, `debug.c` by S. Sanfilippo.
+
+use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
+use emberkv_core::types::Aggregate;
+use emberkv_core::types::stream::StreamId;
+
+use crate::scripting::sha1;
+
+/// What tells contents apart; all zero for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Digest([u8; 20]);
+
+impl Digest {
+    /// Adds a part wherever it stands.
+    fn combine(&mut self, part: &[u8]) {
+        let hash = sha1::digest(part);
+        self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
+    }
+
+    /// Adds the next part.
+    pub(super) fn mix(&mut self, part: &[u8]) {
+        self.combine(part);
+        self.0 = sha1::digest(&self.0);
+    }
+
+    /// Adds the digest of a whole wherever it stands.
+    pub(super) fn combine_digest(&mut self, other: &Digest) {
+        self.combine(&other.0);
+    }
+
+    /// Adds type, value and whether it expires. Fields that have expired at `now_ms` are left out.
+    pub(super) fn add_value(&mut self, entry: EntryRef<'_>, now_ms: i64) {
+        let number: u32 = match entry.value_type() {
+            ValueType::String => 0,
+            ValueType::List => 1,
+            ValueType::Set => 2,
+            ValueType::SortedSet => 3,
+            ValueType::Hash => 4,
+            ValueType::Stream => 6,
+        };
+        self.mix(&number.to_be_bytes());
+        match entry.aggregate() {
+            None => self.mix(bytes_of(entry.string(), &mut itoa::Buffer::new())),
+            Some(aggregate) => self.add_elements(aggregate, now_ms),
+        }
+        if entry.expire_at_ms().is_some() {
+            self.combine(b"!!expire!!");
+        }
+    }
+
+    fn add_elements(&mut self, aggregate: &Aggregate, now_ms: i64) {
+        let (mut digits, mut more_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
+        match aggregate {
+            Aggregate::List(list) => list.iter().for_each(|element| self.mix(element.bytes(&mut digits))),
+            Aggregate::Set(set) => set.for_each(|member| self.combine(member.bytes(&mut digits))),
+            Aggregate::SortedSet(set) => {
+                for (member, score) in set.iter_all() {
+                    let mut one = Digest::default();
+                    one.mix(member.bytes(&mut digits));
+                    one.mix(seventeen_digits(score).as_bytes());
+                    self.combine_digest(&one);
+                }
+            }
+            Aggregate::Hash(hash) => hash.for_each(now_ms, |field| {
+                let mut one = Digest::default();
+                one.mix(bytes_of(field.name, &mut digits));
+                one.mix(bytes_of(field.value, &mut more_digits));
+                if field.expire_at_ms.is_some() {
+                    one.combine(b"!!hexpire!!");
+                }
+                self.combine_digest(&one);
+            }),
+            Aggregate::Stream(stream) => {
+                for entry in stream.log().range(StreamId::MIN..=StreamId::MAX) {
+                    self.mix(format!("{}.{}", entry.id.ms, entry.id.sequence).as_bytes());
+                    for (name, value) in entry.fields() {
+                        self.mix(name.bytes(&mut digits));
+                        self.mix(value.bytes(&mut more_digits));
+                    }
+                }
+            }
+        }
+    }
+
+    /// In hexadecimal digits.
+    pub(super) fn text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn bytes_of<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
+    match value {
+        StringValue::Int(number) => digits.format(number).as_bytes(),
+        StringValue::Inline(bytes) => bytes,
+        StringValue::Large(large) => large.bytes(),
+    }
+}
+
+/// A number as C's `%.17g` prints it.
+fn seventeen_digits(number: f64) -> String {
+    if !number.is_finite() {
+        return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
+    }
+    let scientific = format!("{number:.16e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("the format has an exponent");
+    let exponent: i32 = exponent.parse().expect("an exponent is a number");
+    let without_zeros = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if (-4..17).contains(&exponent) {
+        let decimals = usize::try_from(16 - exponent).expect("the exponent is at most 16");
+        let text = format!("{number:.decimals$}");
+        if decimals == 0 { text } else { without_zeros(&text) }
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_seventeen_digits_at_most() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (2.5, "2.5"),
+            (0.1, "0.10000000000000001"),
+            (-1e16, "-10000000000000000"),
+            (1e17, "1e+17"),
+            (1e-4, "0.0001"),
+            (2f64.powi(-20), "9.5367431640625e-07"),
+            (1.0 / 3.0, "0.33333333333333331"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(seventeen_digits(number), text);
+        }
+    }
+
+    #[test]
+    fn order_matters_where_parts_are_mixed_in() {
+        let digest = |parts: &[&[u8]], add: fn(&mut Digest, &[u8])| {
+            let mut digest = Digest::default();
+            parts.iter().for_each(|part| add(&mut digest, part));
+            digest
+        };
+        assert_ne!(digest(&[b"a", b"b"], Digest::mix), digest(&[b"b", b"a"], Digest::mix));
+        assert_eq!(digest(&[b"a", b"b"], Digest::combine), digest(&[b"b", b"a"], Digest::combine));
+        assert_eq!(Digest::default().text(), "0".repeat(40));
+    }
+}
