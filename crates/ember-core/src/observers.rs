@@ -181,8 +181,8 @@ impl Observers {
         }
     }
 
-    /// Notes that a client may have a copy of a key's value. When more than `keys_max` keys are noted, one is forgotten as if it
-    /// had changed.
+    /// Notes that a client may have a copy of a key's value. When more than `keys_max` keys are noted, one is forgotten as
+    /// if it had changed.
     pub fn track(&mut self, key: &[u8], client_id: u64, keys_max: usize, notices: &mut Notices) {
         if let Some(clients) = self.tracked.get_mut(key) {
             if !clients.contains(&client_id) {

@@ -44,10 +44,12 @@ fn names_are_unique_and_in_lower_case() {
 #[test]
 fn keys_stand_inside_the_smallest_call() {
     for (name, command) in all_commands() {
-        for keys in command.spec.keys {
+        for (number, keys) in command.spec.keys.iter().enumerate() {
             let Begin::Index(first) = keys.begin else { continue };
             let argc = argc_min(&command.spec);
-            assert!((1..argc).contains(&first), "{name}: {keys:?}");
+            // Only PFMERGE's further keys may be missing.
+            let end = argc + usize::from(number > 0);
+            assert!((1..end).contains(&first), "{name}: {keys:?}");
             if let Find::Range { step, .. } | Find::Counted { step, .. } = keys.find {
                 assert!(step > 0, "{name}");
             }
@@ -61,7 +63,10 @@ fn what_a_command_does_to_keys_agrees_with_its_flags() {
     for (name, command) in all_commands() {
         let spec = &command.spec;
         let changes = spec.keys.iter().any(|keys| keys.flags.intersects(changing));
-        if !spec.keys.is_empty() {
+        // PFCOUNT keeps what it has computed, which it has a remark for.
+        let remarks =
+            spec.flags.contains(Flags::READONLY) && spec.keys.iter().all(|keys| keys.notes.is_some());
+        if !spec.keys.is_empty() && !remarks {
             assert_eq!(changes, spec.flags.contains(Flags::WRITE), "{name}");
         }
         assert!(!spec.flags.contains(Flags::WRITE | Flags::READONLY), "{name}");
@@ -99,7 +104,12 @@ fn every_example_is_true() {
             let reply = run(&mut local, given);
             assert!(!reply.starts_with("(error)"), "{name}: {given}: {reply}");
         }
-        assert_eq!(run(&mut local, example.call), example.reply, "{name}: {}", example.call);
+        let reply = run(&mut local, example.call);
+        // An example may leave out the end of a long reply.
+        match example.reply.strip_suffix("...") {
+            Some(beginning) => assert!(reply.starts_with(beginning), "{name}: {}: {reply}", example.call),
+            None => assert_eq!(reply, example.reply, "{name}: {}", example.call),
+        }
         local.keyspace.check_invariants();
     }
 }

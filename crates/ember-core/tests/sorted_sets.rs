@@ -240,7 +240,7 @@ fn in_a_listpack_of_different_scores_a_lex_range_is_looked_for_from_its_end() {
         ("ZRANGEBYLEX z [b +", "*4 c a d b"),
         ("ZRANGEBYLEX z [d +", "*0"),
         ("ZRANGEBYLEX z [b [c", "*2 c a"),
-        ("ZREVRANGEBYLEX z [c [a", "*1 b"),
+        ("ZREVRANGEBYLEX z [c [a", "*4 b d a c"),
         ("ZLEXCOUNT z [a [c", ":2"),
     ] {
         assert_eq!(plain(&script.run(line)), expected, "{line}");

@@ -438,7 +438,7 @@ fn xclaim_moves_pending_entries() {
 
 #[test]
 fn xautoclaim_goes_on_where_it_is_told() {
-    check(&[
+    check_resp2(&[
         ("XADD s 1-1 n 1", "$3 1-1"),
         ("XADD s 2-1 n 2", "$3 2-1"),
         ("XADD s 3-1 n 3", "$3 3-1"),

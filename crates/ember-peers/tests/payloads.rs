@@ -40,12 +40,8 @@ fn cases() -> Vec<Case> {
         ]
         .map(str::to_owned),
     );
-    let show_stream = &[
-        "XRANGE stream - +",
-        "XINFO GROUPS stream",
-        "XPENDING stream one",
-        "XINFO STREAM stream",
-    ];
+    let show_stream =
+        &["XRANGE stream - +", "XINFO GROUPS stream", "XPENDING stream one", "XINFO STREAM stream"];
     vec![
         case("int", &["SET int 12"], &["GET int"]),
         case("large-int", &["SET large-int -9223372036854775808"], &["GET large-int"]),
@@ -62,7 +58,11 @@ fn cases() -> Vec<Case> {
         case("wide-list", &[&format!("RPUSH wide-list a {large} b")], &["LRANGE wide-list 0 -1"]),
         case("intset", &["SADD intset 3 1 70000000000"], &["SMEMBERS intset"]),
         Case { is_newer: true, ..case("set", &["SADD set a b 1"], &["SORT set ALPHA"]) },
-        case("large-set", &[&list_of("SADD large-set", 300, |number| format!("m{number}"))], &["SORT large-set ALPHA"]),
+        case(
+            "large-set",
+            &[&list_of("SADD large-set", 300, |number| format!("m{number}"))],
+            &["SORT large-set ALPHA"],
+        ),
         case("zset", &["ZADD zset 1 a 2.5 b -inf c inf d 3 7"], &["ZRANGE zset 0 -1 WITHSCORES"]),
         case(
             "large-zset",

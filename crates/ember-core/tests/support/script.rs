@@ -59,8 +59,8 @@ pub(crate) fn check(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp3, steps);
 }
 
-/// Runs a script on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for [`Script::entry`], and
-/// `PASS ms` lets time pass.
+/// Runs a script on an empty keyspace. Each step is a command line and its reply; `ENTRY key` asks for [`Script::entry`],
+/// and `PASS ms` lets time pass.
 pub(crate) fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
     let mut script = Script::new(protocol);
     for (line, expected) in steps {

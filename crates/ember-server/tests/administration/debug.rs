@@ -93,7 +93,7 @@ fn keys_and_tables_are_described() {
         assert_ok(client, "SET described 12345");
         let line = client.run("DEBUG OBJECT described").text();
         assert!(
-            line.starts_with("Value at:0x") && line.contains(" encoding:int serializedlength:5 lru:"),
+            line.starts_with("Value at:0x") && line.contains(" encoding:int serializedlength:3 lru:"),
             "{line}"
         );
         assert_error(client, "DEBUG OBJECT nothing", "ERR no such key");

@@ -96,10 +96,10 @@ fn restricted_users_may_do_no_more_in_scripts() {
         assert_eq!(worker.run("AUTH worker secret"), Value::ok());
         assert_eq!(eval(&mut worker, "return redis.call('INCR', 'queue:n')"), Value::Integer(1));
         let refused = eval(&mut worker, "return redis.call('SET', 'queue:n', 1)").text();
-        assert!(refused.starts_with("NOPERM ACL failure in script: "), "{refused}");
+        assert!(refused.starts_with("ERR ACL failure in script: "), "{refused}");
         let refused = eval(&mut worker, "return redis.call('INCR', 'other')").text();
         assert!(
-            refused.starts_with("NOPERM ACL failure in script: No permissions to access a key"),
+            refused.starts_with("ERR ACL failure in script: No permissions to access a key"),
             "{refused}"
         );
         let asked = "return {redis.acl_check_cmd('GET', 'queue:a'), redis.acl_check_cmd('GET', 'b')}";

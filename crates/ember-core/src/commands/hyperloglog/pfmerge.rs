@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
             KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::INSERT)),
             KeySpec::from(2, 1, KeyFlags::RO.union(KeyFlags::ACCESS)),
         ],
-        syntax: "destkey sourcekey [sourcekey ...]",
+        syntax: "destkey [sourcekey [sourcekey ...]]",
         example: Example {
             given: &["PFADD visitors ann bob cid", "PFADD members bob dan"],
             call: "PFMERGE all visitors members",

@@ -199,8 +199,8 @@ impl SortedSet {
     }
 
     /// Calls `visit` for some `count` members and the texts of their scores behind `cursor`, 0 at the beginning; returns
-    /// the cursor to go on from, 0 at the end. A listpack is visited whole, and its texts are those in it: large integers have all
-    /// their digits. What is there from the first call to the last is visited.
+    /// the cursor to go on from, 0 at the end. A listpack is visited whole, and its texts are those in it: large integers
+    /// have all their digits. What is there from the first call to the last is visited.
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &[u8])) -> u64 {
         match &self.0 {
             Form::Packed(packed) => {

@@ -119,7 +119,8 @@ impl Block {
     /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry that is not
     /// deleted. O(bytes).
     pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
-        // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest forms.
+        // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest
+        // forms.
         let mut elements = Listpack::new();
         let mut digits = itoa::Buffer::new();
         listpack.iter().for_each(|element| elements.push_back(element.bytes(&mut digits)));

@@ -66,7 +66,7 @@ pub(super) const TRACKINGINFO: ServerCommand = Command::new(
         example: Example {
             given: &[],
             call: "CLIENT TRACKINGINFO",
-            reply: "1) \"flags\"\n2) 1) off\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)",
+            reply: "1) \"flags\"\n2) 1) \"off\"\n3) \"redirect\"\n4) (integer) -1\n5) \"prefixes\"\n6) (empty array)",
         },
         ..OWN
     },
