@@ -47,9 +47,9 @@ bitflags! {
 }
 
 impl Flags {
-    /// The names in `COMMAND INFO`, in Redis's order.
+    /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 18] = [
+        const NAMES: [(Flags, &str); 17] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -63,7 +63,6 @@ impl Flags {
             (Flags::SKIP_SLOWLOG, "skip_slowlog"),
             (Flags::FAST, "fast"),
             (Flags::NO_AUTH, "no_auth"),
-            (Flags::MAY_REPLICATE, "may_replicate"),
             (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
             (Flags::ALLOW_BUSY, "allow_busy"),
             (Flags::NO_MULTI, "no_multi"),
@@ -103,7 +102,7 @@ bitflags! {
 }
 
 impl KeyFlags {
-    /// The names in `COMMAND INFO`, in Redis's order.
+    /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(KeyFlags, &str); 11] = [
             (KeyFlags::RO, "RO"),

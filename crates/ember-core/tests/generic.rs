@@ -482,6 +482,17 @@ fn sort_orders_numbers_and_texts() {
 }
 
 #[test]
+fn sort_refuses_numbers_too_small_to_keep_their_digits() {
+    check_both(&[
+        ("RPUSH l 5e-324 1", ":2"),
+        ("SORT l", "-ERR One or more scores can't be converted into double"),
+        ("SORT l ALPHA", "*2/$1/1/$6/5e-324/"),
+        ("RPUSH smallest 2.2250738585072014e-308 1", ":2"),
+        ("SORT smallest LIMIT 0 1", "*1/$23/2.2250738585072014e-308/"),
+    ]);
+}
+
+#[test]
 fn sort_takes_weights_and_values_from_other_keys() {
     let mut local = Local::new(Protocol::Resp2);
     for (line, expected) in [

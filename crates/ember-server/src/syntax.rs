@@ -300,6 +300,7 @@ impl<'s> Parser<'s> {
                 "~" => "approximately".to_owned(),
                 "*" => "auto_id".to_owned(),
                 "CH" => "change".to_owned(),
+                "$" => "new_id".to_owned(),
                 "INCR" => "increment".to_owned(),
                 word => word.to_ascii_lowercase(),
             };
@@ -333,6 +334,8 @@ impl<'s> Parser<'s> {
             "decrement",
             "destination-db",
             "end",
+            "entries_added",
+            "entries_read",
             "frequency",
             "increment",
             "index",
@@ -343,6 +346,7 @@ impl<'s> Parser<'s> {
             "maxage",
             "min-match-len",
             "milliseconds",
+            "ms",
             "num-matches",
             "numkeys",
             "numreplicas",
@@ -364,6 +368,9 @@ impl<'s> Parser<'s> {
             "min" | "max" if self.spec.name == "zcount" || self.spec.name.ends_with("byscore") => {
                 ArgumentType::Double
             }
+            // IDs.
+            "start" | "end" if matches!(self.spec.group, Group::Stream) => ArgumentType::String,
+            "min-idle-time" if self.spec.name == "xpending" => ArgumentType::Integer,
             // Places, scores or members.
             "start" | "stop" if self.spec.name == "zrange" => ArgumentType::String,
             "timeout" if matches!(self.spec.group, Group::List | Group::SortedSet) => ArgumentType::Double,

@@ -65,7 +65,15 @@ fn restore(draw: &mut Draw) -> Vec<Step> {
 }
 
 /// Nothing that leaves the order to chance: text that patterns find may be equal, and sets have no order of their own.
+/// Redis compares numbers with an `errno` that an earlier command may have left behind, and then says that they are none.
+/// ZADD clears it, and does nothing else here.
 fn sort(draw: &mut Draw, template: &str) -> Vec<Step> {
+    let mut steps = draw.one("ZADD missing XX 1 a");
+    steps.extend(sorting(draw, template));
+    steps
+}
+
+fn sorting(draw: &mut Draw, template: &str) -> Vec<Step> {
     let options = [
         "ASC",
         "DESC",

@@ -38,6 +38,8 @@ const fn help_subcommand(
             arity: 2,
             flags: Flags::LOADING.union(Flags::STALE),
             example,
+            // Redis has all of them in the category of their group but for PUBSUB HELP.
+            is_in_group_category: !matches!(group, Group::PubSub),
             ..Spec::DEFAULT
         },
         Some(handler),

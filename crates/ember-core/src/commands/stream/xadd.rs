@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))
             .with_notes("UPDATE instead of INSERT because of the optional trimming feature")],
         tips: &["nondeterministic_output"],
-        syntax: "key [NOMKSTREAM]@6.2.0 trim:[strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0] id_or_auto:<auto_id:* | id> field value [field value ...]",
+        syntax: "key [NOMKSTREAM]@6.2.0 trim:[strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0] id_or_auto:<* | id> field value [field value ...]",
         history: &[
             ("6.2.0", "`NOMKSTREAM`, `MINID` and `LIMIT` came."),
             ("7.0.0", "Of an ID the sequence number alone may be left to the server, as `time-*`."),

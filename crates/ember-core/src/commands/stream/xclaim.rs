@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
         tips: &["nondeterministic_output"],
-        syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+        syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
         example: Example {
             given: &[
                 "XADD readings 1-1 a 1",

@@ -40,7 +40,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             arity: -5,
             flags: Flags::WRITE.union(Flags::DENYOOM),
             keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT))],
-            syntax: "key groupname id:<id | new_id:$> [MKSTREAM] [ENTRIESREAD entries-read]",
+            syntax: "key groupname id:<id | $> [MKSTREAM] [ENTRIESREAD entries_read]",
             history: &[("7.0.0", "`ENTRIESREAD` came.")],
             example: Example { given: &[], call: "XGROUP CREATE readings workers $ MKSTREAM", reply: "OK" },
             ..TEMPLATE
@@ -123,7 +123,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             summary: "Sets the ID from behind which a consumer group reads a stream.",
             arity: -5,
             keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
-            syntax: "key groupname id:<id | new_id:$> [ENTRIESREAD entries-read]",
+            syntax: "key groupname id:<id | $> [ENTRIESREAD entries_read]",
             history: &[("7.0.0", "`ENTRIESREAD` came.")],
             example: Example {
                 given: &["XGROUP CREATE readings workers $ MKSTREAM"],

@@ -91,7 +91,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             summary: "Tells about a stream, and in full about its entries, groups and consumers too.",
             complexity: "O(1), in full O(N) for N entries, groups, consumers and pending entries told",
             arity: -3,
-            syntax: "key full:[FULL [COUNT count]]",
+            syntax: "key full-block:[FULL [COUNT count]]",
             history: &[
                 ("6.0.0", "`FULL` came."),
                 (

@@ -17,7 +17,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
-        syntax: "key last-id entries_added:[ENTRIESADDED entries-added]@7.0.0 [MAXDELETEDID max-deleted-id]@7.0.0",
+        syntax: "key last-id [ENTRIESADDED entries_added]@7.0.0 [MAXDELETEDID max_deleted_entry_id]@7.0.0",
         history: &[("7.0.0", "`ENTRIESADDED` and `MAXDELETEDID` came.")],
         example: Example { given: &["XADD readings 1-1 a 1"], call: "XSETID readings 9-0", reply: "OK" },
         ..Spec::DEFAULT

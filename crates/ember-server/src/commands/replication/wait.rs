@@ -19,6 +19,7 @@ const TEMPLATE: Spec = Spec {
     complexity: "O(1)",
     flags: Flags::BLOCKING,
     categories: Category::CONNECTION,
+    is_in_group_category: false,
     tips: &["request_policy:all_shards", "response_policy:agg_min"],
     ..Spec::DEFAULT
 };

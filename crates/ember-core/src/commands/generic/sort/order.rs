@@ -53,6 +53,8 @@ impl Order {
 }
 
 /// The number that a text is, read as C's `strtod` does: behind spaces, up to a NUL; nothing at all is 0.
+///
+/// A decimal number below the smallest normal one is out of `strtod`'s range: it has lost digits.
 fn number_of(text: &[u8]) -> Option<f64> {
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -60,7 +62,9 @@ fn number_of(text: &[u8]) -> Option<f64> {
     }
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !is_space(byte))?;
-    number::parse_f64(&text[start..])
+    let text = &text[start..];
+    let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    number::parse_f64(text).filter(|number| is_hexadecimal || !number.is_subnormal())
 }
 
 #[cfg(test)]
@@ -79,6 +83,10 @@ mod tests {
             (b"  ", None),
             (b"nan", None),
             (b"1e999", None),
+            (b"5e-324", None),
+            (b"-1e-310", None),
+            (b"0x1p-1074", Some(f64::from_bits(1))),
+            (b"2.2250738585072014e-308", Some(f64::MIN_POSITIVE)),
             (b"abc", None),
         ] {
             assert_eq!(number_of(text), number, "{}", text.escape_ascii());
