@@ -9,11 +9,14 @@
 //! In the sharded mode a command on one key whose shard belongs to another worker goes there, all of a batch in one
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
+mod beside_script;
+mod forwarding;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use ember_protocol::{Args, Batch, Protocol, Reply};
+use ember_protocol::{Args, Batch, Reply};
 use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
@@ -25,10 +28,12 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
+pub(crate) use forwarding::Assembly;
+
 use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::config::Config;
-use crate::mailbox::{Forwarded, Letter};
+use crate::mailbox::Forwarded;
 use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, SlowCall, unix_ms};
 use crate::session::{Execution, Outcome, Session, SessionResult};
@@ -47,9 +52,6 @@ const FETCHED_TOGETHER: usize = 16;
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
-/// Empty messages kept for their buffers: as many as are on their way at once, usually.
-const SPARE_MAX: usize = 64;
-
 /// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 
@@ -59,9 +61,6 @@ const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
 
 /// What is shown in place of an argument that nobody else may see.
 const REDACTED: &[u8] = b"(redacted)";
-
-/// How long a worker waits outside the gate before it looks whether a script keeps it closed.
-const GATE_PATIENCE: Duration = Duration::from_millis(10);
 
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
@@ -83,26 +82,6 @@ pub(crate) enum Progress {
     Awaiting(usize, Assembly),
     /// To the command of this number (maybe the end): the one before it waits for a key.
     Blocked(usize, Box<Blocked>),
-}
-
-/// Replies on their way from several workers.
-pub(crate) struct Assembly {
-    /// The worker of each command, in order.
-    owners: Vec<usize>,
-    /// What this worker ran itself.
-    local: Box<Forwarded>,
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
-    answers: Vec<Box<Forwarded>>,
-    outstanding: usize,
-}
-
-impl Assembly {
-    /// Takes an answer; true when it was the last one.
-    pub(crate) fn accept(&mut self, answer: Box<Forwarded>) -> bool {
-        self.answers.push(answer);
-        self.outstanding -= 1;
-        self.outstanding == 0
-    }
 }
 
 /// The client a command runs for, when it is not a connection of this worker.
@@ -245,84 +224,6 @@ impl Executor {
         progress
     }
 
-    /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
-    #[inline]
-    pub(crate) fn enter_gate(&self) -> bool {
-        while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
-            if self.server.scripting.running.is_busy() {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Runs what may run beside a script of the commands of `batch` from number `start` on, and refuses the others.
-    #[cold]
-    pub(crate) fn run_beside_script(
-        &mut self,
-        client: &mut Client,
-        batch: &Batch,
-        input: &[u8],
-        start: usize,
-        reply: &mut Reply,
-    ) -> Progress {
-        // The script's own time goes on.
-        let clock = self.clock;
-        let mut progress = Progress::Done;
-        for number in start..batch.len() {
-            if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
-                progress = Progress::Close;
-                break;
-            }
-        }
-        self.clock = clock;
-        progress
-    }
-
-    fn execute_beside_script(&mut self, client: &mut Client, args: Args<'_>, reply: &mut Reply) -> Flow {
-        let guards = &mut Guards::None;
-        let command = match self.server.registry.resolve(args) {
-            Ok(command) => command,
-            Err(_) if is_http(args) => return Flow::Close,
-            Err(error) => return self.refuse(client, guards, None, error, reply),
-        };
-        if !client.is_authenticated && !command.spec.flags.contains(Flags::NO_AUTH) {
-            let error = "NOAUTH Authentication required.".into();
-            return self.refuse(client, guards, Some(command), error, reply);
-        }
-        if let Err(error) = acl::authorize(client, command, args) {
-            return self.refuse(client, guards, Some(command), error, reply);
-        }
-        // What watches keys or has a transaction open could come to touch the keyspace.
-        let is_harmless = matches!(command.handler, Handler::Server(_))
-            && command.spec.flags.contains(Flags::ALLOW_BUSY)
-            && command.spec.group != Group::Transactions
-            && client.transaction.is_none()
-            && client.watched.is_none();
-        if !is_harmless && let Some(error) = self.server.scripting.running.busy_error() {
-            return self.refuse(client, guards, Some(command), error, reply);
-        }
-        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
-        let result = self.complete(command, None, client, guards, args, reply);
-        let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
-        self.finish(command, result, args, Some(client), reply);
-        self.apply_reply_mode(client, mark, reply);
-        flow
-    }
-
-    /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
-    #[cold]
-    pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
-        let error = self.server.scripting.running.busy_error();
-        let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
-        for _ in 0..message.prepared.len() {
-            message.marks.push(message.reply.mark());
-            self.answer_error(&error, &mut message.reply);
-        }
-        message.marks.push(message.reply.mark());
-        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
-    }
-
     /// Finds commands and hashes keys, and fetches shards, table lines and entries into the cache.
     fn prepare(&mut self, batch: &Batch, input: &[u8], start: usize, database: usize) {
         let Executor { server, index, prepared, .. } = self;
@@ -361,13 +262,6 @@ impl Executor {
         }
     }
 
-    fn has_foreign_keys(&self) -> bool {
-        !self.server.runs_anywhere()
-            && self.prepared.iter().any(|prepared| {
-                prepared.hash.is_some_and(|hash| self.server.owner_of(hash.shard()) != self.index)
-            })
-    }
-
     /// Runs the commands from number `from` to the end here.
     fn run_here(
         &mut self,
@@ -400,177 +294,6 @@ impl Executor {
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         progress
-    }
-
-    /// Runs commands here as long as none belongs elsewhere. Then takes those that may run anywhere, up to one that must
-    /// wait for the answers; sends each to its owner; and runs its own meanwhile.
-    fn run_forwarding(
-        &mut self,
-        token: usize,
-        client: &mut Client,
-        batch: &Batch,
-        input: &[u8],
-        start: usize,
-        reply: &mut Reply,
-    ) -> Progress {
-        let owner_of = |executor: &Executor, client: &Client, number: usize| {
-            executor.forward_to(client, executor.prepared[number - start], batch.command(number, input))
-        };
-        let mut guards = Guards::None;
-        let mut from = start;
-        while from < batch.len() && owner_of(self, client, from).is_none_or(|owner| owner == self.index) {
-            let prepared = self.prepared[from - start];
-            let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
-            let stopped = match flow {
-                Flow::Next => None,
-                Flow::Close => Some(Progress::Close),
-                Flow::Pause => Some(Progress::Paused(from)),
-                Flow::Wait(blocked) => Some(Progress::Blocked(from + 1, blocked)),
-            };
-            if let Some(progress) = stopped {
-                guards.release(&self.server.keyspace, &mut self.turn);
-                return progress;
-            }
-            from += 1;
-        }
-        guards.release(&self.server.keyspace, &mut self.turn);
-        let owners: Vec<usize> =
-            (from..batch.len()).map_while(|number| owner_of(self, client, number)).collect();
-        if owners.is_empty() {
-            return Progress::Done;
-        }
-        let mut local = self.spare();
-        local.owner = self.index;
-        local.reply.set_protocol(reply.protocol());
-        let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
-        for (number, &owner) in (from..).zip(&owners) {
-            let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
-                unreachable!("only a known command on one key may run anywhere");
-            };
-            if !self.server.monitors.is_empty() {
-                self.server.show_to_monitors(client, command, batch.command(number, input));
-            }
-            if owner == self.index {
-                continue;
-            }
-            let found = outgoing.iter().position(|message| message.owner == owner);
-            let at = found.unwrap_or_else(|| {
-                outgoing.push(self.address(owner, token, client, reply.protocol()));
-                outgoing.len() - 1
-            });
-            outgoing[at].commands.append(batch.command(number, input));
-            outgoing[at].prepared.push((command.index, hash));
-        }
-        let outstanding = outgoing.len();
-        for message in outgoing {
-            self.stats.forwarded.add(message.prepared.len() as u64);
-            self.server.workers[message.owner].mailbox.send(Letter::Run(message));
-        }
-        // Not through execute_for: a pause that has begun meanwhile comes too late for commands already under way.
-        self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-        for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
-            let Prepared { command: Some(command), hash } = self.prepared[number - start] else { continue };
-            let args = batch.command(number, input);
-            local.marks.push(local.reply.mark());
-            let mut caller = Caller { database: client.database, client: None };
-            let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
-            self.finish(command, result, args, Some(client), &mut local.reply);
-            self.deliver(&mut guards, Some(client.view.id));
-        }
-        guards.release(&self.server.keyspace, &mut self.turn);
-        local.marks.push(local.reply.mark());
-        let next = from + owners.len();
-        Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
-    }
-
-    /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
-    fn forward_to(&self, client: &Client, prepared: Prepared, args: Args<'_>) -> Option<usize> {
-        let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
-        let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
-            && client.transaction.is_none()
-            && client.tracking.is_none()
-            && command.spec.accepts(args.len())
-            && client.is_authenticated
-            && acl::permits(client, command, args)
-            && client.reply_mode == ReplyMode::On
-            && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE));
-        may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
-    }
-
-    fn spare(&mut self) -> Box<Forwarded> {
-        self.spare.pop().unwrap_or_else(|| Box::new(Forwarded::new()))
-    }
-
-    fn address(&mut self, owner: usize, token: usize, client: &Client, protocol: Protocol) -> Box<Forwarded> {
-        let mut message = self.spare();
-        message.origin = self.index;
-        message.owner = owner;
-        message.token = token;
-        message.client_id = client.view.id;
-        message.database = client.database;
-        message.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-        message.reply.set_protocol(protocol);
-        message
-    }
-
-    /// Runs commands that another worker sent, and sends the replies back.
-    pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
-        self.clock = Instant::now();
-        let keyspace = &self.server.keyspace;
-        let database = message.database;
-        if message.prepared.len() >= FETCH_AHEAD_MIN {
-            let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
-            message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
-            for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
-                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of);
-            }
-        }
-        if !self.enter_gate() {
-            return self.refuse_forwarded(message);
-        }
-        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
-        let mut guards = Guards::None;
-        self.turn.no_touch = message.no_touch;
-        for number in 0..message.prepared.len() {
-            let (command, hash) = message.prepared[number];
-            let command = self.server.registry.get(command);
-            let args = message.commands.command(number);
-            message.marks.push(message.reply.mark());
-            let mut caller = Caller { database, client: None };
-            let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
-            self.finish(command, result, args, None, &mut message.reply);
-            self.deliver(&mut guards, Some(message.client_id));
-        }
-        self.turn.no_touch = false;
-        guards.release(keyspace, &mut self.turn);
-        self.server.gate.leave(self.index);
-        message.marks.push(message.reply.mark());
-        self.settle_quick();
-        self.publish();
-        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
-    }
-
-    /// Appends the replies of all workers in the order of the commands.
-    pub(crate) fn assemble(&mut self, assembly: Assembly, reply: &mut Reply) {
-        let mut parts = assembly.answers;
-        parts.push(assembly.local);
-        let mut by_owner = vec![usize::MAX; self.server.workers.len()];
-        for (at, part) in parts.iter().enumerate() {
-            by_owner[part.owner] = at;
-        }
-        let mut taken = vec![0; parts.len()];
-        for owner in assembly.owners {
-            let at = by_owner[owner];
-            let (from, to) = (parts[at].marks[taken[at]], parts[at].marks[taken[at] + 1]);
-            reply.append_from(&parts[at].reply, from, to);
-            taken[at] += 1;
-        }
-        for mut part in parts {
-            part.clear();
-            if self.spare.len() < SPARE_MAX {
-                self.spare.push(part);
-            }
-        }
     }
 
     /// Runs one command of a connection of this worker.
