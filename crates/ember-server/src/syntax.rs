@@ -319,7 +319,8 @@ impl<'s> Parser<'s> {
 
     fn type_of(&mut self, name: &str) -> ArgumentType {
         let is_one_of = |names: &[&str]| names.contains(&name);
-        let keys = ["key", "key1", "key2", "source", "destination", "newkey", "destkey", "dst", "src"];
+        let keys =
+            ["key", "key1", "key2", "source", "destination", "newkey", "destkey", "sourcekey", "dst", "src"];
         if !self.spec.keys.is_empty() && is_one_of(&keys) {
             self.keys += 1;
             return ArgumentType::Key((self.keys - 1).min(self.spec.keys.len() - 1));

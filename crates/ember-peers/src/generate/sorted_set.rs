@@ -257,6 +257,14 @@ fn rank(draw: &mut Draw, template: &str) -> Vec<Step> {
 const LIMITS: &[&str] =
     &["LIMIT {index} {index}", "LIMIT 0 {index}", "LIMIT 1 3", "LIMIT 2 -1", "LIMIT {integer}"];
 
+/// Where scores differ, Redis skips members for LIMIT without a look at the far bound: only equal scores have a LIMIT.
+fn limited_where_scores_are_equal(words: &mut Words) {
+    let is_limited = words.iter().any(|word| word.eq_ignore_ascii_case(b"limit"));
+    if is_limited && words[1] == b"lex:small" {
+        words[1] = b"lex:equal:1".to_vec();
+    }
+}
+
 fn range(draw: &mut Draw, command: &str) -> Vec<Step> {
     let (template, kind) = match draw.random.below(10) {
         0..=3 => ("{zkey} {index} {index}", ""),
@@ -282,6 +290,7 @@ fn range(draw: &mut Draw, command: &str) -> Vec<Step> {
     for option in options.into_iter().filter(|option| !option.is_empty()) {
         words.extend(line(draw, option));
     }
+    limited_where_scores_are_equal(&mut words);
     vec![Step::reply(words)]
 }
 
@@ -305,7 +314,9 @@ fn by_score(draw: &mut Draw, command: &str) -> Vec<Step> {
 
 fn by_lex(draw: &mut Draw, command: &str) -> Vec<Step> {
     let options = [LIMITS[0], LIMITS[1], LIMITS[2], LIMITS[3], LIMITS[0], LIMITS[1], "WITHSCORES"];
-    with_options(draw, &format!("{command} {{lexkey}} {{lex}} {{lex}}"), &options, 1)
+    let mut steps = with_options(draw, &format!("{command} {{lexkey}} {{lex}} {{lex}}"), &options, 1);
+    limited_where_scores_are_equal(&mut steps[0].words);
+    steps
 }
 
 fn zrevrange(draw: &mut Draw) -> Vec<Step> {
