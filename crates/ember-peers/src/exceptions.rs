@@ -489,6 +489,11 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("georadius", "arguments", STORE_OR_STOREDIST),
     FactException::new("georadiusbymember", "arguments", STORE_OR_STOREDIST),
     FactException::new("geohash", "arguments", OPTIONAL_MEMBERS),
+    FactException::new(
+        "pfmerge",
+        "arguments",
+        "since 7.2 the documentation says that the sources may be left out",
+    ),
     FactException::new("geopos", "arguments", OPTIONAL_MEMBERS),
     FactException::new(
         "xinfo|stream",
