@@ -59,14 +59,14 @@ fn pfdebug(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Runs of registers that do not fit among others. None is the first half of a run of two bytes: at the end Redis reads one
-/// byte more than there is.
+/// Runs of registers that do not fit among others.
 const DAMAGE: &[&[u8]] = &[b"\x00", b"\x3f\x3f\x3f", b"\x80", b"\xff\xff\xff\xff", b"\x00\x80\x00"];
 
 /// Damaged registers. They do not stay: of several elements Redis adds those it has come to before it sees the damage.
 fn damaged(draw: &mut Draw) -> Vec<Step> {
     let key = draw.random.pick(HYPERLOGLOG_KEYS);
-    let templates = ["SETRANGE", "PFCOUNT", "PFADD", "GET", "PFMERGE hll:1", "PFDEBUG TODENSE", "DEL"];
+    let templates =
+        ["SETRANGE", "APPEND", "PFCOUNT", "PFADD", "GET", "PFMERGE hll:1", "PFDEBUG TODENSE", "DEL"];
     let mut steps = Vec::new();
     for template in templates {
         let mut words = draw.line(template);
@@ -76,6 +76,9 @@ fn damaged(draw: &mut Draw) -> Vec<Step> {
                 words.push((16 + draw.random.below(8)).to_string().into_bytes());
                 words.push(draw.random.pick(DAMAGE).to_vec());
             }
+            // Damage can make a first half of the second half of a run, and behind that at the end Redis reads one byte
+            // more than there is.
+            "APPEND" => words.push(b"\x80".to_vec()),
             "PFADD" => words.push(draw.value()),
             _ => {}
         }
