@@ -50,21 +50,19 @@ impl Gate {
         }
     }
 
-    /// As [`Gate::enter`], but gives up after about `patience`; false in that case.
+    /// As [`Gate::enter`], but gives up when the gate stays closed for `patience`; false in that case.
     #[cfg(not(shuttle))]
     pub fn try_enter(&self, worker: usize, patience: std::time::Duration) -> bool {
-        self.inside[worker].store(true, Ordering::SeqCst);
-        if !self.is_closed.load(Ordering::SeqCst) {
-            return true;
-        }
-        self.leave(worker);
-        match self.alone.try_lock_for(patience) {
-            Some(waited) => {
-                drop(waited);
-                self.enter(worker);
-                true
+        loop {
+            self.inside[worker].store(true, Ordering::SeqCst);
+            if !self.is_closed.load(Ordering::SeqCst) {
+                return true;
             }
-            None => false,
+            self.leave(worker);
+            // Who was alone may be gone and the next one may have closed the gate already.
+            if self.alone.try_lock_for(patience).is_none() {
+                return false;
+            }
         }
     }
 
