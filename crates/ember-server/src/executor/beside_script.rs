@@ -70,7 +70,10 @@ impl Executor {
             && command.spec.group != Group::Transactions
             && client.transaction.is_none()
             && client.watched.is_none();
-        if !is_harmless && let Some(error) = self.server.scripting.running.busy_error() {
+        if !is_harmless {
+            // Also when the script has ended just now: this worker is not inside the gate.
+            let error = self.server.scripting.running.busy_error();
+            let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
             return self.refuse(client, guards, Some(command), error, reply);
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
