@@ -246,10 +246,16 @@ impl Server {
                 client.send_command(&["PING"])?;
                 client.read_value()
             });
+            // It may ask for a password: that is the answer of a started server too.
+            let has_answered = match &answer {
+                Ok(Value::Simple(text)) => text == b"PONG",
+                Ok(Value::Error(text)) => text.starts_with(b"NOAUTH"),
+                _ => false,
+            };
+            // Another test's server may have taken the port first, and answered.
+            let is_ours = || listens(self.child.id(), self.address.port());
             match answer {
-                Ok(Value::Simple(text)) if text == b"PONG" => return Ok(()),
-                // It may still be loading its data set, or ask for a password: both are answers of a started server.
-                Ok(Value::Error(text)) if text.starts_with(b"NOAUTH") => return Ok(()),
+                Ok(_) if has_answered && is_ours().map_err(|error| error.to_string())? => return Ok(()),
                 _ if Instant::now() > deadline => return Err(format!("no PONG: {answer:?}\n{}", self.log())),
                 _ => std::thread::sleep(POLL_INTERVAL),
             }
@@ -304,6 +310,29 @@ fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
+/// Whether a process listens on a TCP port.
+fn listens(pid: u32, port: u16) -> io::Result<bool> {
+    let wanted = format!(":{port:04X}");
+    let mut listeners = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in fs::read_to_string(table).unwrap_or_default().lines() {
+            // Number, local address, remote address, state (0A: listens), queues, timer, retransmits, user, timeout, inode.
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if words.len() > 9 && words[1].ends_with(&wanted) && words[3] == "0A" {
+                listeners.push(PathBuf::from(format!("socket:[{}]", words[9])));
+            }
+        }
+    }
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(false) };
+    for descriptor in descriptors {
+        // One may have been closed in the meantime.
+        if fs::read_link(descriptor?.path()).is_ok_and(|target| listeners.contains(&target)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn usage(pid: u32) -> io::Result<Usage> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "unexpected text in /proc");
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -323,6 +352,16 @@ fn usage(pid: u32) -> io::Result<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_listens_on_a_port_is_known() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listens(std::process::id(), port).unwrap());
+        assert!(!listens(std::os::unix::process::parent_id(), port).unwrap());
+        drop(listener);
+        assert!(!listens(std::process::id(), port).unwrap());
+    }
 
     #[test]
     fn the_usage_of_this_process_can_be_read() {
