@@ -70,6 +70,11 @@ fn order_to<'a>(
 }
 
 impl Indexed {
+    /// Asks the processor to fetch what look-ups of these members will read.
+    pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
+        self.members.fetch_ahead(names.iter().copied());
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }

@@ -235,6 +235,12 @@ impl Collection for SortedSet {
         either!(&self.0, form => form.len())
     }
 
+    fn fetch_elements(&self, names: &[&[u8]]) {
+        if let Form::Indexed(indexed) = &self.0 {
+            indexed.fetch_ahead(names);
+        }
+    }
+
     fn free_effort(&self) -> usize {
         match &self.0 {
             Form::Packed(_) => 1,
