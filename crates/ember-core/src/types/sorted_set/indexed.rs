@@ -157,6 +157,20 @@ impl Indexed {
         start..end.max(start)
     }
 
+    /// The ranks of the first `most` scores in a range; of the last ones if `is_reverse`. O(log n + most), with one search.
+    pub(super) fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
+        if is_reverse {
+            let end = self.order.rank(|score, _| range.is_not_behind(score));
+            let elements = self.order.iter(end.saturating_sub(most)..end).rev();
+            let count = elements.take_while(|&(score, _)| !range.is_before(score)).count();
+            end - count..end
+        } else {
+            let start = self.order.rank(|score, _| range.is_before(score));
+            let elements = self.order.iter(start..start.saturating_add(most));
+            start..start + elements.take_while(|&(score, _)| range.is_not_behind(score)).count()
+        }
+    }
+
     /// The ranks of the members in a range, all having one score. O(log n).
     pub(super) fn lex_range(&self, range: &LexRange<'_>) -> Range<usize> {
         let start = self.order.rank(|_, address| range.is_before(member_at(&self.members, address)));
