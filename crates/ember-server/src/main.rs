@@ -5,6 +5,7 @@ mod acl;
 mod allocator;
 mod bystanders;
 mod client;
+mod command_log;
 mod commands;
 #[cfg(test)]
 mod compatibility;

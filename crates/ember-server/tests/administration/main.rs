@@ -5,6 +5,7 @@
 mod authentication;
 mod client;
 mod command_docs;
+mod command_log;
 mod config;
 mod debug;
 mod info;

@@ -2,6 +2,7 @@
 
 mod acl;
 mod command;
+mod commandlog;
 mod config;
 mod debug;
 mod digest;
@@ -19,6 +20,7 @@ use crate::session::ServerCommand;
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     acl::COMMANDS,
     command::COMMANDS,
+    commandlog::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
     info::COMMANDS,
