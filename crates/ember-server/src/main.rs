@@ -13,6 +13,7 @@ mod config;
 mod connection;
 mod driver;
 mod executor;
+mod hot_keys;
 mod latency;
 mod listener;
 mod log;

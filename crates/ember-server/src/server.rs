@@ -12,6 +12,7 @@ use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::hot_keys::HotKeys;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -36,6 +37,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) mailbox: Mailbox,
     /// What it counts.
     pub(crate) stats: WorkerStats,
+    /// The keys it has seen most.
+    pub(crate) hot_keys: Mutex<HotKeys>,
     /// Its connections.
     pub(crate) connections: AtomicU64,
 }
@@ -144,6 +147,7 @@ impl Server {
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
+            hot_keys: Mutex::default(),
             connections: AtomicU64::new(0),
         };
         Server {

@@ -132,6 +132,8 @@ config! {
     /// In bytes; negative for none.
     commandlog_reply_larger_than: i64,
     commandlog_large_reply_max_len: u64,
+    /// 0 for none.
+    hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
     notify_keyspace_events: KeyspaceEvents,

@@ -53,6 +53,9 @@ const SHARDS_MAX: i64 = 128;
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
 
+/// With less than one command in a million nothing would be found in time.
+const SAMPLING_MAX: i64 = 1_000_000;
+
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
@@ -608,6 +611,14 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "128",
         mutable: true,
         about: "How many commands the log of large replies keeps.",
+    },
+    Parameter {
+        name: "hotkeys-sampling",
+        aliases: &[],
+        kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
+        default: "64",
+        mutable: true,
+        about: "One in so many commands is looked at for HOTKEYS; 0 for none.",
     },
     Parameter {
         name: "latency-monitor-threshold",

@@ -11,6 +11,7 @@
 
 mod beside_script;
 mod forwarding;
+mod sampling;
 mod sizes;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use forwarding::Assembly;
+use sampling::Sampling;
 use sizes::SizeLimits;
 
 use crate::acl;
@@ -112,6 +114,7 @@ pub(crate) struct Executor {
     clock: Instant,
     times_each: bool,
     pub(crate) sizes: SizeLimits,
+    sampling: Sampling,
     pub(crate) section: Section,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
@@ -135,6 +138,7 @@ impl Executor {
             clock: Instant::now(),
             times_each: false,
             sizes: SizeLimits::default(),
+            sampling: Sampling::OFF,
             section: Section::Shared,
             spare: Vec::new(),
         };
@@ -184,6 +188,7 @@ impl Executor {
         };
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
+        self.sampling.set_interval(config.hotkeys_sampling);
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
@@ -201,6 +206,7 @@ impl Executor {
         }
         self.clock = Instant::now();
         self.sizes.begin_batch(batch.wire_bytes_max(input.len()));
+        self.sample(client, batch, input, start);
         self.prepare(batch, input, start, client.database);
         if !self.enter_gate() {
             return self.run_beside_script(client, batch, input, start, reply);

@@ -8,6 +8,7 @@ mod command_docs;
 mod command_log;
 mod config;
 mod debug;
+mod hot_keys;
 mod info;
 mod latency;
 mod memory;

@@ -6,6 +6,7 @@ mod commandlog;
 mod config;
 mod debug;
 mod digest;
+mod hotkeys;
 mod info;
 mod latency;
 mod memory;
@@ -23,6 +24,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     commandlog::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
+    hotkeys::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
