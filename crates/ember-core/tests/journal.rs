@@ -226,7 +226,7 @@ fn a_unit_is_one_record() {
 #[test]
 fn the_example_of_each_command_has_the_same_effect_again() {
     let commands = FAMILIES.iter().copied().flatten().copied().flatten();
-    let commands = commands.flat_map(|command| std::iter::once(command).chain(&command.subcommands[..]));
+    let commands = commands.flat_map(|command| std::iter::once(command).chain(command.subcommands));
     for command in commands {
         let example = &command.spec.example;
         let mut local = journaled();
