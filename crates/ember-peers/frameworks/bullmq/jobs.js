@@ -191,7 +191,8 @@ async function rateLimitsHold() {
 async function jobsOfDeadWorkersAreTakenOver() {
   const { queue, events } = await queueWithEvents('stalled');
   const stalled = once(events, 'stalled');
-  const dying = new Worker(queue.name, () => new Promise(() => {}), { connection, lockDuration: 400, skipStalledCheck: true });
+  const options = { connection, lockDuration: 400, skipStalledCheck: true };
+  const dying = new Worker(queue.name, () => new Promise(() => {}), options);
   dying.on('error', () => {});
   const job = await queue.add('job', {});
   await until('the job is begun', () => job.isActive());

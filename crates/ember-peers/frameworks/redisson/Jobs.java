@@ -435,7 +435,8 @@ public class Jobs {
                 for (Map.Entry<String, Part> part : parts.entrySet()) {
                     long begun = System.nanoTime();
                     part.getValue().run(clients);
-                    System.out.println(protocol + " " + part.getKey() + ": " + (System.nanoTime() - begun) / 1_000_000 + " ms");
+                    long milliseconds = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
+                    System.out.println(protocol + " " + part.getKey() + ": " + milliseconds + " ms");
                 }
                 clients[0].shutdown();
                 clients[1].shutdown();
