@@ -400,6 +400,11 @@ impl<'x> Key<'x> {
         }
     }
 
+    /// Counts fields of this key's value that were removed because their time had come.
+    pub fn count_expired_fields(&mut self, count: u64) {
+        self.turn.counters.expired_fields += count;
+    }
+
     /// Tells an event of this key.
     #[inline]
     pub fn notify(&mut self, event: Event) {

@@ -173,8 +173,29 @@ const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// Whether ember's reply is right, given what redis-server replied to the same command in the same state.
+/// Whether ember's reply is right, given what redis-server replied to the same command in the same state. Doubles are
+/// compared as numbers: 7.0.15 writes 17 digits of them, 7.2 no more than it takes to tell them apart.
 pub(crate) fn replies_agree(case: &Case) -> bool {
+    let (redis, ember) = (&with_short_doubles(case.redis), &with_short_doubles(case.ember));
+    agree(case) || agree(&Case { redis, ember, ..*case })
+}
+
+/// The reply with the text of each double as 7.2 writes it.
+fn with_short_doubles(value: &Value) -> Value {
+    let short = |text: &[u8]| match std::str::from_utf8(text).map(str::parse::<f64>) {
+        Ok(Ok(number)) => number.to_string().into_bytes(),
+        _ => text.to_vec(),
+    };
+    let all = |values: &[Value]| values.iter().map(with_short_doubles).collect();
+    match value {
+        Value::Bulk(text) => Value::Bulk(short(text)),
+        Value::Double(text) => Value::Double(short(text)),
+        Value::Array(values) => Value::Array(all(values)),
+        other => other.clone(),
+    }
+}
+
+fn agree(case: &Case) -> bool {
     if case.redis == case.ember {
         return true;
     }

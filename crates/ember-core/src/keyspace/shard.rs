@@ -320,6 +320,7 @@ impl ShardData {
             let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
             (value.remove_expired(now_ms, looks_max), value.is_vacant())
         });
+        turn.counters.expired_fields += expired as u64;
         let entry = self.entry(database, at);
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };

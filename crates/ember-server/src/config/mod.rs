@@ -126,6 +126,14 @@ config! {
     /// In microseconds; -1 for none.
     slowlog_log_slower_than: i64,
     slowlog_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_request_larger_than: i64,
+    commandlog_large_request_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_reply_larger_than: i64,
+    commandlog_large_reply_max_len: u64,
+    /// 0 for none.
+    hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
     notify_keyspace_events: KeyspaceEvents,

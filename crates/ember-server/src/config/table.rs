@@ -53,6 +53,9 @@ const SHARDS_MAX: i64 = 128;
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
 
+/// With less than one command in a million nothing would be found in time.
+const SAMPLING_MAX: i64 = 1_000_000;
+
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
@@ -563,7 +566,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     // Observation.
     Parameter {
         name: "slowlog-log-slower-than",
-        aliases: &[],
+        aliases: &["commandlog-execution-slower-than"],
         kind: integer!(slowlog_log_slower_than, -1..=i64::MAX),
         default: "10000",
         mutable: true,
@@ -571,11 +574,51 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "slowlog-max-len",
-        aliases: &[],
+        aliases: &["commandlog-slow-execution-max-len"],
         kind: integer!(slowlog_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
         about: "How many commands the slow log keeps.",
+    },
+    Parameter {
+        name: "commandlog-request-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_request_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which come in at least this many bytes enter the log of large requests; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-request-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_request_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large requests keeps.",
+    },
+    Parameter {
+        name: "commandlog-reply-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_reply_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which are answered in at least this many bytes enter the log of large replies; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-reply-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_reply_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large replies keeps.",
+    },
+    Parameter {
+        name: "hotkeys-sampling",
+        aliases: &[],
+        kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
+        default: "64",
+        mutable: true,
+        about: "One in so many commands is looked at for HOTKEYS; 0 for none.",
     },
     Parameter {
         name: "latency-monitor-threshold",

@@ -2,11 +2,11 @@
 
 use ember_protocol::Args;
 
-use super::arguments::exact_id;
+use super::arguments::{exact_id, references_at};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::types::limits::EncodingLimits;
-use crate::types::stream::{BlockLimits, Log, Trim};
+use crate::types::stream::{BlockLimits, References, Stream, Trim};
 
 /// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
@@ -22,12 +22,13 @@ pub(super) struct Trimming {
     is_approximate: bool,
     /// Entries; 0 is no limit.
     limit: u64,
+    references: References,
 }
 
 impl Trimming {
     /// Trims; how many entries that removed.
-    pub(super) fn apply(&self, log: &mut Log) -> u64 {
-        log.trim(self.trim, self.is_approximate, self.limit)
+    pub(super) fn apply(&self, stream: &mut Stream) -> u64 {
+        stream.trim(self.trim, self.is_approximate, self.limit, self.references)
     }
 }
 
@@ -37,6 +38,7 @@ pub(super) struct TrimOptions {
     trim: Option<Trim>,
     is_approximate: bool,
     limit: Option<u64>,
+    references: Option<References>,
 }
 
 impl TrimOptions {
@@ -64,6 +66,10 @@ impl TrimOptions {
             self.limit = Some(not_negative(args, arg + 1, "ERR The LIMIT argument must be >= 0.")?);
             return Ok(Some(arg + 2));
         }
+        if let (Some(references), None) = (references_at(args, arg), self.references) {
+            self.references = Some(references);
+            return Ok(Some(arg + 1));
+        }
         Ok(None)
     }
 
@@ -88,7 +94,8 @@ impl TrimOptions {
             true => default_limit(limits.stream_node_max_entries),
             false => 0,
         });
-        Ok(self.trim.map(|trim| Trimming { trim, is_approximate: self.is_approximate, limit }))
+        let references = self.references.unwrap_or_default();
+        Ok(self.trim.map(|trim| Trimming { trim, is_approximate: self.is_approximate, limit, references }))
     }
 }
 

@@ -129,6 +129,12 @@ fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted
                             ID would just return an empty result set."
                     .into());
             }
+            b"+" => {
+                return Err("ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history \
+                            of this consumer by specifying a proper ID, or use the > ID to get new messages. The + \
+                            ID would just return an empty result set."
+                    .into());
+            }
             b">" => Wanted::New,
             id => match exact_id(id, 0)? {
                 StreamId::MAX => Wanted::New,

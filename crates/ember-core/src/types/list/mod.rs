@@ -12,6 +12,8 @@ pub use element::{Element, Needle, NewElement, OwnedElement};
 pub use node::NodeLimit;
 pub use quicklist::Iter;
 
+use std::ops::Range;
+
 use node::{Node, NodeIter, remove_in_listpack};
 use quicklist::Quicklist;
 
@@ -179,6 +181,20 @@ impl List {
                 None => Iter::default(),
             },
             Form::Nodes(list) => list.iter_from(index),
+        }
+    }
+
+    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any. O(nodes to the nearer end +
+    /// elements).
+    pub fn visit<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(Element<'a>)) {
+        match &self.form {
+            Form::Packed(packed) => {
+                if let Some(offset) = packed.nth(range.start) {
+                    let elements = packed.iter_from(offset).take(range.len());
+                    elements.for_each(|element| visit(element.into()));
+                }
+            }
+            Form::Nodes(list) => list.visit(range, visit),
         }
     }
 

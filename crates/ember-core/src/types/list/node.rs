@@ -141,6 +141,19 @@ impl Node {
         }
     }
 
+    /// Calls `visit` for `count` elements, which it has, from `index` on.
+    #[inline]
+    pub(super) fn visit<'a>(&'a self, index: usize, count: usize, visit: &mut impl FnMut(Element<'a>)) {
+        match self {
+            Node::Packed(packed) => {
+                if let Some(offset) = packed.nth(index) {
+                    packed.iter_from(offset).take(count).for_each(|element| visit(element.into()));
+                }
+            }
+            Node::Large(bytes) => visit(Element::Large(bytes)),
+        }
+    }
+
     /// The elements in order, from either end.
     #[inline]
     pub(super) fn iter(&self) -> NodeIter<'_> {

@@ -11,6 +11,7 @@
 //! * `count` is the sum of the nodes' lengths, `nodes_bytes` that of the memory behind them.
 
 use std::collections::{VecDeque, vec_deque};
+use std::ops::Range;
 
 use super::element::{Element, Needle, NewElement};
 use super::node::{Node, NodeIter, NodeLimit};
@@ -129,6 +130,23 @@ impl Quicklist {
             *elements = packed.iter_from(offset);
         }
         Iter { front, between: self.nodes.range(place.node + 1..), back: NodeIter::Large(None) }
+    }
+
+    /// Calls `visit` for the elements with indexes in `range`, in order. O(nodes to the nearer end + elements), faster than
+    /// [`Quicklist::iter_from`].
+    pub(super) fn visit<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(Element<'a>)) {
+        let Some(place) = self.place(range.start) else { return };
+        let mut left = range.len();
+        let mut skipped = place.index;
+        for node in self.nodes.range(place.node..) {
+            if left == 0 {
+                return;
+            }
+            let visited = left.min(node.len() - skipped);
+            node.visit(skipped, visited, &mut visit);
+            left -= visited;
+            skipped = 0;
+        }
     }
 
     /// The elements up to the one at `index`, that one included, to be read from the back. O(nodes to the nearer end).
