@@ -347,14 +347,16 @@ impl ShardData {
     /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
     /// without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
-        if self.database(index).table.is_empty() {
-            return Database::default();
+        let mut taken = Database::default();
+        if !self.database(index).table.is_empty() {
+            let database = self.database_mut(index);
+            let emptied = Database::new(database.expiry_name);
+            taken = std::mem::replace(database, emptied);
         }
-        let database = self.database_mut(index);
-        let emptied = Database::new(database.expiry_name);
-        let taken = std::mem::replace(database, emptied);
-        if self.due() == 0 {
+        // References to keys that are long deleted go as well.
+        if self.due() == 0 && self.expiry.bytes() > 0 {
             self.expiry.clear();
+            self.is_changed = true;
         }
         taken
     }
