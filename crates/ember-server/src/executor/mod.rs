@@ -496,6 +496,8 @@ impl Executor {
                         server.gate.close(self.index)
                     });
                 let (turn, database) = (&mut self.turn, caller.database);
+                turn.reads_any_key =
+                    client.as_ref().is_none_or(|client| acl::may_read_any_key(client, command, args));
                 let mut context =
                     Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;

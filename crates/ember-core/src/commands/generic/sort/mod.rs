@@ -88,7 +88,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 
 fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
     let args = call.args;
-    let options = Options::parse(args, may_store)?;
+    let options = Options::parse(args, may_store, call.keys.turn.reads_any_key)?;
     let is_set = match call.keys.read_as(1, Lookup::Use).map(EntryRef::aggregate) {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
