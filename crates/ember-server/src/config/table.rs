@@ -491,6 +491,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them.",
     },
     Parameter {
+        name: "list-compress-depth",
+        aliases: &[],
+        kind: integer!(list_compress_depth, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which \
+                are made or changed from then on.",
+    },
+    Parameter {
         name: "stream-node-max-bytes",
         aliases: &[],
         kind: integer!(stream_node_max_bytes, 0..=i64::MAX),

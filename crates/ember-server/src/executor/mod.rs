@@ -182,6 +182,7 @@ impl Executor {
             zset_max_listpack_entries: config.zset_max_listpack_entries,
             zset_max_listpack_value: config.zset_max_listpack_value,
             list_max_listpack_size: config.list_max_listpack_size,
+            list_compress_depth: config.list_compress_depth,
             stream_node_max_bytes: config.stream_node_max_bytes,
             stream_node_max_entries: config.stream_node_max_entries,
             hll_sparse_max_bytes: config.hll_sparse_max_bytes,

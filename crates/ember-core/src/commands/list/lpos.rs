@@ -1,5 +1,7 @@
 //! LPOS.
 
+use std::ops::ControlFlow;
+
 use ember_protocol::Args;
 
 use super::arguments::at_least;
@@ -59,34 +61,33 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
         }
         return Ok(());
     };
-    let is_match = |&(_, element): &(usize, Element<'_>)| needle.matches(element);
-    let mut forwards = list.iter().enumerate().take(options.len_max).filter(is_match);
-    let last = list.len().wrapping_sub(1);
-    let mut backwards = list.iter().rev().enumerate().take(options.len_max).filter(is_match);
-    let mut next = || {
-        if options.backwards {
-            backwards.next().map(|(index, _)| last - index)
-        } else {
-            forwards.next().map(|(index, _)| index)
+    let last = list.len().saturating_sub(1);
+    let wanted = options.count.unwrap_or(1);
+    let (mut skipped, mut seen) = (0, 0);
+    let mut found = Vec::new();
+    let visit = |element: Element<'_>| {
+        if needle.matches(element) {
+            if skipped < options.skip {
+                skipped += 1;
+            } else {
+                found.push(if options.backwards { last - seen } else { seen });
+            }
         }
-    };
-    let first = (0..options.skip).try_for_each(|_| next().map(|_| ())).and_then(|()| next());
-    let Some(count) = options.count else {
-        match first {
-            Some(position) => reply.integer(position as i64),
-            None => reply.null(),
+        seen += 1;
+        if found.len() == wanted || seen == options.len_max {
+            return ControlFlow::Break(());
         }
-        return Ok(());
+        ControlFlow::Continue(())
     };
-    let mark = reply.mark();
-    let mut found = 0;
-    let mut position = first;
-    while let Some(index) = position {
-        reply.integer(index as i64);
-        found += 1;
-        position = if found < count { next() } else { None };
+    _ = if options.backwards { list.visit_back(last, visit) } else { list.visit(0, visit) };
+    match (options.count, found.first()) {
+        (None, None) => reply.null(),
+        (None, Some(&position)) => reply.integer(position as i64),
+        (Some(_), _) => {
+            reply.array(found.len());
+            found.iter().for_each(|&position| reply.integer(position as i64));
+        }
     }
-    reply.insert_array(mark, found);
     Ok(())
 }
 
