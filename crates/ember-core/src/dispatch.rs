@@ -94,6 +94,19 @@ pub fn run(
     }
 }
 
+/// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one. Holds
+/// the lock of the key's shard then.
+pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], names: &[&[u8]]) {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    guards.hold_one(keyspace, turn, hash);
+    let shard = guards.data(hash.shard());
+    if let Some(at) = shard.find(*database, hash, key)
+        && let Some(aggregate) = shard.entry(*database, at).aggregate()
+    {
+        aggregate.fetch_elements(names);
+    }
+}
+
 /// Takes all locks; returns what [`hold`] does.
 #[cold]
 fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {

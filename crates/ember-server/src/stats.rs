@@ -79,6 +79,10 @@ pub(crate) struct WorkerStats {
     pub(crate) output_limit_closed: Counter,
     pub(crate) query_limit_closed: Counter,
     pub(crate) forwarded: Counter,
+    /// Scripts and functions that ran with nobody else at the keyspace.
+    pub(crate) scripts_alone: Counter,
+    /// Scripts and functions that ran beside others, under the locks of their keys.
+    pub(crate) scripts_beside: Counter,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
@@ -105,6 +109,8 @@ impl WorkerStats {
             output_limit_closed: Counter::default(),
             query_limit_closed: Counter::default(),
             forwarded: Counter::default(),
+            scripts_alone: Counter::default(),
+            scripts_beside: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
@@ -144,6 +150,8 @@ impl WorkerStats {
             &self.output_limit_closed,
             &self.query_limit_closed,
             &self.forwarded,
+            &self.scripts_alone,
+            &self.scripts_beside,
             &self.hits,
             &self.misses,
             &self.expired,

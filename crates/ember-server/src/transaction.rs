@@ -122,10 +122,15 @@ pub(crate) fn discard(server: &'static Server, turn: &mut Turn, client: &mut Cli
 }
 
 /// Whether a command touches no shards but those of the keys in its arguments.
-fn is_contained(command: &Command) -> bool {
+pub(crate) fn is_contained(command: &Command) -> bool {
+    let spec = command.spec;
     match command.handler {
         Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
-        Handler::Server(_) => matches!(command.spec.group, Group::Connection | Group::PubSub),
+        // What is fast and may be called while there is no data yet has nothing to do with it: TIME.
+        Handler::Server(_) => {
+            matches!(spec.group, Group::Connection | Group::PubSub)
+                || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
+        }
         Handler::Container => false,
     }
 }

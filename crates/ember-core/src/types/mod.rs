@@ -84,6 +84,9 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         self.len()
     }
 
+    /// Asks the processor to fetch what look-ups of these elements will read, where that is likely not in the cache.
+    fn fetch_elements(&self, _names: &[&[u8]]) {}
+
     /// The earliest time at which [`Collection::remove_expired`] has something to do, Unix time in ms: no element expires
     /// before it. O(1).
     fn next_expiry_ms(&self) -> Option<i64> {
@@ -181,6 +184,11 @@ impl Aggregate {
         if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
             reclaim::later(self);
         }
+    }
+
+    /// Asks the processor to fetch what look-ups of these elements will read. O(names).
+    pub fn fetch_elements(&self, names: &[&[u8]]) {
+        with_any!(self, value => value.fetch_elements(names));
     }
 
     /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).

@@ -8,7 +8,10 @@ use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
-use super::{Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_portion};
+use super::{
+    Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
+    fetch_portion,
+};
 use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::mailbox::{Forwarded, Letter};
@@ -177,9 +180,19 @@ impl Executor {
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
+        let mut fetched = 0;
         for number in 0..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
+            if number >= fetched && command.spec.elements.is_some() {
+                let call = |number: usize| {
+                    let &(command, hash) = message.prepared.get(number)?;
+                    let command = Some(self.server.registry.get(command));
+                    Some((Prepared { command, hash: Some(hash) }, message.commands.command(number)))
+                };
+                let context = (keyspace, &mut guards, &mut self.turn, database);
+                fetched = fetch_elements(context, number, call);
+            }
             let args = message.commands.command(number);
             message.marks.push(message.reply.mark());
             let mut caller = Caller { database, client: None };

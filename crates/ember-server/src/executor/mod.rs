@@ -28,6 +28,7 @@ use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
+use emberkv_core::types::elements::FETCHED_MAX;
 use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use forwarding::Assembly;
@@ -237,7 +238,11 @@ impl Executor {
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
         let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-        let hash_of = |prepared: &[Prepared], at: usize| prepared.get(at)?.hash.filter(is_here);
+        // What is fetched for a command serves those right behind it on the same key.
+        let hash_of = |prepared: &[Prepared], at: usize| {
+            let hash = prepared.get(at)?.hash.filter(is_here)?;
+            (at == 0 || prepared[at - 1].hash != Some(hash)).then_some(hash)
+        };
         let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
@@ -281,8 +286,15 @@ impl Executor {
         let first = batch.len() - self.prepared.len();
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
+        let mut fetched = from;
         for number in from..batch.len() {
             let prepared = self.prepared[number - first];
+            if number >= fetched && prepared.command.is_some_and(|command| command.spec.elements.is_some()) {
+                let call =
+                    |number: usize| Some((*self.prepared.get(number - first)?, batch.command(number, input)));
+                let context = (&self.server.keyspace, &mut guards, &mut self.turn, client.database);
+                fetched = fetch_elements(context, number, call);
+            }
             match self.execute_for(client, &mut guards, batch.command(number, input), prepared, reply) {
                 Flow::Next => {}
                 Flow::Close => {
@@ -663,6 +675,37 @@ fn fetch_portion(
     (groups_from..end).filter_map(&hash_of).for_each(|hash| keyspace.prefetch_group(hash));
     let entries = groups_from.saturating_sub(FETCHED_TOGETHER)..groups_from;
     entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
+}
+
+/// Fetches the elements that commands from number `from` on name, as long as they are of one key. `call` gives a command and
+/// its arguments, and nothing behind the last. Returns the number of the first command that was not looked at.
+#[inline(never)]
+fn fetch_elements<'a>(
+    (keyspace, guards, turn, database): (&'static Keyspace, &mut Guards<'static>, &mut Turn, usize),
+    from: usize,
+    call: impl Fn(usize) -> Option<(Prepared, Args<'a>)>,
+) -> usize {
+    let mut names: [&[u8]; FETCHED_MAX] = [&[]; FETCHED_MAX];
+    let mut count = 0;
+    let mut of_key = None;
+    let mut next = from;
+    while count < FETCHED_MAX
+        && let Some((Prepared { command: Some(command), hash: Some(hash) }, args)) = call(next)
+        && let (Some(elements), Access::One(key)) = (command.spec.elements, command.access)
+        && of_key.is_none_or(|(first, _)| first == hash)
+    {
+        of_key = Some((hash, args.get(key).unwrap_or_default()));
+        for (name, to) in elements.names(args).zip(&mut names[count..]) {
+            *to = name;
+            count += 1;
+        }
+        next += 1;
+    }
+    if let Some((hash, key)) = of_key.filter(|_| count >= FETCH_AHEAD_MIN) {
+        let mut context = Context { keyspace, guards, turn, database, is_retry: false };
+        dispatch::fetch_elements(&mut context, hash, key, &names[..count]);
+    }
+    next.max(from + 1)
 }
 
 /// Bytes that one tick frees when the limit was lowered under what is in use.

@@ -176,14 +176,14 @@ impl Interpreter {
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
-        let body = self.scripts.get(sha).expect("a script is compiled before it is run").clone();
+        let body = self.scripts.get(sha).expect("a script is compiled before it is run");
         self.execute(&self.run_script, body, keys, arguments, runner, reply)
     }
 
     /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
     pub(crate) fn call(
         &mut self,
-        function: Function,
+        function: &Function,
         keys: &[&[u8]],
         arguments: &[&[u8]],
         runner: &mut dyn CommandRunner,
@@ -195,7 +195,7 @@ impl Interpreter {
     fn execute(
         &self,
         run: &Function,
-        body: Function,
+        body: &Function,
         keys: &[&[u8]],
         arguments: &[&[u8]],
         runner: &mut dyn CommandRunner,

@@ -7,7 +7,7 @@ use crate::events::Event;
 use crate::keys::Edited;
 use crate::keyspace::entry::StringValue;
 use crate::long_double::LongDouble;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -19,6 +19,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        elements: Some(ElementArgs::one(2)),
         syntax: "key field increment",
         example: Example {
             given: &["HSET pear price 10.50"],

@@ -80,10 +80,8 @@ pub(super) fn take_many(
         head(reply);
         reply.array(count);
         match end {
-            End::Front => list.for_each(0, count, |element| element.write(reply)),
-            End::Back => {
-                list.for_each_back(list.len().saturating_sub(1), count, |element| element.write(reply));
-            }
+            End::Front => list.visit(0..count, |element| element.write(reply)),
+            End::Back => list.visit_last(count, |element| element.write(reply)),
         }
         list.remove_end(end, count, limit);
         count

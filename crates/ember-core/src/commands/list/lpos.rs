@@ -63,30 +63,28 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
     };
     let last = list.len().saturating_sub(1);
     let wanted = options.count.unwrap_or(1);
-    let (mut skipped, mut seen) = (0, 0);
-    let mut found = Vec::new();
-    let visit = |element: Element<'_>| {
+    let mark = reply.mark();
+    let (mut skipped, mut seen, mut found) = (0, 0, 0);
+    let look = |element: Element<'_>| {
         if needle.matches(element) {
             if skipped < options.skip {
                 skipped += 1;
             } else {
-                found.push(if options.backwards { last - seen } else { seen });
+                found += 1;
+                reply.integer(if options.backwards { last - seen } else { seen } as i64);
             }
         }
         seen += 1;
-        if found.len() == wanted || seen == options.len_max {
+        if found == wanted || seen == options.len_max {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
-    _ = if options.backwards { list.visit_back(last, visit) } else { list.visit(0, visit) };
-    match (options.count, found.first()) {
-        (None, None) => reply.null(),
-        (None, Some(&position)) => reply.integer(position as i64),
-        (Some(_), _) => {
-            reply.array(found.len());
-            found.iter().for_each(|&position| reply.integer(position as i64));
-        }
+    _ = if options.backwards { list.search_back(last, look) } else { list.search(0, look) };
+    if options.count.is_some() {
+        reply.insert_array(mark, found);
+    } else if found == 0 {
+        reply.null();
     }
     Ok(())
 }

@@ -358,6 +358,12 @@ impl Collection for Hash {
         }
     }
 
+    fn fetch_elements(&self, names: &[&[u8]]) {
+        if let View::Table(table) = self.view() {
+            table.fetch_ahead(names);
+        }
+    }
+
     fn free_effort(&self) -> usize {
         match self.view() {
             View::Packed(..) => 1,

@@ -48,6 +48,11 @@ impl Table {
         self.fields.get(name).map(field)
     }
 
+    /// Asks the processor to fetch what look-ups of these fields will read.
+    pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
+        self.fields.fetch_ahead(names.iter().copied());
+    }
+
     /// Every field, expired or not.
     pub(super) fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.fields.iter().map(field)

@@ -10,12 +10,12 @@ mod node;
 mod quicklist;
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 pub use element::{Element, Needle, NewElement, OwnedElement};
 pub use node::NodeLimit;
 
-use node::{Node, remove_in_listpack, visit_listpack, visit_listpack_back};
+use node::{Node, remove_in_listpack, search_listpack, search_listpack_back, visit_listpack};
 use quicklist::Quicklist;
 
 use crate::keyspace::entry::size_class;
@@ -153,7 +153,7 @@ impl List {
     pub fn with<R>(&self, index: usize, look: impl FnOnce(Option<Element<'_>>) -> R) -> R {
         let mut look = Some(look);
         let mut result = None;
-        _ = self.visit(index, |element| {
+        _ = self.search(index, |element| {
             result = look.take().map(|look| look(Some(element)));
             ControlFlow::Break(())
         });
@@ -186,44 +186,51 @@ impl List {
     /// Shows `visit` the elements from the one at `index` on until it says to stop; none if it is beyond the end. O(nodes to
     /// the nearer end + elements shown).
     #[inline]
-    pub fn visit(
+    pub fn search(
         &self,
         index: usize,
         mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &self.form {
-            Form::Packed(packed) => visit_listpack(packed, index, &mut visit),
-            Form::Nodes(list) => list.visit(index, &mut visit),
+            Form::Packed(packed) => search_listpack(packed, index, &mut visit),
+            Form::Nodes(list) => list.search(index, &mut visit),
         }
     }
 
-    /// As [`List::visit`] from the element at `index` to the first one.
+    /// As [`List::search`] from the element at `index` to the first one.
     #[inline]
-    pub fn visit_back(
+    pub fn search_back(
         &self,
         index: usize,
         mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &self.form {
-            Form::Packed(packed) if index < packed.len() => visit_listpack_back(packed, index, &mut visit),
+            Form::Packed(packed) if index < packed.len() => search_listpack_back(packed, index, &mut visit),
             Form::Packed(_) => ControlFlow::Continue(()),
-            Form::Nodes(list) => list.visit_back(index, &mut visit),
+            Form::Nodes(list) => list.search_back(index, &mut visit),
         }
     }
 
-    /// Shows `visit` up to `count` elements from the one at `index` on.
+    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any. O(nodes to the nearer end +
+    /// elements); faster than [`List::search`].
     #[inline]
-    pub fn for_each(&self, index: usize, count: usize, mut visit: impl FnMut(Element<'_>)) {
-        if count > 0 {
-            _ = self.visit(index, up_to(count, &mut visit));
+    pub fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
+        match &self.form {
+            Form::Packed(packed) => visit_listpack(packed, range.start, range.len(), &mut visit),
+            Form::Nodes(list) => list.visit(range, visit),
         }
     }
 
-    /// Shows `visit` up to `count` elements from the one at `index` towards the first one.
+    /// Calls `visit` for up to `count` elements from the last one on, towards the first.
     #[inline]
-    pub fn for_each_back(&self, index: usize, count: usize, mut visit: impl FnMut(Element<'_>)) {
-        if count > 0 {
-            _ = self.visit_back(index, up_to(count, &mut visit));
+    pub fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
+        let mut left = count.min(self.len());
+        if left > 0 {
+            _ = self.search_back(self.len() - 1, |element| {
+                visit(element);
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
         }
     }
 
@@ -339,17 +346,6 @@ impl List {
         {
             self.form = Form::Packed(packed);
         }
-    }
-}
-
-/// Calls `visit` up to `count` times, which is not 0.
-#[inline]
-fn up_to(count: usize, visit: &mut impl FnMut(Element<'_>)) -> impl FnMut(Element<'_>) -> ControlFlow<()> {
-    let mut left = count;
-    move |element| {
-        visit(element);
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -178,10 +178,20 @@ impl Node {
         }
     }
 
+    /// Calls `visit` for `count` elements, which it has, from `index` on. A compressed node is unpacked meanwhile.
+    #[inline]
+    pub(super) fn visit(&self, index: usize, count: usize, visit: &mut impl FnMut(Element<'_>)) {
+        match self {
+            Node::Packed(packed) => visit_listpack(packed, index, count, visit),
+            Node::Compressed(compressed) => visit_listpack(&compressed.unpack(), index, count, visit),
+            Node::Large(bytes) => visit(Element::Large(bytes)),
+        }
+    }
+
     /// Where the first element equal to `needle` is.
     pub(super) fn position(&self, needle: &Needle<'_>) -> Option<usize> {
         let mut index = 0;
-        let stopped = self.visit(0, &mut |element| {
+        let stopped = self.search(0, &mut |element| {
             if needle.matches(element) {
                 return ControlFlow::Break(());
             }
@@ -193,28 +203,28 @@ impl Node {
 
     /// Shows `visit` the elements from the one at `index` on until it says to stop. A compressed node is unpacked meanwhile.
     #[inline]
-    pub(super) fn visit(
+    pub(super) fn search(
         &self,
         index: usize,
         visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
-            Node::Packed(packed) => visit_listpack(packed, index, visit),
-            Node::Compressed(compressed) => visit_listpack(&compressed.unpack(), index, visit),
+            Node::Packed(packed) => search_listpack(packed, index, visit),
+            Node::Compressed(compressed) => search_listpack(&compressed.unpack(), index, visit),
             Node::Large(bytes) => visit(Element::Large(bytes)),
         }
     }
 
-    /// As [`Node::visit`] from the element at `index`, or the last one, to the first.
+    /// As [`Node::search`] from the element at `index`, or the last one, to the first.
     #[inline]
-    pub(super) fn visit_back(
+    pub(super) fn search_back(
         &self,
         index: usize,
         visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
-            Node::Packed(packed) => visit_listpack_back(packed, index, visit),
-            Node::Compressed(compressed) => visit_listpack_back(&compressed.unpack(), index, visit),
+            Node::Packed(packed) => search_listpack_back(packed, index, visit),
+            Node::Compressed(compressed) => search_listpack_back(&compressed.unpack(), index, visit),
             Node::Large(bytes) => visit(Element::Large(bytes)),
         }
     }
@@ -223,9 +233,22 @@ impl Node {
 /// Why a node that is edited is not compressed.
 const EDITED_UNPACKED: &str = "a node is unpacked before it is edited";
 
-/// Shows `visit` the elements of a listpack from the one at `index` on until it says to stop.
+/// Calls `visit` for `count` elements of a listpack from `index` on, as far as there are any.
 #[inline]
 pub(super) fn visit_listpack(
+    packed: &Listpack,
+    index: usize,
+    count: usize,
+    visit: &mut impl FnMut(Element<'_>),
+) {
+    if let Some(offset) = packed.nth(index) {
+        packed.iter_from(offset).take(count).for_each(|element| visit(element.into()));
+    }
+}
+
+/// Shows `visit` the elements of a listpack from the one at `index` on until it says to stop.
+#[inline]
+pub(super) fn search_listpack(
     packed: &Listpack,
     index: usize,
     visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
@@ -236,9 +259,9 @@ pub(super) fn visit_listpack(
     }
 }
 
-/// As [`visit_listpack`] from the element at `index`, or the last one, to the first.
+/// As [`search_listpack`] from the element at `index`, or the last one, to the first.
 #[inline]
-pub(super) fn visit_listpack_back(
+pub(super) fn search_listpack_back(
     packed: &Listpack,
     index: usize,
     visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,

@@ -16,7 +16,7 @@
 //! * `count` is the sum of the nodes' lengths, `nodes_bytes` that of the memory behind them.
 
 use std::collections::{VecDeque, vec_deque};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
@@ -141,27 +141,43 @@ impl Quicklist {
         }
     }
 
-    /// Shows `visit` the elements from the one at `index` on until it says to stop. O(nodes to the nearer end + elements
-    /// shown).
-    pub(super) fn visit(
-        &self,
-        index: usize,
-        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
-        self.nodes[place.node].visit(place.index, visit)?;
-        self.nodes.range(place.node + 1..).try_for_each(|node| node.visit(0, visit))
+    /// Calls `visit` for the elements with indexes in `range`, in order. O(nodes to the nearer end + elements).
+    pub(super) fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
+        let Some(place) = self.place(range.start) else { return };
+        let mut left = range.len();
+        let mut skipped = place.index;
+        for node in self.nodes.range(place.node..) {
+            if left == 0 {
+                return;
+            }
+            let visited = left.min(node.len() - skipped);
+            node.visit(skipped, visited, &mut visit);
+            left -= visited;
+            skipped = 0;
+        }
     }
 
-    /// As [`Quicklist::visit`] from the element at `index` to the first one.
-    pub(super) fn visit_back(
+    /// Shows `visit` the elements from the one at `index` on until it says to stop. O(nodes to the nearer end + elements
+    /// shown).
+    pub(super) fn search(
         &self,
         index: usize,
         visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
-        self.nodes[place.node].visit_back(place.index, visit)?;
-        self.nodes.range(..place.node).rev().try_for_each(|node| node.visit_back(usize::MAX, visit))
+        self.nodes[place.node].search(place.index, visit)?;
+        self.nodes.range(place.node + 1..).try_for_each(|node| node.search(0, visit))
+    }
+
+    /// As [`Quicklist::search`] from the element at `index` to the first one.
+    pub(super) fn search_back(
+        &self,
+        index: usize,
+        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
+        self.nodes[place.node].search_back(place.index, visit)?;
+        self.nodes.range(..place.node).rev().try_for_each(|node| node.search_back(usize::MAX, visit))
     }
 
     /// Puts `element` in the place of the one at `index`, which is inside. O(nodes to the nearer end + bytes of a node).

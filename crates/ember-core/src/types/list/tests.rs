@@ -16,12 +16,11 @@ fn elements(list: &List) -> Model {
 /// The elements from one on, shown one by one, forwards or backwards.
 fn shown(list: &List, index: usize, is_back: bool) -> Vec<Vec<u8>> {
     let mut shown = Vec::new();
-    let visit = |element: Element<'_>| shown.push(element.bytes(&mut itoa::Buffer::new()).to_vec());
-    if is_back {
-        list.for_each_back(index, usize::MAX, visit)
-    } else {
-        list.for_each(index, usize::MAX, visit)
-    }
+    let visit = |element: Element<'_>| {
+        shown.push(element.bytes(&mut itoa::Buffer::new()).to_vec());
+        ControlFlow::Continue(())
+    };
+    _ = if is_back { list.search_back(index, visit) } else { list.search(index, visit) };
     shown
 }
 
@@ -336,6 +335,14 @@ proptest! {
             prop_assert!(shown(&list, index, false).iter().eq(model.iter().skip(index)));
             prop_assert!(shown(&list, index, true).iter().eq(model.iter().take(index + 1).rev()));
         }
+        for (start, len) in [(0, model.len()), (model.len() / 3, model.len()), (1, 3)] {
+            let mut visited = Model::new();
+            list.visit(start..start + len, |element| visited.push_back(element.bytes(&mut itoa::Buffer::new()).to_vec()));
+            prop_assert!(visited.iter().eq(model.iter().skip(start).take(len)));
+        }
+        let mut last = Model::new();
+        list.visit_last(5, |element| last.push_back(element.bytes(&mut itoa::Buffer::new()).to_vec()));
+        prop_assert!(last.iter().eq(model.iter().rev().take(5)));
         prop_assert!(list.with(model.len(), |element| element.is_none()));
         prop_assert!(list.copies().rev().eq(model.iter().rev().cloned()));
         let copy = list.clone();

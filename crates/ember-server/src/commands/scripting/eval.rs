@@ -6,7 +6,7 @@ use ember_protocol::Args;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Program, run_program};
+use super::host::{Name, Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
 use crate::scripting::scripts::{Script, Scripts, sha_of};
 use crate::scripting::sha1;
@@ -93,12 +93,13 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 fn eval(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let args = execution.args;
     keys_and_arguments(args, CommandError::NotInteger)?;
-    let scripts = &execution.executor.server.scripting.scripts;
+    let server = execution.executor.server;
+    let scripts = &server.scripting.scripts;
     let sha = sha_of(args.at(1));
     let script = match scripts.get(&sha) {
         Some(script) => script,
         None => {
-            let script = Arc::new(Scripts::parse(args.at(1), sha)?);
+            let script = Arc::new(Scripts::parse(&server.registry, args.at(1), sha)?);
             compile(execution, &script)?;
             scripts.keep(Arc::clone(&script), false);
             script
@@ -130,8 +131,13 @@ pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), 
 fn run(execution: &mut Execution<'_>, script: &Script, args: Args<'_>, is_read_only: bool) -> SessionResult {
     let [keys, arguments] = keys_and_arguments(args, CommandError::NotInteger)?;
     compile(execution, script)?;
-    let name = sha1::hex(&script.sha);
-    let program = Program { name: name.as_bytes(), is_function: false, flags: script.flags, is_read_only };
+    let program = Program {
+        name: Name::Script(script.sha),
+        flags: script.flags,
+        is_read_only,
+        keys: &keys,
+        confinement: script.confinement,
+    };
     run_program(execution, &program, |interpreter, runner, reply| {
         interpreter.run(&script.sha, &keys, &arguments, runner, reply)
     })

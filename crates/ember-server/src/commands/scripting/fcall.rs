@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Program, run_program};
+use super::host::{Name, Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, function, keys_and_arguments};
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
 
@@ -58,9 +58,14 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;
     let [keys, arguments] = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
     let body = function::compiled(execution, Arc::clone(library), &declaration.name)?;
-    let program =
-        Program { name: &declaration.name, is_function: true, flags: declaration.flags, is_read_only };
+    let program = Program {
+        name: Name::Function(&declaration.name),
+        flags: declaration.flags,
+        is_read_only,
+        keys: &keys,
+        confinement: library.confined.get(&declaration.name).copied(),
+    };
     run_program(execution, &program, |interpreter, runner, reply| {
-        interpreter.call(body, &keys, &arguments, runner, reply)
+        interpreter.call(&body, &keys, &arguments, runner, reply)
     })
 }

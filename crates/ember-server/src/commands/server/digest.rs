@@ -6,8 +6,8 @@
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
 use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
-use emberkv_core::types::Aggregate;
 use emberkv_core::types::stream::StreamId;
+use emberkv_core::types::{Aggregate, Collection};
 
 use crate::scripting::sha1;
 
@@ -57,7 +57,7 @@ impl Digest {
         let (mut digits, mut more_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
         match aggregate {
             Aggregate::List(list) => {
-                list.for_each(0, usize::MAX, |element| self.mix(element.bytes(&mut digits)));
+                list.visit(0..list.len(), |element| self.mix(element.bytes(&mut digits)));
             }
             Aggregate::Set(set) => set.for_each(|member| self.combine(member.bytes(&mut digits))),
             Aggregate::SortedSet(set) => {

@@ -64,6 +64,8 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("acl_access_denied_key", key);
     report.line("acl_access_denied_channel", channel);
     report.line("ember_forwarded_commands", sum(|stats| &stats.forwarded));
+    report.line("ember_scripts_run_alone", sum(|stats| &stats.scripts_alone));
+    report.line("ember_scripts_run_beside_others", sum(|stats| &stats.scripts_beside));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 
