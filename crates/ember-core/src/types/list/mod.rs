@@ -211,8 +211,8 @@ impl List {
         }
     }
 
-    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any. O(nodes to the nearer end +
-    /// elements); faster than [`List::search`].
+    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any; faster than
+    /// [`List::search`]. O(nodes to the nearer end + elements).
     #[inline]
     pub fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
         match &self.form {

@@ -490,9 +490,9 @@ impl Quicklist {
         self.give_back_ring();
     }
 
-    /// After a change near node `changed` of what were `nodes_before` nodes: unpacks the nodes that have come to stand at the
-    /// ends, and compresses those inside that the change has touched or moved inside. O(`list-compress-depth`) if the number
-    /// of nodes has changed, else O(1), besides the nodes that are compressed.
+    /// After a change near node `changed` of what were `nodes_before` nodes: unpacks the nodes that have come to stand at
+    /// the ends, and compresses those inside that the change has touched or moved inside. O(`list-compress-depth`) if the
+    /// number of nodes has changed, else O(1), besides the nodes that are compressed.
     #[inline]
     fn settle(&mut self, changed: usize, nodes_before: usize, limit: NodeLimit) {
         if limit.compress_depth != 0 || self.compressed != 0 {
@@ -508,7 +508,6 @@ impl Quicklist {
         const ADDED_MAX: usize = 2;
         let len = self.nodes.len();
         if len != nodes_before {
-            // So many are no more than the list has.
             for at in 0..depth.max(1).min(len) {
                 self.unpack(at);
                 self.unpack(len - 1 - at);
