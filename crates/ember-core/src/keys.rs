@@ -667,6 +667,17 @@ impl<'x> Key<'x> {
         Some(self.shard.edit(self.database, at, edit))
     }
 
+    /// As [`Key::edit`] for an edit that tells whether it was a change; `None` if the key is not there.
+    pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
+        let at = self.at?;
+        self.touch();
+        let is_change = self.shard.edit(self.database, at, edit);
+        if is_change {
+            self.note_change();
+        }
+        Some(is_change)
+    }
+
     /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
     /// returns that.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {

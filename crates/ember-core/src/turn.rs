@@ -77,6 +77,8 @@ pub struct Turn {
     pub lfu_decay_minutes: u32,
     /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// Whether the command may read keys that its arguments do not name.
+    pub reads_any_key: bool,
     /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
     /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
@@ -107,6 +109,7 @@ impl Turn {
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,
             no_touch: false,
+            reads_any_key: true,
             string_bytes_max: 512 * 1024 * 1024,
             frees_deleted_lazily: false,
             frees_flushed_lazily: false,

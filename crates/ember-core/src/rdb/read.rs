@@ -119,7 +119,7 @@ fn read_list<R: Read>(
     kind: Kind,
     limits: &EncodingLimits,
 ) -> Result<List, LoadError> {
-    let limit = NodeLimit::new(limits.list_max_listpack_size);
+    let limit = NodeLimit::of(limits);
     let mut list = List::default();
     if kind == Kind::ListZiplist {
         push_all(&mut list, &ziplist::to_listpack(&reader.string()?)?, limit);

@@ -83,8 +83,8 @@ pub(super) fn take_many(
         head(reply);
         reply.array(count);
         match end {
-            End::Front => list.iter().take(count).for_each(|element| element.write(reply)),
-            End::Back => list.iter().rev().take(count).for_each(|element| element.write(reply)),
+            End::Front => list.visit(0..count, |element| element.write(reply)),
+            End::Back => list.visit_last(count, |element| element.write(reply)),
         }
         list.remove_end(end, count, limit);
         count

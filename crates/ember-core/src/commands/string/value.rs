@@ -102,6 +102,21 @@ pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce
     }
 }
 
+/// As [`edit_bytes`] for an edit that tells whether it was a change, which only then counts as one; a key that is created
+/// counts in any case.
+pub(crate) fn edit_bytes_maybe(
+    key: &mut Key<'_>,
+    len_min: usize,
+    edit: impl FnOnce(&mut [u8]) -> bool,
+) -> bool {
+    if key.exists() {
+        let is_change = key.edit_maybe(|slot| edit(slot.bytes_mut_grown(len_min)));
+        is_change.expect("the key is there")
+    } else {
+        edit_bytes(key, len_min, edit)
+    }
+}
+
 /// The length of a string that begins with `len` bytes and goes on with `added`.
 ///
 /// # Errors
