@@ -1,5 +1,9 @@
 //! Files that outlive the server: what is kept on disk, in which formats, and how it is read back.
 //!
-//! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose).
+//! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose), [`rdb_file`], [`aof`],
+//! [`encryption`].
 
+pub mod aof;
+pub mod encryption;
 pub mod files;
+pub mod rdb_file;
