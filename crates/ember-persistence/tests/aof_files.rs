@@ -11,11 +11,10 @@ use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Batch
 use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
 use ember_persistence::files::{Disk, Faults, SimulatedDisk, read_whole};
 use ember_persistence::rdb_file::Source;
-use ember_protocol::{OwnedBatch, Protocol};
+use ember_protocol::OwnedBatch;
 use ember_testkit::Random;
 use emberkv_core::local::Local;
-use emberkv_core::types::limits::EncodingLimits;
-use support::{must, write_keys};
+use support::{must, start, write_keys};
 
 /// Words of the commands of a unit.
 type Unit = Vec<Vec<Vec<u8>>>;
@@ -180,63 +179,6 @@ fn files_of_redis_are_read_as_redis_reads_them() {
     assert_eq!(read(&both, Ending::Whole).unwrap().0.len(), 5);
 }
 
-/// All files of an AOF in order, into a keyspace, as at a start; the torn end is cut.
-fn start(
-    disk: &Arc<dyn Disk>,
-    encryption: &Encryption,
-) -> Result<(Local, AofDirectory), Box<dyn std::error::Error>> {
-    let aof = AofDirectory::open(disk, Path::new("data/appendonlydir"), "appendonly.aof", encryption)?;
-    let files = aof.live_files();
-    let mut local = Local::new(Protocol::Resp2);
-    for (index, path) in files.iter().enumerate() {
-        let is_last = index + 1 == files.len();
-        let ending = if is_last { Ending::MayBeTorn } else { Ending::Whole };
-        let torn = start_file(disk, path, ending, encryption, &mut local)?;
-        if is_last {
-            aof.settle(torn)?;
-        }
-    }
-    Ok((local, aof))
-}
-
-fn start_file(
-    disk: &Arc<dyn Disk>,
-    path: &Path,
-    ending: Ending,
-    encryption: &Encryption,
-    local: &mut Local,
-) -> Result<Option<TornEnd>, Box<dyn std::error::Error>> {
-    let opened = encryption.open(disk.open_to_read(path)?, ending)?;
-    let source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
-        Err(source) => source,
-        Ok(mut rdb) => {
-            let keyspace = &local.keyspace;
-            ember_persistence::rdb_file::load(
-                &mut rdb,
-                0,
-                &EncodingLimits::DEFAULT,
-                || |name: &[u8], facts, value| support::insert(keyspace, name, facts, value),
-                |_, _| Ok(()),
-            )?;
-            rdb.into_source()
-        }
-    };
-    let mut reader = AofReader::new(source, path, ending);
-    let mut commands = OwnedBatch::new();
-    loop {
-        match reader.next(&mut commands)? {
-            Part::End => return Ok(reader.torn()),
-            Part::Time(_) => {}
-            Part::Unit => {
-                for index in 0..commands.len() {
-                    let words: Vec<&[u8]> = commands.command(index).iter().collect();
-                    assert!(!local.run(&words).starts_with(b"-"));
-                }
-            }
-        }
-    }
-}
-
 /// How many numbers the log has; they must be 0, 1, 2, ….
 fn log_len(local: &mut Local) -> usize {
     let log = must(local, "LRANGE log 0 -1");
@@ -246,6 +188,8 @@ fn log_len(local: &mut Local) -> usize {
     }
     log.len()
 }
+
+const DIRECTORY: &str = "data/appendonlydir";
 
 /// A server's life with an AOF: what it has done, and what it has promised.
 struct Life {
@@ -263,7 +207,7 @@ struct Life {
 impl Life {
     fn begin(disk: &SimulatedDisk, encryption: &Encryption) -> Life {
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
-        let (mut local, mut aof) = start(&shared, encryption).unwrap();
+        let (mut local, mut aof) = start(&shared, DIRECTORY, encryption).unwrap();
         let writer = aof.begin_increment().unwrap();
         let appended = log_len(&mut local);
         let (disk, encryption) = (disk.clone(), encryption.clone());
@@ -317,7 +261,7 @@ impl Life {
     fn check(&self, seed: u64) {
         let left: Arc<dyn Disk> = Arc::new(self.disk.after_power_cut(seed));
         let (mut local, _) =
-            start(&left, &self.encryption).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            start(&left, DIRECTORY, &self.encryption).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let len = log_len(&mut local);
         assert!(
             (self.durable..=self.appended + 1).contains(&len),

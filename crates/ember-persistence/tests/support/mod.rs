@@ -6,12 +6,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use ember_persistence::encryption::{Encryption, FileSink};
+use ember_persistence::aof::{AofDirectory, AofReader, Part, TornEnd};
+use ember_persistence::encryption::{Encryption, Ending, FileSink};
 use ember_persistence::files::{Disk, FileReader};
 use ember_persistence::rdb_file::{
     self, KeyFacts, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, Written,
 };
-use ember_protocol::Protocol;
+use ember_protocol::{OwnedBatch, Protocol};
 use ember_testkit::{Value as Reply, split_arguments};
 use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::entry::EntryRef;
@@ -45,7 +46,7 @@ pub fn sample_commands(fields_expire: bool) -> Vec<String> {
         "SET int 12".to_owned(),
         "SET large-int -9223372036854775808".to_owned(),
         "SET 77 number-as-name".to_owned(),
-        "SET text hello PX 100000000000".to_owned(),
+        "SET text hello PX 1000000000000".to_owned(),
         "SET empty \"\"".to_owned(),
         "SET \"\\x00\\xff \\r\\n\" binary".to_owned(),
         format!("SET repeated {}", "ab".repeat(5000)),
@@ -61,7 +62,7 @@ pub fn sample_commands(fields_expire: bool) -> Vec<String> {
         list_of("ZADD large-zset", 300, |number| format!("{}.25 m{number}", number * 7 % 300)),
         "HSET hash f v 1 2".to_owned(),
         list_of("HSET large-hash", 600, |number| format!("f{number} {number}")),
-        "PEXPIRE large-hash 200000000000".to_owned(),
+        "PEXPIRE large-hash 2000000000000".to_owned(),
         "PFADD hyperloglog a b c".to_owned(),
         "GEOADD geo 13.361389 38.115556 Palermo".to_owned(),
     ];
@@ -79,9 +80,9 @@ pub fn sample_commands(fields_expire: bool) -> Vec<String> {
     );
     if fields_expire {
         lines.push("HSET expiring a 1 b 2 c 3".to_owned());
-        lines.push("HPEXPIRE expiring 100000000000 FIELDS 2 a b".to_owned());
+        lines.push("HPEXPIRE expiring 1000000000000 FIELDS 2 a b".to_owned());
         lines.push(list_of("HSET large-expiring", 600, |number| format!("f{number} {number}")));
-        lines.push("HPEXPIRE large-expiring 100000000000 FIELDS 2 f1 f2".to_owned());
+        lines.push("HPEXPIRE large-expiring 1000000000000 FIELDS 2 f1 f2".to_owned());
     }
     lines
 }
@@ -237,4 +238,70 @@ pub fn load<R: io::Read>(reader: &mut RdbReader<R>, threads: usize) -> Result<(L
 pub fn load_file(disk: &dyn Disk, path: &Path, threads: usize) -> Result<(Local, Vec<Step>), RdbError> {
     let file = disk.open_to_read(path).unwrap();
     load(&mut RdbReader::new(FileReader::new(file, 0), path, EncodingLimits::DEFAULT)?, threads)
+}
+
+/// All files of an AOF in order, into a keyspace, as at a start; the torn end is cut.
+pub fn start(
+    disk: &Arc<dyn Disk>,
+    directory: impl AsRef<Path>,
+    encryption: &Encryption,
+) -> Result<(Local, AofDirectory), Box<dyn std::error::Error>> {
+    let aof = AofDirectory::open(disk, directory.as_ref(), "appendonly.aof", encryption)?;
+    let files = aof.live_files();
+    let mut local = Local::new(Protocol::Resp2);
+    for (index, path) in files.iter().enumerate() {
+        let is_last = index + 1 == files.len();
+        let ending = if is_last { Ending::MayBeTorn } else { Ending::Whole };
+        let torn = start_file(disk, path, ending, encryption, &mut local)?;
+        if is_last {
+            aof.settle(torn)?;
+        }
+    }
+    Ok((local, aof))
+}
+
+fn start_file(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    ending: Ending,
+    encryption: &Encryption,
+    local: &mut Local,
+) -> Result<Option<TornEnd>, Box<dyn std::error::Error>> {
+    let opened = encryption.open(disk.open_to_read(path)?, ending)?;
+    let source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
+        Err(source) => source,
+        Ok(mut rdb) => {
+            let keyspace = &local.keyspace;
+            rdb_file::load(
+                &mut rdb,
+                0,
+                &EncodingLimits::DEFAULT,
+                || |name: &[u8], facts, value| insert(keyspace, name, facts, value),
+                |_, _| Ok(()),
+            )?;
+            rdb.into_source()
+        }
+    };
+    let mut reader = AofReader::new(source, path, ending);
+    let mut commands = OwnedBatch::new();
+    loop {
+        match reader.next(&mut commands)? {
+            Part::End => {
+                local.database = 0;
+                return Ok(reader.torn());
+            }
+            Part::Time(_) => {}
+            Part::Unit => {
+                for index in 0..commands.len() {
+                    let words: Vec<&[u8]> = commands.command(index).iter().collect();
+                    if words[0].eq_ignore_ascii_case(b"select") {
+                        local.database = std::str::from_utf8(words[1])?.parse()?;
+                        continue;
+                    }
+                    let reply = local.run(&words);
+                    assert!(!reply.starts_with(b"-"), "{}", reply.escape_ascii());
+                }
+            }
+        }
+    }
 }
