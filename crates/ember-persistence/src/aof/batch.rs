@@ -136,6 +136,11 @@ impl Batch {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// All that was added, encoded.
+    pub fn commands(&self) -> &[u8] {
+        &self.bytes[BATCH_LINE_BYTES..]
+    }
+
     /// Its bytes, without the line before them.
     pub fn len(&self) -> usize {
         self.bytes.len() - BATCH_LINE_BYTES

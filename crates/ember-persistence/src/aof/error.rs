@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::ManifestError;
+use crate::encryption::EncryptionError;
 use crate::files::DiskError;
 use crate::rdb_file::RdbError;
 
@@ -52,6 +53,16 @@ pub enum AofError {
 }
 
 impl AofError {
+    /// Whether a file is not what was written, from some place on, as against unreadable.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            AofError::Damaged { .. } => true,
+            AofError::Unreadable { cause, .. } => EncryptionError::is_damage(cause),
+            AofError::Rdb(error) => error.problem.is_damage(),
+            _ => false,
+        }
+    }
+
     pub(super) fn damaged(file: &Path, offset: u64, what: &'static str) -> AofError {
         AofError::Damaged { file: file.to_owned(), offset, what }
     }

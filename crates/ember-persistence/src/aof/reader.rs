@@ -8,7 +8,7 @@ use emberkv_core::types::limits::EncodingLimits;
 
 use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, parse_identity, parse_time};
 use super::{AofError, tail};
-use crate::encryption::Ending;
+use crate::encryption::{Ending, FileSource};
 use crate::rdb_file::{RdbReader, Source};
 
 /// The longest line: Redis reads 128 characters, its checker 1024.
@@ -213,6 +213,21 @@ pub struct AofReader<R> {
     is_over: bool,
 }
 
+impl AofReader<FileSource> {
+    /// The torn end of the file, when [`Part::End`] has come and there is one. `valid_to` counts in what the file says;
+    /// `torn_bytes` those behind it, for an encrypted file as it is stored.
+    pub fn torn_end(&self) -> Option<TornEnd> {
+        let stored = self.source.get_ref().torn_bytes();
+        match (self.torn, stored) {
+            (Some(torn), stored) => {
+                Some(TornEnd { torn_bytes: torn.torn_bytes + stored.unwrap_or(0), ..torn })
+            }
+            (None, Some(torn_bytes)) => Some(TornEnd { valid_to: self.valid_to, torn_bytes, what: CUT }),
+            (None, None) => None,
+        }
+    }
+}
+
 impl<R: Read> AofReader<R> {
     /// A reader of `source`, which stands in `file`, behind its RDB part if it has one ([`AofReader::split`]).
     pub fn new(source: Source<R>, file: &Path, ending: Ending) -> AofReader<R> {
@@ -263,7 +278,8 @@ impl<R: Read> AofReader<R> {
         self.valid_to
     }
 
-    /// The torn end, when [`Part::End`] has come and there is one.
+    /// The torn end, when [`Part::End`] has come and there is one, of what the file says: that of an encrypted file may be
+    /// torn too ([`AofReader::torn_end`]).
     pub fn torn(&self) -> Option<TornEnd> {
         self.torn
     }

@@ -50,6 +50,20 @@ impl EncryptionError {
         EncryptionError { file: file.to_owned(), offset, problem }
     }
 
+    /// Whether an error of reading says that an encrypted file is not what was written, as against unreadable.
+    pub fn is_damage(error: &io::Error) -> bool {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<EncryptionError>());
+        inner.is_some_and(|error| {
+            matches!(
+                error.problem,
+                EncryptionProblem::Truncated
+                    | EncryptionProblem::TooLong
+                    | EncryptionProblem::Reordered { .. }
+                    | EncryptionProblem::Altered
+            )
+        })
+    }
+
     pub(super) fn disk(file: &Path, error: DiskError) -> EncryptionError {
         EncryptionError::new(file, 0, EncryptionProblem::Disk(error))
     }

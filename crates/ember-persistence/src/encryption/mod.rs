@@ -29,7 +29,7 @@ mod sink;
 #[cfg(feature = "encryption")]
 mod source;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub use sink::FileSink;
 #[cfg(feature = "encryption")]
 pub(crate) use chunks::Sealer;
 #[cfg(feature = "encryption")]
-pub(crate) use source::Unsealer;
+pub use source::Unsealer;
 
 use crate::files::{FileReader, StoredFile};
 
@@ -94,33 +94,48 @@ impl Encryption {
     ///
     /// # Errors
     /// If the file cannot be read, or is encrypted with a key that is not there.
-    pub fn open(
-        &self,
-        file: Arc<dyn StoredFile>,
-        ending: Ending,
-    ) -> Result<Box<dyn Read + Send>, EncryptionError> {
+    pub fn open(&self, file: Arc<dyn StoredFile>, ending: Ending) -> Result<FileSource, EncryptionError> {
         if !is_encrypted(file.as_ref())? {
-            return Ok(Box::new(FileReader::new(file, 0)));
+            return Ok(FileSource::Plain(FileReader::new(file, 0)));
         }
-        self.open_encrypted(file, ending)
+        #[cfg(feature = "encryption")]
+        return Ok(FileSource::Encrypted(Unsealer::open(file, self, ending)?));
+        #[cfg(not(feature = "encryption"))]
+        {
+            let _ = ending;
+            Err(EncryptionError::new(file.path(), 0, EncryptionProblem::NotBuilt))
+        }
     }
+}
 
+/// What a file says, in order.
+#[derive(Debug)]
+pub enum FileSource {
+    /// Its bytes.
+    Plain(FileReader),
+    /// What was encrypted.
     #[cfg(feature = "encryption")]
-    fn open_encrypted(
-        &self,
-        file: Arc<dyn StoredFile>,
-        ending: Ending,
-    ) -> Result<Box<dyn Read + Send>, EncryptionError> {
-        Ok(Box::new(Unsealer::open(file, self, ending)?))
-    }
+    Encrypted(Unsealer),
+}
 
-    #[cfg(not(feature = "encryption"))]
-    fn open_encrypted(
-        &self,
-        file: Arc<dyn StoredFile>,
-        _ending: Ending,
-    ) -> Result<Box<dyn Read + Send>, EncryptionError> {
-        Err(EncryptionError::new(file.path(), 0, EncryptionProblem::NotBuilt))
+impl FileSource {
+    /// How many bytes of an encrypted file, as it is stored, were found to be a torn end when all before was read.
+    pub fn torn_bytes(&self) -> Option<u64> {
+        match self {
+            FileSource::Plain(_) => None,
+            #[cfg(feature = "encryption")]
+            FileSource::Encrypted(unsealer) => unsealer.torn_bytes(),
+        }
+    }
+}
+
+impl Read for FileSource {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            FileSource::Plain(reader) => reader.read(out),
+            #[cfg(feature = "encryption")]
+            FileSource::Encrypted(unsealer) => unsealer.read(out),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
 
 /// Reads an encrypted file in order.
 #[derive(Debug)]
-pub(crate) struct Unsealer {
+pub struct Unsealer {
     file: Arc<dyn StoredFile>,
     opener: Opener,
     ending: Ending,
@@ -30,9 +30,15 @@ pub(crate) struct Unsealer {
     chunk: Vec<u8>,
     plain: Range<usize>,
     is_over: bool,
+    torn_bytes: Option<u64>,
 }
 
 impl Unsealer {
+    /// How many bytes there are behind the last chunk that could be opened, when the end was found to be torn.
+    pub fn torn_bytes(&self) -> Option<u64> {
+        self.torn_bytes
+    }
+
     /// Opens a file that [`super::is_encrypted`].
     pub(crate) fn open(
         file: Arc<dyn StoredFile>,
@@ -59,6 +65,7 @@ impl Unsealer {
             chunk: Vec::new(),
             plain: 0..0,
             is_over: false,
+            torn_bytes: None,
         })
     }
 
@@ -134,6 +141,7 @@ impl Unsealer {
             return Err(self.error(problem));
         }
         self.is_over = true;
+        self.torn_bytes = Some(self.size.saturating_sub(self.offset)).filter(|&bytes| bytes > 0);
         Ok(())
     }
 

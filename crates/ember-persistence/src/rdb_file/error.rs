@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use emberkv_core::rdb::{LoadError, VERSION_MAX};
 
+use crate::encryption::EncryptionError;
+
 /// An RDB file cannot be read.
 #[derive(Debug)]
 pub struct RdbError {
@@ -55,6 +57,9 @@ impl RdbProblem {
     /// What can be done about it.
     pub fn advice(&self) -> &'static str {
         match self {
+            RdbProblem::Io(error) if EncryptionError::is_damage(error) => {
+                "keep what is before the damage with `ember-cli repair`"
+            }
             RdbProblem::Io(_) => "check the disk and the system's log",
             RdbProblem::Truncated
             | RdbProblem::Corrupt(_)
@@ -77,6 +82,9 @@ impl RdbProblem {
 
     /// Whether the bytes are damaged, as against unknown or unreadable.
     pub fn is_damage(&self) -> bool {
+        if let RdbProblem::Io(error) = self {
+            return EncryptionError::is_damage(error);
+        }
         matches!(
             self,
             RdbProblem::Truncated

@@ -36,6 +36,11 @@ impl<R: Read> Source<R> {
         }
     }
 
+    /// What it reads.
+    pub fn get_ref(&self) -> &R {
+        &self.inner
+    }
+
     /// The offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset + self.at as u64

@@ -288,7 +288,7 @@ fn start_file(
         match reader.next(&mut commands)? {
             Part::End => {
                 local.database = 0;
-                return Ok(reader.torn());
+                return Ok(reader.torn_end());
             }
             Part::Time(_) => {}
             Part::Unit => {
