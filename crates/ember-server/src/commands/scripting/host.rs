@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
 use crate::scripting::confinement::Confinement;
-use crate::scripting::interpreter::{CommandRunner, Interpreter};
+use crate::scripting::interpreter::CommandRunner;
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
 use crate::scripting::sha1;
@@ -75,7 +75,7 @@ impl Program<'_> {
     }
 }
 
-/// Runs a program: `run` is called with the interpreter when its locks are held.
+/// Runs a program: `run` is called when its locks are held, and told whether the program is confined.
 ///
 /// A confined program runs with the locks of its keys' shards, beside others; any other runs alone.
 ///
@@ -84,7 +84,7 @@ impl Program<'_> {
 pub(super) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
-    mut run: impl FnMut(&mut Interpreter, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
+    mut run: impl FnMut(bool, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
 ) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
@@ -98,9 +98,9 @@ pub(super) fn run_program(
                 .into(),
         );
     }
-    let memory_bytes_max = executor.config.script_memory_limit;
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
+        let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
         let mut host = Host {
             executor,
             client,
@@ -112,13 +112,11 @@ pub(super) fn run_program(
             has_escaped: false,
             call: args,
             words: OwnedBatch::new(),
-            started: Instant::now(),
+            started,
             running: None,
-            attended: Instant::now(),
+            attended: started,
         };
-        let result = server
-            .scripting
-            .with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result = run(is_confined, &mut host, reply);
         host.end();
         let (has_escaped, has_effects) = (host.has_escaped, host.has_effects);
         // A script selects a database for itself only.
@@ -150,7 +148,7 @@ pub(super) fn run_program(
             executor.alone(run_once).0
         }
     };
-    match result? {
+    match result {
         Ok(()) => Ok(Outcome::Done),
         Err(failure) => Err(CommandError::Bytes(told(&failure, program.name))),
     }
