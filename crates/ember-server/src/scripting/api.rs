@@ -166,6 +166,8 @@ fn value_of(lua: &Lua, shared: &Shared, raises: bool, answer: &Reply) -> mlua::R
         return Err(raised::reply(reply::error_text(first)));
     }
     match second {
+        // A number takes no memory.
+        None if first.first() == Some(&b':') => reply::read_value(lua, first),
         None => shared.with_room(lua, first.len(), || reply::read_value(lua, first)),
         Some(_) => reply::read_value(lua, &answer.to_vec()),
     }

@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};
 use mlua::state::{GcIncParams, GcMode};
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use mlua::{
+    BString, Either, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
+};
 use scoped_tls_hkt::scoped_thread_local;
 
 use super::api;
@@ -130,6 +132,12 @@ fn set_pause(lua: &Lua, used_bytes: usize) {
 /// The functions of a library by name.
 pub(crate) type CompiledLibrary = HashMap<Vec<u8>, Function>;
 
+/// The keys and arguments of a run, as its program gets them.
+pub(crate) struct Given {
+    keys: Table,
+    arguments: Table,
+}
+
 /// The outcome of running something: what it returned, or an error with the place where it was raised.
 pub(crate) type Outcome = Result<(), Failure>;
 
@@ -223,40 +231,36 @@ impl Interpreter {
         &mut self,
         body: &Function,
         is_confined: bool,
-        [keys, arguments]: [&[&[u8]]; 2],
+        given: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
         let run = if is_confined { &self.run_confined_script } else { &self.run_script };
-        self.execute(run, body, [keys, arguments], runner, reply)
+        self.execute(run, body, given, runner, reply)
     }
 
     /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
     pub(crate) fn call(
         &mut self,
         function: &Function,
-        words: [&[&[u8]]; 2],
+        given: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
-        self.execute(&self.run_function, function, words, runner, reply)
+        self.execute(&self.run_function, function, given, runner, reply)
     }
 
     fn execute(
         &self,
         run: &Function,
         body: &Function,
-        [keys, arguments]: [&[&[u8]]; 2],
+        Given { keys, arguments }: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
         self.begin();
-        let bytes = keys.iter().chain(arguments).map(|word| word.len()).sum();
-        let lists = self.shared.with_room(&self.lua, bytes, || Ok((self.list(keys)?, self.list(arguments)?)));
-        let returned = lists.and_then(|(keys, arguments)| {
-            RUNNER.set(runner, || run.call::<(bool, Value)>((body, keys, arguments)))
-        });
-        let outcome = match returned {
+        let returned = RUNNER.set(runner, || run.call::<(bool, Value)>((body, keys, arguments)));
+        match returned {
             Ok((true, value)) => {
                 let mark = reply.mark();
                 reply::write_value(self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
@@ -268,16 +272,27 @@ impl Interpreter {
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
-        };
-        outcome
+        }
+    }
+
+    /// The tables of keys and arguments for a run. They are made before it, when no locks are held.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(crate) fn given(&self, [keys, arguments]: [&[&[u8]]; 2]) -> Result<Given, Failure> {
+        let bytes = keys.iter().chain(arguments).map(|word| word.len()).sum();
+        let made = self.shared.with_room(&self.lua, bytes, || {
+            Ok(Given { keys: self.list(keys)?, arguments: self.list(arguments)? })
+        });
+        made.map_err(|error| Failure::of_error(&error))
     }
 
     fn list(&self, strings: &[&[u8]]) -> mlua::Result<Table> {
-        let list = self.lua.create_table_with_capacity(strings.len(), 0)?;
-        for string in strings {
-            list.raw_push(self.lua.create_string(string)?)?;
-        }
-        Ok(list)
+        // The binding has a shorter way for what is valid UTF-8.
+        self.lua.create_sequence_from(strings.iter().map(|string| match std::str::from_utf8(string) {
+            Ok(text) => Either::Left(text),
+            Err(_) => Either::Right(BString::from(*string)),
+        }))
     }
 
     /// Runs the text of a library, which declares its functions.

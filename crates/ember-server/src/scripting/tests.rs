@@ -48,7 +48,8 @@ fn run_in(interpreter: &mut Interpreter, script: &str) -> String {
     };
     let mut reply = Reply::new(Protocol::Resp3);
     let mut runner = Echo { questions_left: 2000 };
-    let outcome = interpreter.run(&body, false, [&[b"key"], &[b"one", b"two"]], &mut runner, &mut reply);
+    let given = interpreter.given([&[b"key"], &[b"one", b"two"]]).unwrap();
+    let outcome = interpreter.run(&body, false, given, &mut runner, &mut reply);
     interpreter.collect_much();
     match outcome {
         Ok(()) => String::from_utf8_lossy(&reply.to_vec()).trim_end().replace("\r\n", "|"),

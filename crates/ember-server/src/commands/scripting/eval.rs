@@ -144,12 +144,15 @@ fn run(
         keys: words.keys(),
         confinement: script.confinement,
     };
+    words.fetch_ahead(execution.executor.server);
     let memory_bytes_max = execution.executor.config.script_memory_limit;
     let scripting = &execution.executor.server.scripting;
     scripting.with_interpreter(memory_bytes_max, |interpreter| {
         let body = compiled(interpreter, script)?;
+        let mut given = Some(interpreter.given(words.both()));
         let result = run_program(execution, &program, |is_confined, runner, reply| {
-            interpreter.run(&body, is_confined, words.both(), runner, reply)
+            let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
+            interpreter.run(&body, is_confined, given, runner, reply)
         });
         interpreter.collect_much();
         result

@@ -65,11 +65,14 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
         keys: words.keys(),
         confinement: library.confined.get(&declaration.name).copied(),
     };
+    words.fetch_ahead(execution.executor.server);
     let memory_bytes_max = execution.executor.config.script_memory_limit;
     let scripting = &execution.executor.server.scripting;
     scripting.with_interpreter(memory_bytes_max, |interpreter| {
+        let mut given = Some(interpreter.given(words.both()));
         let result = run_program(execution, &program, |_, runner, reply| {
-            interpreter.call(&body, words.both(), runner, reply)
+            let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
+            interpreter.call(&body, given, runner, reply)
         });
         interpreter.collect_much();
         result

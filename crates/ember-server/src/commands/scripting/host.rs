@@ -1,5 +1,6 @@
 //! Running one script for a client: its locks, its rights, its calls.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -52,6 +53,11 @@ impl Name<'_> {
             Name::Function(name) => name.to_vec(),
         }
     }
+}
+
+thread_local! {
+    /// Where a script's calls are put together, kept for its memory while no script runs.
+    static WORDS: Cell<OwnedBatch> = Cell::default();
 }
 
 /// What is to be run.
@@ -111,7 +117,7 @@ pub(super) fn run_program(
             has_effects: false,
             has_escaped: false,
             call: args,
-            words: OwnedBatch::new(),
+            words: WORDS.take(),
             started,
             running: None,
             attended: started,
@@ -130,7 +136,12 @@ pub(super) fn run_program(
         && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
     let mut outcome = None;
     if is_confined {
-        let shards = program.keys.iter().map(|key| server.keyspace.hash(key).shard()).collect();
+        let shards_of = |key: &&[u8]| {
+            let hash = server.keyspace.hash(key);
+            server.keyspace.prefetch_entry(database, hash);
+            hash.shard()
+        };
+        let shards = program.keys.iter().map(shards_of).collect();
         let (result, has_escaped, has_effects) = executor.with_pinned(shards, &mut run_once);
         if has_escaped {
             tracing::error!("a script was taken for confined and is not");
@@ -181,7 +192,7 @@ struct Host<'h> {
     has_escaped: bool,
     /// The call that runs the script.
     call: Args<'h>,
-    /// The call that the script makes; kept for its memory.
+    /// The call that the script makes.
     words: OwnedBatch,
     started: Instant,
     /// Set once the script has been running for long.
@@ -249,6 +260,8 @@ impl Host<'_> {
     }
 
     fn end(&mut self) {
+        self.words.clear();
+        WORDS.set(std::mem::take(&mut self.words));
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
         }

@@ -11,6 +11,7 @@ use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Flags, Group, Spec};
 
+use crate::server::Server;
 use crate::session::ServerCommand;
 
 /// The family's commands, file by file.
@@ -38,6 +39,9 @@ const WRITES_NOTE: &str = "We cannot tell how the keys will be used so we assume
 /// The same of one that does not.
 const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
 
+/// Keys of a script that are fetched ahead; as many as the processor fetches at once.
+const FETCHED_MAX: usize = 10;
+
 /// The keys and the arguments of a call that runs a script.
 struct KeysAndArguments<'a> {
     words: Vec<&'a [u8]>,
@@ -47,6 +51,13 @@ struct KeysAndArguments<'a> {
 impl<'a> KeysAndArguments<'a> {
     fn keys(&self) -> &[&'a [u8]] {
         &self.words[..self.keys]
+    }
+
+    /// Asks the processor to fetch what searches for the keys read first. What is to be done before them takes as long.
+    fn fetch_ahead(&self, server: &Server) {
+        for key in self.keys().iter().take(FETCHED_MAX) {
+            server.keyspace.prefetch_group(server.keyspace.hash(key));
+        }
     }
 
     fn both(&self) -> [&[&'a [u8]]; 2] {
