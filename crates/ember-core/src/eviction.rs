@@ -84,6 +84,11 @@ impl EvictionPolicy {
         matches!(self, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
     }
 
+    /// Whether the clock tells when a key was last used, and that matters.
+    pub fn is_lru(self) -> bool {
+        matches!(self, EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru)
+    }
+
     fn is_volatile(self) -> bool {
         matches!(
             self,

@@ -16,12 +16,10 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 4] = ["cluster", "replication", "module", "sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 7] = [
+const ABSENT: [&str; 5] = [
     // Persistence.
     "bgrewriteaof",
     "bgsave",
-    "lastsave",
-    "save",
     // It talks to another server.
     "migrate",
     // Valkey's alone.

@@ -28,6 +28,7 @@ mod replace_file;
 mod scripting;
 mod server;
 mod session;
+mod snapshot;
 mod start;
 mod stats;
 mod supervisor;

@@ -344,8 +344,14 @@ mod tests {
     #[test]
     fn every_example_answers_what_it_says() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let config =
-            Config { port: address.port(), loglevel: LogLevel::Nothing, shards: 2, ..Config::default() };
+        let saved = std::env::temp_dir().join(format!("ember-examples-{}.rdb", std::process::id()));
+        let config = Config {
+            port: address.port(),
+            loglevel: LogLevel::Nothing,
+            shards: 2,
+            dbfilename: saved.to_string_lossy().into_owned(),
+            ..Config::default()
+        };
         let server = thread::spawn(|| start::serve(ConfigHandle::new(config, None)));
         let connect = || loop {
             match RawClient::connect(address) {
@@ -373,5 +379,6 @@ mod tests {
         assert!(differences.is_empty(), "{}", differences.join("\n"));
         connect().send(b"SHUTDOWN\r\n").unwrap();
         assert_eq!(server.join().unwrap(), Ok(()));
+        std::fs::remove_file(saved).unwrap();
     }
 }

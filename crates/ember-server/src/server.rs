@@ -21,6 +21,7 @@ use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
+use crate::snapshot::SnapshotState;
 use crate::stats::{Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
@@ -113,6 +114,7 @@ pub(crate) struct Server {
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) scripting: Scripting,
+    pub(crate) snapshots: SnapshotState,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -177,6 +179,7 @@ impl Server {
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
             scripting: Scripting::default(),
+            snapshots: SnapshotState::default(),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }

@@ -18,6 +18,7 @@ use crate::memory;
 use crate::open_files;
 use crate::registry::Registry;
 use crate::server::{Server, unix_ms};
+use crate::snapshot;
 use crate::supervisor;
 use crate::tls::Tls;
 use crate::worker::Worker;
@@ -57,6 +58,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let registry = Registry::new();
     let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
+    snapshot::load_at_start(&server)?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
@@ -90,6 +92,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             return Err("a worker ended by a panic".to_owned());
         }
     }
+    snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
 }

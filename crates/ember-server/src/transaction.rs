@@ -126,7 +126,7 @@ pub(crate) fn is_contained(command: &Command) -> bool {
     let spec = command.spec;
     match command.handler {
         Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
-        // What is fast and may be called while there is no data yet has nothing to do with it: TIME.
+        // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE.
         Handler::Server(_) => {
             matches!(spec.group, Group::Connection | Group::PubSub)
                 || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))

@@ -7,6 +7,8 @@ mod scripting;
 mod server;
 mod transactions;
 
+pub(crate) use scripting::declared_library;
+
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 

@@ -270,7 +270,7 @@ mod tests {
                 "normal 1 2",
                 "Wrong number of arguments in buffer limit configuration.",
             ),
-            ("appendonly", "yes", "persistence is not available in this version"),
+            ("appendonly", "yes", "an append-only file is not available in this version"),
         ] {
             let shown = if name == "DataBases" { name } else { &name.to_ascii_lowercase() };
             let expected = failed(shown, error);

@@ -160,7 +160,12 @@ mod tests {
     fn errors_are_one_line_with_their_place() {
         for (arguments, variables, stdin, error) in [
             (&["--port", "x"][..], &[][..], "", "--port: argument couldn't be parsed into an integer"),
-            (&["--appendonly"], &[], "", "--appendonly: persistence is not available in this version"),
+            (
+                &["--appendonly"],
+                &[],
+                "",
+                "--appendonly: an append-only file is not available in this version",
+            ),
             (&["--max-memory", "10%"], &[], "", "--max-memory: argument must be a memory value"),
             (&[], &[("EMBER_HZ", "501")], "", "EMBER_HZ: argument must be between 1 and 500 inclusive"),
             (&["-"], &[], "\nhz 0\n", "standard input:2: hz: argument must be between 1 and 500 inclusive"),

@@ -26,6 +26,7 @@ mod words;
 
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
+use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
@@ -145,6 +146,8 @@ config! {
     loglevel: LogLevel,
     logfile: String,
     dir: String,
+    dbfilename: String,
+    rdbcompression: bool,
     pidfile: String,
     supervised: Supervised,
     /// In seconds.
@@ -200,3 +203,23 @@ impl Assignment {
 
 #[cfg(test)]
 mod testing;
+
+impl Config {
+    /// Up to which size values with elements keep their compact encodings.
+    pub(crate) fn encoding_limits(&self) -> EncodingLimits {
+        EncodingLimits {
+            hash_max_listpack_entries: self.hash_max_listpack_entries,
+            hash_max_listpack_value: self.hash_max_listpack_value,
+            set_max_intset_entries: self.set_max_intset_entries,
+            set_max_listpack_entries: self.set_max_listpack_entries,
+            set_max_listpack_value: self.set_max_listpack_value,
+            zset_max_listpack_entries: self.zset_max_listpack_entries,
+            zset_max_listpack_value: self.zset_max_listpack_value,
+            list_max_listpack_size: self.list_max_listpack_size,
+            list_compress_depth: self.list_compress_depth,
+            stream_node_max_bytes: self.stream_node_max_bytes,
+            stream_node_max_entries: self.stream_node_max_entries,
+            hll_sparse_max_bytes: self.hll_sparse_max_bytes,
+        }
+    }
+}

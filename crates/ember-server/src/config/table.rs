@@ -59,7 +59,10 @@ const SAMPLING_MAX: i64 = 1_000_000;
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
-const NO_PERSISTENCE: &str = "persistence is not available in this version";
+const NO_AOF: &str = "an append-only file is not available in this version";
+
+/// Why the server takes no snapshots by itself.
+const NO_SNAPSHOTS: &str = "the data set is saved by SAVE and SHUTDOWN SAVE only in this version";
 
 /// Every parameter, in the order of the documentation.
 pub(crate) static PARAMETERS: &[Parameter] = &[
@@ -729,7 +732,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(dir)),
         default: ".",
         mutable: false,
-        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here.",
+        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and data is kept here.",
     },
     Parameter {
         name: "pidfile",
@@ -771,18 +774,45 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "appendonly",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &["no"], reason: NO_PERSISTENCE },
+        kind: Kind::Fixed { accepts: &["no"], reason: NO_AOF },
         default: "no",
         mutable: true,
         about: "Whether writes are kept in an append-only file.",
     },
     Parameter {
+        name: "dbfilename",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a file",
+            get: |config| config.dbfilename.clone(),
+            set: |config, text| {
+                if text.is_empty() || text.contains(['/', '\0']) {
+                    return Err("dbfilename can't be a path, just a filename".to_owned());
+                }
+                config.dbfilename = text.to_owned();
+                Ok(())
+            },
+        },
+        default: "dump.rdb",
+        mutable: false,
+        about: "The file in `dir` that the data set is read from at the start, if it is there, and that SAVE writes: an RDB \
+                file as Redis has it.",
+    },
+    Parameter {
+        name: "rdbcompression",
+        aliases: &[],
+        kind: Kind::YesNo(field!(rdbcompression)),
+        default: "yes",
+        mutable: true,
+        about: "Whether strings in RDB files are packed by LZF where that makes them shorter.",
+    },
+    Parameter {
         name: "save",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &[""], reason: NO_PERSISTENCE },
+        kind: Kind::Fixed { accepts: &[""], reason: NO_SNAPSHOTS },
         default: "",
         mutable: true,
-        about: "When snapshots are taken.",
+        about: "When snapshots are taken by themselves.",
     },
     Parameter {
         name: "replicaof",

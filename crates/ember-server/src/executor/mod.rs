@@ -29,7 +29,6 @@ use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
-use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use forwarding::Assembly;
 use sampling::Sampling;
@@ -175,20 +174,7 @@ impl Executor {
         self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
         self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
-        self.turn.encoding = EncodingLimits {
-            hash_max_listpack_entries: config.hash_max_listpack_entries,
-            hash_max_listpack_value: config.hash_max_listpack_value,
-            set_max_intset_entries: config.set_max_intset_entries,
-            set_max_listpack_entries: config.set_max_listpack_entries,
-            set_max_listpack_value: config.set_max_listpack_value,
-            zset_max_listpack_entries: config.zset_max_listpack_entries,
-            zset_max_listpack_value: config.zset_max_listpack_value,
-            list_max_listpack_size: config.list_max_listpack_size,
-            list_compress_depth: config.list_compress_depth,
-            stream_node_max_bytes: config.stream_node_max_bytes,
-            stream_node_max_entries: config.stream_node_max_entries,
-            hll_sparse_max_bytes: config.hll_sparse_max_bytes,
-        };
+        self.turn.encoding = config.encoding_limits();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
         self.sampling.set_interval(config.hotkeys_sampling);

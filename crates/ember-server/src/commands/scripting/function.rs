@@ -11,10 +11,12 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
+use crate::config::Config;
 use crate::scripting::confinement::confined_functions;
 use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
 use crate::scripting::library::{self, Libraries, Library, Policy};
 use crate::scripting::payload;
+use crate::server::Server;
 use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 
 /// How long the text of a library may run to declare its functions.
@@ -242,18 +244,20 @@ impl CommandRunner for Loading {
 }
 
 /// The library that `code` declares, and what this worker's interpreter has made of it.
-fn declared(execution: &Execution<'_>, code: &[u8]) -> Result<(Library, CompiledLibrary), CommandError> {
+pub(crate) fn declared(
+    server: &Server,
+    config: &Config,
+    code: &[u8],
+) -> Result<(Library, CompiledLibrary), CommandError> {
     let (name, body) = library::head(code)?;
-    let memory_bytes_max = execution.executor.config.script_memory_limit;
-    let declared =
-        execution.executor.server.scripting.with_interpreter(memory_bytes_max, |interpreter| {
-            interpreter.load(body, &mut Loading(Instant::now()))
-        })??;
+    let declared = server.scripting.with_interpreter(config.script_memory_limit, |interpreter| {
+        interpreter.load(body, &mut Loading(Instant::now()))
+    })??;
     if declared.is_empty() {
         return Err("ERR No functions registered".into());
     }
     let mut compiled = CompiledLibrary::new();
-    let confined = confined_functions(&execution.executor.server.registry, body);
+    let confined = confined_functions(&server.registry, body);
     let mut library = Library { name, code: code.to_vec(), functions: Default::default(), confined };
     for (declaration, function) in declared {
         compiled.insert(declaration.name.clone(), function);
@@ -275,7 +279,7 @@ pub(super) fn compiled(
     if let Some(known) = known {
         return Ok(known);
     }
-    let (_, compiled) = declared(execution, &library.code)?;
+    let (_, compiled) = declared(execution.executor.server, &execution.executor.config, &library.code)?;
     let libraries = scripting.libraries.snapshot();
     let function = scripting.with_interpreter(memory_bytes_max, |interpreter| {
         interpreter.keep_library(Arc::clone(&library), compiled, &libraries);
@@ -299,7 +303,7 @@ fn load(execution: &mut Execution<'_>) -> SessionResult {
     if !replaces && registry.snapshot().get(&name).is_some() {
         return Err(CommandError::quoting("ERR Library '", &name, "' already exists"));
     }
-    let (library, _) = declared(execution, code)?;
+    let (library, _) = declared(execution.executor.server, &execution.executor.config, code)?;
     registry.change(|libraries| libraries.add(library, replaces))?;
     execution.reply.bulk(&name);
     Ok(Outcome::Done)
@@ -322,7 +326,7 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
     let texts = payload::read(args.at(2))?;
     let mut restored = Vec::new();
     for text in texts {
-        restored.push(declared(execution, &text)?.0);
+        restored.push(declared(execution.executor.server, &execution.executor.config, &text)?.0);
     }
     execution.executor.server.scripting.libraries.change(|libraries| {
         if policy == Policy::Flush {

@@ -14,6 +14,8 @@ use emberkv_core::spec::{Flags, Group, Spec};
 use crate::server::Server;
 use crate::session::ServerCommand;
 
+pub(crate) use function::declared as declared_library;
+
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] =
     &[eval::COMMANDS, fcall::COMMANDS, script::COMMANDS, function::COMMANDS];

@@ -11,6 +11,7 @@ mod info;
 mod latency;
 mod memory;
 mod monitor;
+mod save;
 mod shutdown;
 mod slowlog;
 mod time;
@@ -29,6 +30,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     latency::COMMANDS,
     memory::COMMANDS,
     monitor::COMMANDS,
+    save::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     time::COMMANDS,

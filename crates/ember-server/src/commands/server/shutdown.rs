@@ -1,9 +1,14 @@
 //! SHUTDOWN.
 
+use std::sync::atomic::Ordering;
+
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use super::save::save;
+use crate::client::Client;
+use crate::server::Server;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -51,9 +56,18 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
         return Err(error);
     }
     if saves == Some(true) {
-        return Err("ERR SHUTDOWN SAVE is not possible: persistence is not available in this version".into());
+        return Ok(Outcome::Continue(|execution| {
+            save(execution)?;
+            // What is written until the connections are drained is saved again then.
+            execution.executor.server.snapshots.saves_at_end.store(true, Ordering::Relaxed);
+            end(execution.executor.server, execution.client)
+        }));
     }
-    tracing::info!("client {} asked for the shutdown", session.client.view.id);
-    session.server.request_stop();
+    end(session.server, session.client)
+}
+
+fn end(server: &Server, client: &Client) -> SessionResult {
+    tracing::info!("client {} asked for the shutdown", client.view.id);
+    server.request_stop();
     Ok(Outcome::Close)
 }

@@ -190,9 +190,14 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.zeros(&["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
 }
 
-/// Nothing is kept on disk: these are the fields by which others see that.
+/// What is on disk; the fields of what does not exist here say so.
 pub(super) fn persistence(report: &mut Report<'_>) {
-    let changes = report.server.sum(|stats| &stats.changes);
+    let snapshots = &report.server.snapshots;
+    let number = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
+    let (saves, loaded, expired) =
+        (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
+    let changes = snapshots.changes(report.server);
+    let saved_s = snapshots.saved_s(report.server);
     report.zeros(&[
         "loading",
         "async_loading",
@@ -204,16 +209,14 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
     report.line("rdb_changes_since_last_save", changes);
     report.zeros(&["rdb_bgsave_in_progress"]);
-    report.line("rdb_last_save_time", report.server.started_ms / 1000);
+    report.line("rdb_last_save_time", saved_s);
     report.line("rdb_last_bgsave_status", "ok");
     report.line("rdb_last_bgsave_time_sec", -1);
     report.line("rdb_current_bgsave_time_sec", -1);
-    report.zeros(&[
-        "rdb_saves",
-        "rdb_last_cow_size",
-        "rdb_last_load_keys_expired",
-        "rdb_last_load_keys_loaded",
-    ]);
+    report.line("rdb_saves", saves);
+    report.zeros(&["rdb_last_cow_size"]);
+    report.line("rdb_last_load_keys_expired", expired);
+    report.line("rdb_last_load_keys_loaded", loaded);
     report.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
     report.line("aof_last_rewrite_time_sec", -1);
     report.line("aof_current_rewrite_time_sec", -1);

@@ -1,0 +1,63 @@
+//! SAVE and LASTSAVE.
+
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+
+use crate::session::{Execution, Outcome, ServerCommand};
+use crate::snapshot;
+
+const SAVE: Spec = Spec {
+    name: "save",
+    summary: "Writes the data set to the file `dbfilename`. Everybody waits meanwhile.",
+    since: "1.0.0",
+    group: Group::Server,
+    complexity: "O(N) for N keys.",
+    arity: 1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    example: Example { given: &["SET hello world"], call: "SAVE", reply: "OK" },
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        SAVE,
+        Some(|_| {
+            Ok(Outcome::Continue(|execution| {
+                save(execution)?;
+                execution.reply.ok();
+                Ok(Outcome::Done)
+            }))
+        }),
+    ),
+    Command::new(
+        Spec {
+            name: "lastsave",
+            summary: "Returns when the data set was last on disk as it was in memory, Unix time in seconds.",
+            complexity: "O(1)",
+            flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+            categories: Category::ADMIN.union(Category::DANGEROUS),
+            tips: &["nondeterministic_output"],
+            example: Example { given: &["SAVE"], call: "LASTSAVE", reply: "..." },
+            ..SAVE
+        },
+        Some(|session| {
+            session.reply.integer(session.server.snapshots.saved_s(session.server));
+            Ok(Outcome::Done)
+        }),
+    ),
+];
+
+/// Saves the data set, alone at the keyspace.
+///
+/// # Errors
+/// Says what the disk said.
+pub(super) fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
+    let saved = execution.executor.alone(|executor, _| {
+        executor.publish();
+        snapshot::save(executor.server, &executor.config, &executor.turn)
+    });
+    saved.map_err(|error| {
+        tracing::error!("SAVE failed: {error}");
+        format!("ERR the data set is not saved: {error}").into()
+    })
+}

@@ -1,0 +1,44 @@
+//! What a server keeps on disk, and what the next one makes of it.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod snapshots;
+
+use std::path::{Path, PathBuf};
+
+use ember_testkit::{Server, ServerBuilder};
+
+/// Both execution modes, each with two workers.
+const MODES: [&[&str]; 2] =
+    [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+fn builder(arguments: &[&str]) -> ServerBuilder {
+    Server::builder(program()).arguments(arguments)
+}
+
+/// A server in a directory that is there already, and stays.
+fn start_in(directory: &Path, arguments: &[&str]) -> Server {
+    builder(arguments).directory(directory).start()
+}
+
+/// A directory that is removed with this.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

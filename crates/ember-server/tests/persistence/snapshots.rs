@@ -1,0 +1,238 @@
+//! SAVE, SHUTDOWN SAVE and the start from an RDB file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{Directory, MODES, builder, program, start_in};
+
+/// Makes a value of each type, in two databases.
+fn fill(client: &mut RawClient) {
+    for line in [
+        "SET text hello",
+        "SET number 12 PX 100000000",
+        "RPUSH list a b c",
+        "SADD set 1 2 3",
+        "ZADD zset 1 a 2.5 b",
+        "HSET hash f v g w",
+        "HPEXPIRE hash 100000000 FIELDS 1 f",
+        "XADD stream 1-1 a b",
+        "XGROUP CREATE stream g 0",
+        "XREADGROUP GROUP g c STREAMS stream >",
+        "PFADD hll a b c",
+        "SELECT 3",
+        "SET other x",
+        "SELECT 0",
+    ] {
+        let reply = client.run(line);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+}
+
+/// What all of it looks like.
+fn digest(client: &mut RawClient) -> Value {
+    client.run("DEBUG DIGEST")
+}
+
+#[test]
+fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
+    for (saved_in, started_in) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
+        let directory = Directory::new("save");
+        let debug = ["--enable-debug-command", "yes"];
+        let server = start_in(&directory.0, &[saved_in, &debug[..]].concat());
+        let mut client = server.client();
+        fill(&mut client);
+        let library = "#!lua name=lib\nredis.register_function('twice', function(_, a) return 2 * a[1] end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
+        assert!(client.run("INFO persistence").text().contains("rdb_changes_since_last_save:1"));
+        assert_eq!(client.run("SAVE"), Value::ok());
+        let info = client.run("INFO persistence").text();
+        assert!(
+            info.contains("rdb_changes_since_last_save:0\r\n") && info.contains("rdb_saves:1\r\n"),
+            "{info}"
+        );
+        let before = digest(&mut client);
+        client.run("SET after-the-save 1");
+        drop(server.crash());
+        let server = start_in(&directory.0, &[started_in, &debug[..]].concat());
+        let mut client = server.client();
+        assert_eq!(digest(&mut client), before);
+        assert_eq!(client.run("FCALL twice 0 21"), Value::Integer(42));
+        let Value::Integer(ttl) = client.run("PTTL number") else { panic!("PTTL is a number") };
+        assert!((1..=100_000_000).contains(&ttl), "{ttl}");
+        assert!(client.run("INFO persistence").text().contains("rdb_last_load_keys_loaded:9\r\n"));
+    }
+}
+
+#[test]
+fn shutdown_save_keeps_what_was_written_until_the_end() {
+    let directory = Directory::new("shutdown");
+    for round in 1..=3 {
+        let mut server = start_in(&directory.0, &[]);
+        let mut client = server.client();
+        assert_eq!(client.run("INCR rounds"), Value::Integer(round));
+        client.send(b"SHUTDOWN SAVE\r\n").unwrap();
+        assert!(client.read_value().is_err());
+        assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+    }
+    // Without SAVE nothing is kept.
+    let mut server = start_in(&directory.0, &[]);
+    let mut client = server.client();
+    client.run("INCR rounds");
+    client.send(b"SHUTDOWN\r\n").unwrap();
+    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(start_in(&directory.0, &[]).client().run("GET rounds"), Value::from("3"));
+}
+
+#[test]
+fn a_save_sees_transactions_whole_while_others_write() {
+    for mode in MODES {
+        let directory = Directory::new("whole");
+        let server = start_in(&directory.0, mode);
+        server.client().run("MSET a 0 b 0");
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        client.run("MULTI");
+                        client.run("INCR a");
+                        client.run("DECR b");
+                        assert!(!client.run("EXEC").is_error());
+                    }
+                });
+            }
+            let mut client = server.client();
+            for _ in 0..20 {
+                assert_eq!(client.run("SAVE"), Value::ok());
+                let number = |server: &ember_testkit::Server, key: &str| -> i64 {
+                    server.client().run(&format!("GET {key}")).text().parse().unwrap()
+                };
+                let copy = Directory::new("whole-copy");
+                fs::copy(directory.0.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
+                let other = start_in(&copy.0, &["--shards", "1"]);
+                assert_eq!(number(&other, "a") + number(&other, "b"), 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_save_that_fails_says_why_and_leaves_the_old_file() {
+    let directory = Directory::new("fails");
+    let server = start_in(&directory.0, &[]);
+    let mut client = server.client();
+    client.run("SET a 1");
+    assert_eq!(client.run("SAVE"), Value::ok());
+    let saved = fs::read(directory.0.join("dump.rdb")).unwrap();
+    client.run("SET a 2");
+    // A directory in the place of the temporary file: nobody can write there, whoever the tests run as.
+    fs::rename(directory.0.join("dump.rdb"), directory.0.join("kept")).unwrap();
+    fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
+    let refused = client.run("SAVE").text();
+    assert!(
+        refused.starts_with("ERR the data set is not saved: ") && refused.contains("dump.rdb"),
+        "{refused}"
+    );
+    assert!(client.run("SHUTDOWN SAVE").text().starts_with("ERR the data set is not saved: "));
+    assert_eq!(client.run("GET a"), Value::from("2"));
+    assert_eq!(fs::read(directory.0.join("kept")).unwrap(), saved);
+    fs::remove_dir_all(directory.0.join("dump.rdb")).unwrap();
+    assert_eq!(client.run("SAVE"), Value::ok());
+    let mode = fs::metadata(directory.0.join("dump.rdb")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077 & !0o044, 0, "nobody else may write it: {mode:o}");
+    assert_eq!(
+        fs::read_dir(&directory.0)
+            .unwrap()
+            .filter(|entry| { entry.as_ref().unwrap().file_name().to_string_lossy().contains("temp") })
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_damaged_file_keeps_the_server_from_starting() {
+    let directory = Directory::new("damaged");
+    let server = start_in(&directory.0, &[]);
+    fill(&mut server.client());
+    assert_eq!(server.client().run("SAVE"), Value::ok());
+    drop(server);
+    let file = directory.0.join("dump.rdb");
+    let whole = fs::read(&file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0x10;
+    for bytes in [&whole[..whole.len() - 12], &flipped, b"no RDB file"] {
+        fs::write(&file, bytes).unwrap();
+        let ended = Command::new(program())
+            .args(["--port", "0", "--unixsocket", "s"])
+            .current_dir(&directory.0)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = [ended.stdout, ended.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot load the data set") && said.contains("dump.rdb at offset"), "{said}");
+    }
+}
+
+#[test]
+fn keys_whose_time_has_come_are_not_loaded() {
+    let directory = Directory::new("expired");
+    let server = start_in(&directory.0, &[]);
+    let mut client = server.client();
+    client.run("SET stays 1");
+    client.run("SET goes 1 PX 2000");
+    client.run("HSET hash f 1 g 2");
+    client.run("HPEXPIRE hash 2000 FIELDS 1 f");
+    assert_eq!(client.run("SAVE"), Value::ok());
+    drop(server);
+    let is_loaded = |client: &mut RawClient, keys: usize| {
+        client.run("INFO persistence").text().contains(&format!("rdb_last_load_keys_loaded:{keys}\r\n"))
+    };
+    assert!(is_loaded(&mut start_in(&directory.0, &[]).client(), 3));
+    let server = loop {
+        let server = start_in(&directory.0, &[]);
+        if is_loaded(&mut server.client(), 2) {
+            break server;
+        }
+    };
+    let mut client = server.client();
+    assert_eq!(client.run("EXISTS goes"), Value::Integer(0));
+    assert_eq!(client.run("HLEN hash"), Value::Integer(1));
+    assert!(client.run("INFO persistence").text().contains("rdb_last_load_keys_expired:1"));
+}
+
+#[test]
+fn the_file_has_the_name_of_the_configuration() {
+    let directory = Directory::new("name");
+    let server = start_in(&directory.0, &["--dbfilename", "data.rdb", "--rdbcompression", "no"]);
+    let mut client = server.client();
+    assert_eq!(client.command(&["SET", "long", &"ab".repeat(4000)]), Value::ok());
+    assert_eq!(client.run("SAVE"), Value::ok());
+    let unpacked = fs::metadata(directory.0.join("data.rdb")).unwrap().len();
+    assert!(unpacked > 8000, "{unpacked}");
+    client.run("CONFIG SET rdbcompression yes");
+    assert_eq!(client.run("SAVE"), Value::ok());
+    assert!(fs::metadata(directory.0.join("data.rdb")).unwrap().len() < 1000);
+    let failed = std::panic::catch_unwind(|| builder(&["--dbfilename", "a/b"]).start());
+    assert!(failed.is_err());
+}
+
+#[test]
+fn save_is_refused_where_redis_refuses_it() {
+    let server = builder(&[]).start();
+    let mut client = server.client();
+    client.run("MULTI");
+    assert!(client.run("SAVE").text().contains("not allowed inside a transaction"));
+    client.run("DISCARD");
+    assert!(
+        client
+            .command(&["EVAL", "return redis.call('SAVE')", "0"])
+            .text()
+            .contains("not allowed from script")
+    );
+}
