@@ -119,6 +119,20 @@ fn options_that_contradict_are_refused_before_anything_changes() {
 }
 
 #[test]
+fn negative_zeros_keep_their_sign_in_a_set_that_one_command_makes_large() {
+    let members: String = (0..200).map(|number| format!(" -0 m{number}")).collect();
+    let mut script = script_with(Protocol::Resp2, 128);
+    script.step(&format!("ZADD large{members}"));
+    assert_eq!(plain(&script.step("ZSCORE large m7")), "-0");
+    // A listpack has no sign of a zero, nor has the set that it becomes.
+    for member in 0..200 {
+        script.step(&format!("ZADD grown -0 m{member}"));
+    }
+    assert_eq!(plain(&script.step("ZSCORE grown m7")), "0");
+    assert_eq!(plain(&script.step("ZSCORE grown m199")), "-0");
+}
+
+#[test]
 fn scores_are_numbers_of_all_kinds() {
     check(&[
         ("ZADD z inf a -inf b 0x10 c 1e3 d 3.0 e 1e-5 f .5 g", ":7"),

@@ -112,7 +112,8 @@ pub(crate) struct Executor {
     prepared: Vec<Prepared>,
     /// Quick commands run since the clock was read.
     quick: Vec<u16>,
-    clock: Instant,
+    /// When the time of a command was last taken.
+    pub(crate) clock: Instant,
     times_each: bool,
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,

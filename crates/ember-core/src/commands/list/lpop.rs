@@ -61,6 +61,9 @@ pub(super) fn take_one(
         }
         list.remove_end(end, 1, limit);
     })?;
+    if taken.is_some() {
+        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |_| {});
+    }
     Ok(taken.is_some())
 }
 
@@ -86,6 +89,9 @@ pub(super) fn take_many(
         list.remove_end(end, count, limit);
         count
     })?;
+    if let Some(count @ 1..) = taken {
+        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |words| _ = words.integer(count));
+    }
     Ok(taken.is_some())
 }
 

@@ -26,28 +26,18 @@ pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'
     }
 }
 
-/// The bytes of a value; an integer's digits are written to `digits`.
-#[inline]
-pub(crate) fn bytes<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
-    match value {
-        StringValue::Int(number) => digits.format(number).as_bytes(),
-        StringValue::Inline(bytes) => bytes,
-        StringValue::Large(large) => large.bytes(),
-    }
-}
-
 /// Whether an entry is there and holds the string `bytes`.
 ///
 /// # Errors
 /// `WrongType` if the entry holds another type.
 pub(crate) fn equals(entry: Option<EntryRef<'_>>, expected: &[u8]) -> Result<bool, CommandError> {
-    Ok(string(entry)?.is_some_and(|value| bytes(value, &mut itoa::Buffer::new()) == expected))
+    Ok(string(entry)?.is_some_and(|value| value.bytes(&mut itoa::Buffer::new()) == expected))
 }
 
 /// The bytes of a value that may be missing, which is as good as empty.
 #[inline]
 pub(crate) fn bytes_or_empty<'a>(value: Option<StringValue<'a>>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
-    value.map_or(b"", |value| bytes(value, digits))
+    value.map_or(b"", |value| value.bytes(digits))
 }
 
 /// The number of bytes of a value that may be missing.

@@ -219,5 +219,13 @@ fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: 
         }
     }
     call.reply.integer(list.len() as i64);
-    call.keys.key(target).store_value(Event::list("sortstore"), list);
+    let mut key = call.keys.key(target);
+    key.tell_removal();
+    let mut digits = itoa::Buffer::new();
+    if !list.is_empty() {
+        key.tell("RPUSH", |words| {
+            list.visit(0..list.len(), |element| _ = words.word(element.bytes(&mut digits)));
+        });
+    }
+    key.store_value(Event::list("sortstore"), list);
 }
