@@ -326,6 +326,7 @@ pub(crate) fn comparable_encoding<'a>(kind: &str, encoding: &'a str) -> &'a str 
 pub(crate) fn comparable_contents(kind: &str, contents: &Value) -> Value {
     match (kind, contents.elements()) {
         ("set", Some(_)) => sorted(contents),
+        ("zset", Some(_)) => with_short_doubles(contents),
         ("hash", Some(elements)) => {
             let pairs = elements.chunks(2).map(|pair| Value::Array(pair.to_vec())).collect();
             sorted(&Value::Array(pairs))

@@ -10,7 +10,7 @@ use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
-use crate::types::list::{Element, List, Needle};
+use crate::types::list::{End, List, Needle};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -62,25 +62,19 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
         return Ok(());
     };
     let last = list.len().saturating_sub(1);
+    let from = if options.backwards { End::Back } else { End::Front };
     let wanted = options.count.unwrap_or(1);
     let mark = reply.mark();
-    let (mut skipped, mut seen, mut found) = (0, 0, 0);
-    let look = |element: Element<'_>| {
-        if needle.matches(element) {
-            if skipped < options.skip {
-                skipped += 1;
-            } else {
-                found += 1;
-                reply.integer(if options.backwards { last - seen } else { seen } as i64);
-            }
+    let (mut skipped, mut found) = (0, 0);
+    list.find(&needle, from, options.len_max, |distance| {
+        if skipped < options.skip {
+            skipped += 1;
+            return ControlFlow::Continue(());
         }
-        seen += 1;
-        if found == wanted || seen == options.len_max {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    };
-    _ = if options.backwards { list.search_back(last, look) } else { list.search(0, look) };
+        found += 1;
+        reply.integer(if options.backwards { last - distance } else { distance } as i64);
+        if found == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     if options.count.is_some() {
         reply.insert_array(mark, found);
     } else if found == 0 {

@@ -80,6 +80,12 @@ impl<'a> Needle<'a> {
         self.bytes
     }
 
+    /// Whether `element` of a listpack consists of these bytes.
+    #[inline]
+    pub(super) fn matches_packed(&self, element: listpack::Element<'_>) -> bool {
+        self.packed.matches(element)
+    }
+
     /// Whether `element` consists of these bytes.
     #[inline]
     pub fn matches(&self, element: Element<'_>) -> bool {

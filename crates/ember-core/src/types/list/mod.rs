@@ -15,7 +15,7 @@ use std::ops::{ControlFlow, Range};
 pub use element::{Element, Needle, NewElement, OwnedElement};
 pub use node::NodeLimit;
 
-use node::{Node, remove_in_listpack, search_listpack, search_listpack_back, visit_listpack};
+use node::{Node, find_in_listpack, remove_in_listpack, visit_listpack, visit_listpack_back};
 use quicklist::Quicklist;
 
 use crate::keyspace::entry::size_class;
@@ -153,9 +153,8 @@ impl List {
     pub fn with<R>(&self, index: usize, look: impl FnOnce(Option<Element<'_>>) -> R) -> R {
         let mut look = Some(look);
         let mut result = None;
-        _ = self.search(index, |element| {
+        self.visit(index..index.saturating_add(1), |element| {
             result = look.take().map(|look| look(Some(element)));
-            ControlFlow::Break(())
         });
         // Without such an element it was not shown anything.
         result.unwrap_or_else(|| look.expect("it was not called")(None))
@@ -183,36 +182,8 @@ impl List {
         })
     }
 
-    /// Shows `visit` the elements from the one at `index` on until it says to stop; none if it is beyond the end. O(nodes to
-    /// the nearer end + elements shown).
-    #[inline]
-    pub fn search(
-        &self,
-        index: usize,
-        mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        match &self.form {
-            Form::Packed(packed) => search_listpack(packed, index, &mut visit),
-            Form::Nodes(list) => list.search(index, &mut visit),
-        }
-    }
-
-    /// As [`List::search`] from the element at `index` to the first one.
-    #[inline]
-    pub fn search_back(
-        &self,
-        index: usize,
-        mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        match &self.form {
-            Form::Packed(packed) if index < packed.len() => search_listpack_back(packed, index, &mut visit),
-            Form::Packed(_) => ControlFlow::Continue(()),
-            Form::Nodes(list) => list.search_back(index, &mut visit),
-        }
-    }
-
-    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any; faster than
-    /// [`List::search`]. O(nodes to the nearer end + elements).
+    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any.
+    /// O(nodes to the nearer end + elements).
     #[inline]
     pub fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
         match &self.form {
@@ -221,17 +192,29 @@ impl List {
         }
     }
 
-    /// Calls `visit` for up to `count` elements from the last one on, towards the first.
+    /// Calls `visit` for the last `count` elements, as far as there are any, from the last one on. O(elements).
     #[inline]
     pub fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
-        let mut left = count.min(self.len());
-        if left > 0 {
-            _ = self.search_back(self.len() - 1, |element| {
-                visit(element);
-                left -= 1;
-                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+        match &self.form {
+            Form::Packed(packed) => visit_listpack_back(packed, count, &mut visit),
+            Form::Nodes(list) => list.visit_last(count, visit),
         }
+    }
+
+    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
+    /// than `count` elements. O(elements looked at).
+    #[inline]
+    pub fn find(
+        &self,
+        needle: &Needle<'_>,
+        from: End,
+        count: usize,
+        mut found: impl FnMut(usize) -> ControlFlow<()>,
+    ) {
+        _ = match &self.form {
+            Form::Packed(packed) => find_in_listpack(packed, needle, from, count, &mut found),
+            Form::Nodes(list) => list.find(needle, from, count, found),
+        };
     }
 
     /// Puts `element` in the place of the one at `index`; whether there is one. As in Redis, room for it is made in

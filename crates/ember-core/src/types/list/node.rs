@@ -188,44 +188,43 @@ impl Node {
         }
     }
 
-    /// Where the first element equal to `needle` is.
-    pub(super) fn position(&self, needle: &Needle<'_>) -> Option<usize> {
-        let mut index = 0;
-        let stopped = self.search(0, &mut |element| {
-            if needle.matches(element) {
-                return ControlFlow::Break(());
-            }
-            index += 1;
-            ControlFlow::Continue(())
-        });
-        stopped.is_break().then_some(index)
-    }
-
-    /// Shows `visit` the elements from the one at `index` on until it says to stop. A compressed node is unpacked meanwhile.
+    /// Calls `visit` for the last `count` elements, which it has, from the last one on.
     #[inline]
-    pub(super) fn search(
-        &self,
-        index: usize,
-        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub(super) fn visit_last(&self, count: usize, visit: &mut impl FnMut(Element<'_>)) {
         match self {
-            Node::Packed(packed) => search_listpack(packed, index, visit),
-            Node::Compressed(compressed) => search_listpack(&compressed.unpack(), index, visit),
+            Node::Packed(packed) => visit_listpack_back(packed, count, visit),
+            Node::Compressed(compressed) => visit_listpack_back(&compressed.unpack(), count, visit),
             Node::Large(bytes) => visit(Element::Large(bytes)),
         }
     }
 
-    /// As [`Node::search`] from the element at `index`, or the last one, to the first.
+    /// Where the first element equal to `needle` is.
+    pub(super) fn position(&self, needle: &Needle<'_>) -> Option<usize> {
+        let mut found = None;
+        _ = self.find(needle, End::Front, usize::MAX, &mut |index| {
+            found = Some(index);
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
+    /// than `count` elements.
     #[inline]
-    pub(super) fn search_back(
+    pub(super) fn find(
         &self,
-        index: usize,
-        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+        needle: &Needle<'_>,
+        from: End,
+        count: usize,
+        found: &mut impl FnMut(usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
-            Node::Packed(packed) => search_listpack_back(packed, index, visit),
-            Node::Compressed(compressed) => search_listpack_back(&compressed.unpack(), index, visit),
-            Node::Large(bytes) => visit(Element::Large(bytes)),
+            Node::Packed(packed) => find_in_listpack(packed, needle, from, count, found),
+            Node::Compressed(compressed) => {
+                find_in_listpack(&compressed.unpack(), needle, from, count, found)
+            }
+            Node::Large(bytes) if count > 0 && needle.bytes() == bytes.as_slice() => found(0),
+            Node::Large(_) => ControlFlow::Continue(()),
         }
     }
 }
@@ -246,29 +245,27 @@ pub(super) fn visit_listpack(
     }
 }
 
-/// Shows `visit` the elements of a listpack from the one at `index` on until it says to stop.
+/// Calls `visit` for the last `count` elements of a listpack, from the last one on.
 #[inline]
-pub(super) fn search_listpack(
-    packed: &Listpack,
-    index: usize,
-    visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    match packed.nth(index) {
-        Some(offset) => packed.iter_from(offset).try_for_each(|element| visit(element.into())),
-        None => ControlFlow::Continue(()),
-    }
+pub(super) fn visit_listpack_back(packed: &Listpack, count: usize, visit: &mut impl FnMut(Element<'_>)) {
+    packed.iter_back().take(count).for_each(|element| visit(element.into()));
 }
 
-/// As [`search_listpack`] from the element at `index`, or the last one, to the first.
+/// As [`Node::find`] in a listpack.
 #[inline]
-pub(super) fn search_listpack_back(
+pub(super) fn find_in_listpack(
     packed: &Listpack,
-    index: usize,
-    visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    needle: &Needle<'_>,
+    from: End,
+    count: usize,
+    found: &mut impl FnMut(usize) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    match packed.nth(index) {
-        Some(offset) => packed.iter_to(offset).rev().try_for_each(|element| visit(element.into())),
-        None => packed.iter_back().try_for_each(|element| visit(element.into())),
+    let mut look = |(index, element)| {
+        if needle.matches_packed(element) { found(index) } else { ControlFlow::Continue(()) }
+    };
+    match from {
+        End::Front => packed.iter().take(count).enumerate().try_for_each(&mut look),
+        End::Back => packed.iter_back().take(count).enumerate().try_for_each(&mut look),
     }
 }
 

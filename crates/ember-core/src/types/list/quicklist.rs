@@ -157,27 +157,41 @@ impl Quicklist {
         }
     }
 
-    /// Shows `visit` the elements from the one at `index` on until it says to stop. O(nodes to the nearer end + elements
-    /// shown).
-    pub(super) fn search(
-        &self,
-        index: usize,
-        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
-        self.nodes[place.node].search(place.index, visit)?;
-        self.nodes.range(place.node + 1..).try_for_each(|node| node.search(0, visit))
+    /// Calls `visit` for the last `count` elements, as far as there are any, from the last one on. O(elements).
+    pub(super) fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
+        let mut left = count;
+        for node in self.nodes.iter().rev() {
+            if left == 0 {
+                return;
+            }
+            let visited = left.min(node.len());
+            node.visit_last(visited, &mut visit);
+            left -= visited;
+        }
     }
 
-    /// As [`Quicklist::search`] from the element at `index` to the first one.
-    pub(super) fn search_back(
+    /// Tells `found` how far from the end `from` the elements equal to `needle` are, until it says to stop. Looks at no more
+    /// than `count` elements. O(elements looked at).
+    pub(super) fn find(
         &self,
-        index: usize,
-        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+        needle: &Needle<'_>,
+        from: End,
+        count: usize,
+        mut found: impl FnMut(usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
-        self.nodes[place.node].search_back(place.index, visit)?;
-        self.nodes.range(..place.node).rev().try_for_each(|node| node.search_back(usize::MAX, visit))
+        let mut passed = 0;
+        let mut look = |node: &Node| {
+            if passed >= count {
+                return ControlFlow::Break(());
+            }
+            let in_node = node.find(needle, from, count - passed, &mut |index| found(passed + index));
+            passed += node.len();
+            in_node
+        };
+        match from {
+            End::Front => self.nodes.iter().try_for_each(&mut look),
+            End::Back => self.nodes.iter().rev().try_for_each(&mut look),
+        }
     }
 
     /// Puts `element` in the place of the one at `index`, which is inside. O(nodes to the nearer end + bytes of a node).

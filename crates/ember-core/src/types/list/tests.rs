@@ -13,17 +13,6 @@ fn elements(list: &List) -> Model {
     list.copies().collect()
 }
 
-/// The elements from one on, shown one by one, forwards or backwards.
-fn shown(list: &List, index: usize, is_back: bool) -> Vec<Vec<u8>> {
-    let mut shown = Vec::new();
-    let visit = |element: Element<'_>| {
-        shown.push(element.bytes(&mut itoa::Buffer::new()).to_vec());
-        ControlFlow::Continue(())
-    };
-    _ = if is_back { list.search_back(index, visit) } else { list.search(index, visit) };
-    shown
-}
-
 fn compressed_count(list: &List) -> usize {
     let Form::Nodes(nodes) = &list.form else { return 0 };
     nodes.nodes().filter(|node| matches!(node, node::Node::Compressed(_))).count()
@@ -332,8 +321,21 @@ proptest! {
             prop_assert_eq!(&elements(&list), &model);
         }
         for index in 0..model.len() {
-            prop_assert!(shown(&list, index, false).iter().eq(model.iter().skip(index)));
-            prop_assert!(shown(&list, index, true).iter().eq(model.iter().take(index + 1).rev()));
+            prop_assert!(list.with(index, |element| element.unwrap().bytes(&mut itoa::Buffer::new()) == model[index]));
+            for (from, position) in [(End::Front, index), (End::Back, model.len() - 1 - index)] {
+                let mut found = Vec::new();
+                list.find(&Needle::new(&model[index]), from, usize::MAX, |distance| {
+                    found.push(distance);
+                    ControlFlow::Continue(())
+                });
+                prop_assert!(found.contains(&position) && found.is_sorted());
+                let equal = model.iter().filter(|other| **other == model[index]).count();
+                prop_assert_eq!(found.len(), equal);
+                list.find(&Needle::new(&model[index]), from, position, |distance| {
+                    assert!(distance < position);
+                    ControlFlow::Continue(())
+                });
+            }
         }
         for (start, len) in [(0, model.len()), (model.len() / 3, model.len()), (1, 3)] {
             let mut visited = Model::new();
