@@ -61,6 +61,26 @@ pub fn run(
     args: Args<'_>,
     reply: &mut Reply,
 ) -> AttemptResult {
+    if !context.turn.journal.is_on() {
+        return handle(command, access, hash, context, args, reply);
+    }
+    let mark = context.turn.journal.begin_call(context.turn.counters.changes);
+    let result = handle(command, access, hash, context, args, reply);
+    let Turn { journal, counters, .. } = &mut *context.turn;
+    journal.end_call(&mark, counters.changes, context.database, args);
+    result
+}
+
+/// Runs a data command, whether or not anybody reads the journal.
+#[inline]
+fn handle(
+    command: &DataCommand,
+    access: Access,
+    hash: Option<KeyHash>,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> AttemptResult {
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);

@@ -176,8 +176,17 @@ impl HotKeys {
 /// What all workers have seen, while it is put together.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
-    by_key: HashMap<(Access, usize, u64), (Vec<u8>, f64, f64)>,
+    /// By access, database and hash.
+    by_key: HashMap<(Access, usize, u64), Sum>,
     total: f64,
+}
+
+/// What all workers have seen of a key.
+#[derive(Debug)]
+struct Sum {
+    key: Vec<u8>,
+    accesses: f64,
+    rate: f64,
 }
 
 impl Merged {
@@ -191,9 +200,9 @@ impl Merged {
             for ((hash, count), counter) in sketch.hashes.iter().zip(&sketch.counts).zip(&sketch.counters) {
                 let sure = count - counter.error;
                 let entry = self.by_key.entry((access, counter.database, *hash));
-                let (_, sum, rate) = entry.or_insert_with(|| (counter.key.clone(), 0.0, 0.0));
-                *sum += sure;
-                *rate += sure / seconds;
+                let sum = entry.or_insert_with(|| Sum { key: counter.key.clone(), accesses: 0.0, rate: 0.0 });
+                sum.accesses += sure;
+                sum.rate += sure / seconds;
             }
         }
     }
@@ -206,15 +215,15 @@ impl Merged {
         let mut keys: Vec<HotKey> = self
             .by_key
             .into_iter()
-            .filter(|((access, ..), (_, sum, _))| {
-                *sum >= count_min && wanted.is_none_or(|wanted| wanted == *access)
+            .filter(|((access, ..), sum)| {
+                sum.accesses >= count_min && wanted.is_none_or(|wanted| wanted == *access)
             })
-            .map(|((access, database, _), (key, sum, rate))| HotKey {
+            .map(|((access, database, _), Sum { key, accesses, rate })| HotKey {
                 key,
                 database,
                 access,
                 rate,
-                share: sum / total,
+                share: accesses / total,
             })
             .collect();
         keys.sort_by(|one, other| other.rate.total_cmp(&one.rate).then_with(|| one.key.cmp(&other.key)));

@@ -16,6 +16,7 @@ pub mod stream;
 
 use std::fmt;
 
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{ValueType, size_class};
 use crate::reclaim;
 use hash::Hash;
@@ -93,8 +94,9 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         None
     }
 
-    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
-    fn remove_expired(&mut self, _now_ms: i64, _max: usize) -> usize {
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed;
+    /// their names are added to `names`.
+    fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut ExpiredNames) -> usize {
         0
     }
 
@@ -198,8 +200,8 @@ impl Aggregate {
     }
 
     /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
-    pub fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
-        with_any!(self, value => value.remove_expired(now_ms, max))
+    pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
+        with_any!(self, value => value.remove_expired(now_ms, max, names))
     }
 
     /// Checks what must always hold; for tests.

@@ -111,6 +111,7 @@ config! {
     zset_max_listpack_entries: usize,
     zset_max_listpack_value: usize,
     list_max_listpack_size: i64,
+    list_compress_depth: usize,
     stream_node_max_bytes: usize,
     stream_node_max_entries: usize,
     hll_sparse_max_bytes: usize,

@@ -491,6 +491,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them.",
     },
     Parameter {
+        name: "list-compress-depth",
+        aliases: &[],
+        kind: integer!(list_compress_depth, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which \
+                are made or changed from then on.",
+    },
+    Parameter {
         name: "stream-node-max-bytes",
         aliases: &[],
         kind: integer!(stream_node_max_bytes, 0..=i64::MAX),
@@ -544,6 +553,17 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "512mb",
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
+    },
+    Parameter {
+        name: "sanitize-dump-payload",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["yes"],
+            reason: "the values that RESTORE gets are always checked in full, whoever sends them",
+        },
+        default: "yes",
+        mutable: true,
+        about: "Whether RESTORE checks all of a value before it is used.",
     },
     // Scripts.
     Parameter {

@@ -112,7 +112,8 @@ pub(crate) struct Executor {
     prepared: Vec<Prepared>,
     /// Quick commands run since the clock was read.
     quick: Vec<u16>,
-    clock: Instant,
+    /// When the time of a command was last taken.
+    pub(crate) clock: Instant,
     times_each: bool,
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,
@@ -183,6 +184,7 @@ impl Executor {
             zset_max_listpack_entries: config.zset_max_listpack_entries,
             zset_max_listpack_value: config.zset_max_listpack_value,
             list_max_listpack_size: config.list_max_listpack_size,
+            list_compress_depth: config.list_compress_depth,
             stream_node_max_bytes: config.stream_node_max_bytes,
             stream_node_max_entries: config.stream_node_max_entries,
             hll_sparse_max_bytes: config.hll_sparse_max_bytes,
@@ -508,6 +510,8 @@ impl Executor {
                         server.gate.close(self.index)
                     });
                 let (turn, database) = (&mut self.turn, caller.database);
+                turn.reads_any_key =
+                    client.as_ref().is_none_or(|client| acl::may_read_any_key(client, command, args));
                 let mut context =
                     Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;

@@ -3,10 +3,12 @@
 use ember_protocol::Args;
 
 use super::arguments::{exact_id, references_at};
+use crate::call::CommandResult;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
+use crate::keys::Key;
 use crate::types::limits::EncodingLimits;
-use crate::types::stream::{BlockLimits, References, Stream, Trim};
+use crate::types::stream::{BlockLimits, References, Stream, StreamId, Trim};
 
 /// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
@@ -30,6 +32,35 @@ impl Trimming {
     pub(super) fn apply(&self, stream: &mut Stream) -> u64 {
         stream.trim(self.trim, self.is_approximate, self.limit, self.references)
     }
+}
+
+/// Tells the journal that entries were trimmed: by how many are left, as far as that says which.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+pub(super) fn tell_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> CommandResult {
+    let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
+    let Trimming { trim, is_approximate, limit, references } = *trimming;
+    key.tell("XTRIM", |words| match references {
+        References::Keep => _ = words.word(b"MAXLEN").word(b"=").integer(len),
+        References::Delete => _ = words.word(b"MAXLEN").word(b"=").integer(len).word(b"DELREF"),
+        // Entries that somebody has yet to acknowledge stay between those that go.
+        References::Respect => {
+            let operator: &[u8] = if is_approximate { b"~" } else { b"=" };
+            match trim {
+                Trim::ToLen(len) => _ = words.word(b"MAXLEN").word(operator).integer(len),
+                Trim::BelowId(id) => {
+                    let mut text = [0; StreamId::TEXT_BYTES_MAX];
+                    words.word(b"MINID").word(operator).word(id.text(&mut text));
+                }
+            }
+            if is_approximate {
+                words.word(b"LIMIT").integer(limit);
+            }
+            words.word(b"ACKED");
+        }
+    });
+    Ok(())
 }
 
 /// The options of a call as far as they were read.

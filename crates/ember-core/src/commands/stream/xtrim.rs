@@ -1,6 +1,6 @@
 //! XTRIM.
 
-use super::trimming::{TrimOptions, Trimming};
+use super::trimming::{TrimOptions, Trimming, tell_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
@@ -48,6 +48,9 @@ fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
     let trimmed =
         key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream) as i64)?;
     let trimmed = trimmed.unwrap_or(0);
+    if trimmed > 0 {
+        tell_trimmed(&mut key, &trimming)?;
+    }
     key.count_changes((trimmed - 1).max(0) as u64);
     call.reply.integer(trimmed);
     Ok(())

@@ -9,6 +9,7 @@
 
 use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{EntryRef, StringValue, size_class};
 use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
@@ -183,12 +184,13 @@ impl Table {
 
     /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
     /// removed. O(log fields) for each look.
-    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };
             // Several fields may have one position. Those that have expired go; the others may have lost their element.
             while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
+                names.add(self.fields.entry(place).key());
                 self.remove_at(place, now_ms);
                 removed += 1;
             }

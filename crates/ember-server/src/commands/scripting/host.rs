@@ -1,5 +1,6 @@
 //! Running one script for a client: its locks, its rights, its calls.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use crate::client::Client;
 use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
 use crate::scripting::confinement::Confinement;
-use crate::scripting::interpreter::{CommandRunner, Interpreter};
+use crate::scripting::interpreter::CommandRunner;
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
 use crate::scripting::sha1;
@@ -54,6 +55,11 @@ impl Name<'_> {
     }
 }
 
+thread_local! {
+    /// Where a script's calls are put together, kept for its memory while no script runs.
+    static WORDS: Cell<OwnedBatch> = Cell::default();
+}
+
 /// What is to be run.
 pub(super) struct Program<'p> {
     /// What it is known by.
@@ -75,7 +81,7 @@ impl Program<'_> {
     }
 }
 
-/// Runs a program: `run` is called with the interpreter when its locks are held.
+/// Runs a program: `run` is called when its locks are held, and told whether the program is confined.
 ///
 /// A confined program runs with the locks of its keys' shards, beside others; any other runs alone.
 ///
@@ -84,7 +90,7 @@ impl Program<'_> {
 pub(super) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
-    mut run: impl FnMut(&mut Interpreter, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
+    mut run: impl FnMut(bool, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
 ) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
@@ -98,9 +104,9 @@ pub(super) fn run_program(
                 .into(),
         );
     }
-    let memory_bytes_max = executor.config.script_memory_limit;
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
+        let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
         let mut host = Host {
             executor,
             client,
@@ -111,14 +117,12 @@ pub(super) fn run_program(
             has_effects: false,
             has_escaped: false,
             call: args,
-            words: OwnedBatch::new(),
-            started: Instant::now(),
+            words: WORDS.take(),
+            started,
             running: None,
-            attended: Instant::now(),
+            attended: started,
         };
-        let result = server
-            .scripting
-            .with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result = run(is_confined, &mut host, reply);
         host.end();
         let (has_escaped, has_effects) = (host.has_escaped, host.has_effects);
         // A script selects a database for itself only.
@@ -132,7 +136,12 @@ pub(super) fn run_program(
         && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
     let mut outcome = None;
     if is_confined {
-        let shards = program.keys.iter().map(|key| server.keyspace.hash(key).shard()).collect();
+        let shards_of = |key: &&[u8]| {
+            let hash = server.keyspace.hash(key);
+            server.keyspace.prefetch_entry(database, hash);
+            hash.shard()
+        };
+        let shards = program.keys.iter().map(shards_of).collect();
         let (result, has_escaped, has_effects) = executor.with_pinned(shards, &mut run_once);
         if has_escaped {
             tracing::error!("a script was taken for confined and is not");
@@ -150,7 +159,7 @@ pub(super) fn run_program(
             executor.alone(run_once).0
         }
     };
-    match result? {
+    match result {
         Ok(()) => Ok(Outcome::Done),
         Err(failure) => Err(CommandError::Bytes(told(&failure, program.name))),
     }
@@ -183,7 +192,7 @@ struct Host<'h> {
     has_escaped: bool,
     /// The call that runs the script.
     call: Args<'h>,
-    /// The call that the script makes; kept for its memory.
+    /// The call that the script makes.
     words: OwnedBatch,
     started: Instant,
     /// Set once the script has been running for long.
@@ -251,6 +260,8 @@ impl Host<'_> {
     }
 
     fn end(&mut self) {
+        self.words.clear();
+        WORDS.set(std::mem::take(&mut self.words));
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
         }
