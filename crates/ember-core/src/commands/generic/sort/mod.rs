@@ -223,7 +223,9 @@ fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: 
     key.tell_removal();
     let mut digits = itoa::Buffer::new();
     if !list.is_empty() {
-        key.tell("RPUSH", |words| list.iter().for_each(|element| _ = words.word(element.bytes(&mut digits))));
+        key.tell("RPUSH", |words| {
+            list.visit(0..list.len(), |element| _ = words.word(element.bytes(&mut digits)));
+        });
     }
     key.store_value(Event::list("sortstore"), list);
 }
