@@ -129,7 +129,7 @@ fn scores(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     let end = *random.pick(&[&"MIN", &"MAX"]);
     let pop = format!("ZPOP{end}");
     match random.below(if book.is_filling { 11 } else { 8 }) {
-        0 | 1 => batch.call(words![pop, key, count], |book, reply| take_scored(book, reply)),
+        0 | 1 => batch.call(words![pop, key, count], take_scored),
         2 => batch.call(words!["ZMPOP", "2", key, other, end, "COUNT", "5"], |book, reply| {
             items(reply).get(1).iter().for_each(|popped| take_scored(book, popped));
         }),

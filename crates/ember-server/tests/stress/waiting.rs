@@ -91,11 +91,12 @@ pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
                 items(&entries).iter().map(|entry| items(&items(entry)[1])[1].clone()).collect()
             }
         };
-        for job in jobs {
-            if job.text() == END {
-                return bag;
-            }
-            bag.take(&job);
+        let (ends, jobs): (Vec<Value>, Vec<Value>) = jobs.into_iter().partition(|job| job.text() == END);
+        jobs.iter().for_each(|job| bag.take(job));
+        if !ends.is_empty() {
+            // One reply may have brought the end of another consumer as well.
+            ends.iter().skip(1).for_each(|_| drop(ask(&mut client, &end_of_shared())));
+            return bag;
         }
     }
 }
@@ -115,6 +116,11 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     batch.call(call, move |book, _| book.jobs.put.push(job));
 }
 
+/// What ends one of those who share a stream.
+fn end_of_shared() -> Words {
+    words!["XADD", "jobs:shared", "*", "job", END]
+}
+
 /// Tells everybody who waits that no more jobs will come: one end for each of them, behind all jobs.
 pub(crate) fn end(client: &mut RawClient) {
     let calls: [Words; 9] = [
@@ -124,8 +130,8 @@ pub(crate) fn end(client: &mut RawClient) {
         words!["ZADD", "jobs:scores", END_SCORE.to_string(), "end 1"],
         words!["ZADD", "jobs:scores", END_SCORE.to_string(), "end 2"],
         words!["XADD", "jobs:log", "*", "job", END],
-        words!["XADD", "jobs:shared", "*", "job", END],
-        words!["XADD", "jobs:shared", "*", "job", END],
+        end_of_shared(),
+        end_of_shared(),
         words!["PING"],
     ];
     calls.iter().for_each(|call| drop(ask(client, call)));
