@@ -79,9 +79,14 @@ pub(crate) struct WorkerStats {
     pub(crate) output_limit_closed: Counter,
     pub(crate) query_limit_closed: Counter,
     pub(crate) forwarded: Counter,
+    /// Scripts and functions that ran with nobody else at the keyspace.
+    pub(crate) scripts_alone: Counter,
+    /// Scripts and functions that ran beside others, under the locks of their keys.
+    pub(crate) scripts_beside: Counter,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
+    pub(crate) expired_fields: Counter,
     pub(crate) evicted: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
@@ -104,9 +109,12 @@ impl WorkerStats {
             output_limit_closed: Counter::default(),
             query_limit_closed: Counter::default(),
             forwarded: Counter::default(),
+            scripts_alone: Counter::default(),
+            scripts_beside: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
+            expired_fields: Counter::default(),
             evicted: Counter::default(),
             changes: Counter::default(),
             by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
@@ -118,10 +126,12 @@ impl WorkerStats {
         if *counters == KeyspaceCounters::default() {
             return;
         }
-        let KeyspaceCounters { hits, misses, expired, evicted, changes } = std::mem::take(counters);
+        let KeyspaceCounters { hits, misses, expired, expired_fields, evicted, changes } =
+            std::mem::take(counters);
         self.hits.add(hits);
         self.misses.add(misses);
         self.expired.add(expired);
+        self.expired_fields.add(expired_fields);
         self.evicted.add(evicted);
         self.changes.add(changes);
     }
@@ -140,9 +150,12 @@ impl WorkerStats {
             &self.output_limit_closed,
             &self.query_limit_closed,
             &self.forwarded,
+            &self.scripts_alone,
+            &self.scripts_beside,
             &self.hits,
             &self.misses,
             &self.expired,
+            &self.expired_fields,
             &self.evicted,
         ] {
             counter.reset();

@@ -122,10 +122,15 @@ pub(crate) fn discard(server: &'static Server, turn: &mut Turn, client: &mut Cli
 }
 
 /// Whether a command touches no shards but those of the keys in its arguments.
-fn is_contained(command: &Command) -> bool {
+pub(crate) fn is_contained(command: &Command) -> bool {
+    let spec = command.spec;
     match command.handler {
         Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
-        Handler::Server(_) => matches!(command.spec.group, Group::Connection | Group::PubSub),
+        // What is fast and may be called while there is no data yet has nothing to do with it: TIME.
+        Handler::Server(_) => {
+            matches!(spec.group, Group::Connection | Group::PubSub)
+                || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
+        }
         Handler::Container => false,
     }
 }
@@ -272,13 +277,16 @@ impl Executor {
         reply: &mut Reply,
     ) {
         reply.array(transaction.len());
+        self.sizes.include(transaction.calls.wire_bytes_max());
         for (number, &index) in transaction.commands.iter().enumerate() {
             let command = self.server.registry.get(index);
             let args = transaction.calls.command(number);
+            let reply_start = reply.len_bytes();
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = acl::authorize_queued(client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
+            self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         }
     }
 }

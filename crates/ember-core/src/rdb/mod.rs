@@ -19,7 +19,7 @@
 
 mod format;
 mod kind;
-mod lzf;
+pub(crate) mod lzf;
 mod payload;
 mod read;
 mod stream;

@@ -128,28 +128,47 @@ impl Word {
     }
 }
 
+/// The words of a call that need no memory of their own to be listed.
+const WORDS_LISTED: usize = 16;
+
 /// `redis.call` and, if it does not raise errors, `redis.pcall`.
 fn call(lua: &Lua, shared: &Shared, raises: bool, arguments: MultiValue) -> mlua::Result<Value> {
-    let answer = words(arguments).and_then(|words| {
-        let words: Vec<&[u8]> = words.iter().map(Word::bytes).collect();
-        let mut answer = Reply::new(shared.protocol.get());
-        match RUNNER.with(|runner| runner.run(&words, &mut answer)) {
-            Ok(()) => Ok(answer),
-            Err(text) => Err(raised::reply(text)),
-        }
-    });
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(problem) if raises => return Err(problem),
-        Err(problem) => return raised::into_value(lua, Value::Error(Box::new(problem))),
+    let mut answer = shared.answer.take().unwrap_or_else(|| Reply::new(Protocol::Resp2));
+    answer.clear();
+    answer.set_protocol(shared.protocol.get());
+    let value = match words(arguments).and_then(|words| run(&words, &mut answer)) {
+        Ok(()) => value_of(lua, shared, raises, &answer),
+        Err(problem) if raises => Err(problem),
+        Err(problem) => raised::into_value(lua, Value::Error(Box::new(problem))),
     };
+    shared.answer.set(Some(answer));
+    value
+}
+
+/// Runs a call of these words, and appends its reply to `answer`.
+fn run(words: &[Word], answer: &mut Reply) -> mlua::Result<()> {
+    let mut run = |words: &[&[u8]]| RUNNER.with(|runner| runner.run(words, answer)).map_err(raised::reply);
+    if words.len() > WORDS_LISTED {
+        return run(&words.iter().map(Word::bytes).collect::<Vec<_>>());
+    }
+    let mut listed: [&[u8]; WORDS_LISTED] = [&[]; WORDS_LISTED];
+    for (listed, word) in listed.iter_mut().zip(words) {
+        *listed = word.bytes();
+    }
+    run(&listed[..words.len()])
+}
+
+/// The value of the reply to a call, or its error, if it `raises` errors.
+fn value_of(lua: &Lua, shared: &Shared, raises: bool, answer: &Reply) -> mlua::Result<Value> {
     let mut pieces = answer.slices(0);
     let (first, second) = (pieces.next().unwrap_or_default(), pieces.next());
     if raises && first.first() == Some(&b'-') {
         return Err(raised::reply(reply::error_text(first)));
     }
     match second {
-        None => reply::read_value(lua, first),
+        // A number takes no memory.
+        None if first.first() == Some(&b':') => reply::read_value(lua, first),
+        None => shared.with_room(lua, first.len(), || reply::read_value(lua, first)),
         Some(_) => reply::read_value(lua, &answer.to_vec()),
     }
 }

@@ -61,7 +61,7 @@ fn pack(lua: &Lua, shared: &Shared, values: MultiValue) -> mlua::Result<LuaStrin
         return Err(raised::bad_argument(lua, 0, "MessagePack pack needs input."));
     }
     let next = shared.next();
-    let mut packer = Packer { lua, next: &next, bytes_max: shared.memory_bytes_max, out: Vec::new() };
+    let mut packer = Packer { lua, next, bytes_max: shared.memory_bytes_max, out: Vec::new() };
     for value in values {
         packer.value(&value, 0)?;
     }

@@ -13,7 +13,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use mlua::state::{GcIncParams, GcMode};
+use mlua::{
+    BString, Either, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
+};
 use scoped_tls_hkt::scoped_thread_local;
 
 use super::api;
@@ -33,6 +36,16 @@ const COMPILED_MAX: usize = 1000;
 
 /// Bytes in use after a script from which on garbage is collected at once; less if less than twice as many are allowed.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+
+/// The most bytes of words or of a reply whose values are made without the memory limit. Under it each allocation would be
+/// a protected call of its own, several times as dear as the allocation.
+const UNLIMITED_BYTES_MAX: usize = 16 * 1024;
+
+/// As long as an interpreter holds less than this, a cycle of its collector begins only when there is [`PAUSE_SMALL`] per cent
+/// of what was live after the last one: most of a cycle's work is for what stays. Beyond, it is Lua's usual share.
+const SMALL_BYTES: usize = 2 * 1024 * 1024;
+const PAUSE_SMALL: i32 = 800;
+const PAUSE: i32 = 200;
 
 /// Runs the calls of a script.
 pub(crate) trait CommandRunner {
@@ -70,17 +83,60 @@ pub(super) struct Shared {
     next: OnceCell<Function>,
     /// What the library that is being loaded declares.
     pub(super) declared: RefCell<Option<Vec<(Declaration, Function)>>>,
+    /// A buffer for the reply to a call, while none is running.
+    pub(super) answer: Cell<Option<Reply>>,
 }
 
 impl Shared {
     /// Lua's own `next`.
-    pub(super) fn next(&self) -> Function {
-        self.next.get().expect("it is set before anything runs").clone()
+    pub(super) fn next(&self) -> &Function {
+        self.next.get().expect("it is set before anything runs")
     }
+
+    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them afterwards:
+    /// they pass it by some ten times their bytes at most.
+    ///
+    /// # Errors
+    /// Those of `make`, and that there is not enough memory.
+    pub(super) fn with_room<R>(
+        &self,
+        lua: &Lua,
+        bytes: usize,
+        make: impl FnOnce() -> mlua::Result<R>,
+    ) -> mlua::Result<R> {
+        if bytes > UNLIMITED_BYTES_MAX {
+            let made = make();
+            set_pause(lua, lua.used_memory());
+            return made;
+        }
+        lua.set_memory_limit(0)?;
+        let made = make();
+        lua.set_memory_limit(self.memory_bytes_max)?;
+        let used_bytes = lua.used_memory();
+        if used_bytes > SMALL_BYTES {
+            set_pause(lua, used_bytes);
+        }
+        if used_bytes > self.memory_bytes_max {
+            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
+        }
+        made
+    }
+}
+
+/// Sets when the next cycle of the collector begins, for an interpreter that holds so many bytes.
+fn set_pause(lua: &Lua, used_bytes: usize) {
+    let pause = if used_bytes > SMALL_BYTES { PAUSE } else { PAUSE_SMALL };
+    lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(pause)));
 }
 
 /// The functions of a library by name.
 pub(crate) type CompiledLibrary = HashMap<Vec<u8>, Function>;
+
+/// The keys and arguments of a run, as its program gets them.
+pub(crate) struct Given {
+    keys: Table,
+    arguments: Table,
+}
 
 /// The outcome of running something: what it returned, or an error with the place where it was raised.
 pub(crate) type Outcome = Result<(), Failure>;
@@ -92,6 +148,7 @@ pub(crate) struct Interpreter {
     compile_script: Function,
     compile_library: Function,
     run_script: Function,
+    run_confined_script: Function,
     run_function: Function,
     load_library: Function,
     scripts: HashMap<[u8; 20], Function>,
@@ -119,6 +176,7 @@ impl Interpreter {
             json: RefCell::new(Vec::new()),
             next: OnceCell::from(lua.globals().get::<Function>("next")?),
             declared: RefCell::new(None),
+            answer: Cell::new(None),
         });
         let native = natives(&lua, &shared)?;
         let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
@@ -126,6 +184,7 @@ impl Interpreter {
             compile_script: prelude.get("compile_script")?,
             compile_library: prelude.get("compile_library")?,
             run_script: prelude.get("run_script")?,
+            run_confined_script: prelude.get("run_confined_script")?,
             run_function: prelude.get("run_function")?,
             load_library: prelude.get("load_library")?,
             lua,
@@ -137,20 +196,20 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// Compiles a script if it is not compiled yet. `body` is its text without the line of its flags.
+    /// A script, compiled if it is not yet. `body` is its text without the line of its flags.
     ///
     /// # Errors
     /// The compiler's words.
-    pub(crate) fn compile(&mut self, sha: [u8; 20], body: &[u8]) -> Result<(), Vec<u8>> {
-        if self.scripts.contains_key(&sha) {
-            return Ok(());
+    pub(crate) fn script(&mut self, sha: &[u8; 20], body: &[u8]) -> Result<Function, Vec<u8>> {
+        if let Some(compiled) = self.scripts.get(sha) {
+            return Ok(compiled.clone());
         }
         let compiled = self.compiled(&self.compile_script, body, "@user_script")?;
         if self.scripts.len() >= COMPILED_MAX {
             self.scripts.clear();
         }
-        self.scripts.insert(sha, compiled);
-        Ok(())
+        self.scripts.insert(*sha, compiled.clone());
+        Ok(compiled)
     }
 
     fn compiled(&self, compiler: &Function, body: &[u8], name: &str) -> Result<Function, Vec<u8>> {
@@ -170,47 +229,41 @@ impl Interpreter {
     /// Runs a compiled script with these keys and arguments; appends what it returns to `reply`.
     pub(crate) fn run(
         &mut self,
-        sha: &[u8; 20],
-        keys: &[&[u8]],
-        arguments: &[&[u8]],
+        body: &Function,
+        is_confined: bool,
+        given: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
-        let body = self.scripts.get(sha).expect("a script is compiled before it is run").clone();
-        self.execute(&self.run_script, body, keys, arguments, runner, reply)
+        let run = if is_confined { &self.run_confined_script } else { &self.run_script };
+        self.execute(run, body, given, runner, reply)
     }
 
     /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
     pub(crate) fn call(
         &mut self,
-        function: Function,
-        keys: &[&[u8]],
-        arguments: &[&[u8]],
+        function: &Function,
+        given: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
-        self.execute(&self.run_function, function, keys, arguments, runner, reply)
+        self.execute(&self.run_function, function, given, runner, reply)
     }
 
     fn execute(
         &self,
         run: &Function,
-        body: Function,
-        keys: &[&[u8]],
-        arguments: &[&[u8]],
+        body: &Function,
+        Given { keys, arguments }: Given,
         runner: &mut dyn CommandRunner,
         reply: &mut Reply,
     ) -> Outcome {
         self.begin();
-        let returned = RUNNER.set(runner, || -> mlua::Result<(bool, Value)> {
-            let keys = self.list(keys)?;
-            let arguments = self.list(arguments)?;
-            run.call((body, keys, arguments))
-        });
-        let outcome = match returned {
+        let returned = RUNNER.set(runner, || run.call::<(bool, Value)>((body, keys, arguments)));
+        match returned {
             Ok((true, value)) => {
                 let mark = reply.mark();
-                reply::write_value(&self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
+                reply::write_value(self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
                     |problem| {
                         reply.truncate_to(mark);
                         Failure::of_text(problem)
@@ -219,17 +272,27 @@ impl Interpreter {
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
-        };
-        self.end();
-        outcome
+        }
+    }
+
+    /// The tables of keys and arguments for a run. They are made before it, when no locks are held.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(crate) fn given(&self, [keys, arguments]: [&[&[u8]]; 2]) -> Result<Given, Failure> {
+        let bytes = keys.iter().chain(arguments).map(|word| word.len()).sum();
+        let made = self.shared.with_room(&self.lua, bytes, || {
+            Ok(Given { keys: self.list(keys)?, arguments: self.list(arguments)? })
+        });
+        made.map_err(|error| Failure::of_error(&error))
     }
 
     fn list(&self, strings: &[&[u8]]) -> mlua::Result<Table> {
-        let list = self.lua.create_table_with_capacity(strings.len(), 0)?;
-        for string in strings {
-            list.raw_push(self.lua.create_string(string)?)?;
-        }
-        Ok(list)
+        // The binding has a shorter way for what is valid UTF-8.
+        self.lua.create_sequence_from(strings.iter().map(|string| match std::str::from_utf8(string) {
+            Ok(text) => Either::Left(text),
+            Err(_) => Either::Right(BString::from(*string)),
+        }))
     }
 
     /// Runs the text of a library, which declares its functions.
@@ -249,7 +312,7 @@ impl Interpreter {
         *self.shared.declared.borrow_mut() = Some(Vec::new());
         let returned = RUNNER.set(runner, || self.load_library.call::<(bool, Value)>(body));
         let declared = self.shared.declared.borrow_mut().take().unwrap_or_default();
-        self.end();
+        self.collect_much();
         if self.shared.is_killed.get() {
             return Err(problem_of("ERR Error registering functions: ", b"ERR FUNCTION LOAD timeout"));
         }
@@ -286,6 +349,7 @@ impl Interpreter {
     }
 
     fn begin(&self) {
+        set_pause(&self.lua, self.lua.used_memory());
         self.shared.is_over.set(false);
         if self.shared.is_killed.replace(false) {
             self.set_hook();
@@ -306,7 +370,8 @@ impl Interpreter {
             .expect("a hook that is set globally needs no memory of the interpreter");
     }
 
-    fn end(&self) {
+    /// Collects garbage if there may be much; to be called after each run, when no locks are held.
+    pub(crate) fn collect_much(&self) {
         if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             // What fails here is the allocation of a finalizer's error; there are no finalizers.
             let _ = self.lua.gc_collect();
@@ -316,7 +381,12 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    if shared.is_over.get() || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on())) {
+    set_pause(lua, lua.used_memory());
+    // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
+    if !RUNNER.is_set()
+        || shared.is_over.get()
+        || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()))
+    {
         return Ok(VmState::Continue);
     }
     if !shared.is_killed.replace(true) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use parking_lot::RwLock;
 
+use super::confinement::Confinement;
 pub(crate) use super::shebang::ScriptFlags as Flags;
 use super::shebang::Shebang;
 
@@ -38,6 +39,8 @@ pub(crate) struct Library {
     pub(crate) code: Vec<u8>,
     /// Its functions by name.
     pub(crate) functions: BTreeMap<Vec<u8>, Declaration>,
+    /// Those of its functions that may run beside others.
+    pub(crate) confined: BTreeMap<Vec<u8>, Confinement>,
 }
 
 /// The name of a library, and its text without the first line.

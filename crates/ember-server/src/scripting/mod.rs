@@ -6,6 +6,7 @@
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
 //!                          ├ reply.rs: replies ⇄ Lua values
 //!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts
+//! confinement/: which of them may run beside others, told from their texts
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
 //! ```
 
@@ -14,6 +15,7 @@ mod arguments;
 mod bit;
 mod cjson;
 mod cmsgpack;
+pub(crate) mod confinement;
 mod format;
 pub(crate) mod interpreter;
 pub(crate) mod library;

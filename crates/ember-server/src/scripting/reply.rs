@@ -143,7 +143,10 @@ impl<'r> Reader<'r> {
         }
         let lua = self.lua;
         match kind {
-            b'+' => self.wrapped("ok", lua.create_string(line)?),
+            b'+' => match std::str::from_utf8(line) {
+                Ok(text) => Ok(Value::Table(lua.create_table_from([("ok", text)])?)),
+                Err(_) => self.wrapped("ok", lua.create_string(line)?),
+            },
             b'-' => {
                 let text = error_text(&[b"-", line].concat());
                 raised::error_table(lua, lua.create_string(text)?)

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use emberkv_core::error::CommandError;
 use parking_lot::RwLock;
 
+use super::confinement::{Confinement, confined_script};
 use super::sha1;
 use super::shebang::{self, ScriptFlags};
+use crate::registry::Registry;
 
 /// Scripts kept that only EVAL has brought. Clients that build the text of each script anew would fill the memory with them;
 /// those of SCRIPT LOAD stay.
@@ -25,6 +27,8 @@ pub(crate) struct Script {
     body_at: usize,
     /// What it says of itself.
     pub(crate) flags: ScriptFlags,
+    /// Whether it may run beside others.
+    pub(crate) confinement: Option<Confinement>,
     is_loaded: AtomicBool,
     used: AtomicU64,
 }
@@ -64,13 +68,15 @@ impl Scripts {
     ///
     /// # Errors
     /// If its first line is wrong.
-    pub(crate) fn parse(text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
+    pub(crate) fn parse(registry: &Registry, text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
         let (flags, body) = shebang::script_flags(text)?;
+        let confinement = confined_script(registry, body);
         Ok(Script {
             sha,
             body_at: text.len() - body.len(),
             text: text.to_vec(),
             flags,
+            confinement,
             is_loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
         })
@@ -115,11 +121,14 @@ pub(crate) fn sha_of(text: &[u8]) -> [u8; 20] {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
     fn keep(scripts: &Scripts, text: &str, is_loaded: bool) -> [u8; 20] {
         let sha = sha_of(text.as_bytes());
-        scripts.keep(Arc::new(Scripts::parse(text.as_bytes(), sha).unwrap()), is_loaded);
+        static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+        scripts.keep(Arc::new(Scripts::parse(&REGISTRY, text.as_bytes(), sha).unwrap()), is_loaded);
         sha
     }
 

@@ -15,13 +15,16 @@ pub(crate) fn hex(digest: &[u8; 20]) -> String {
 
 /// The digest in 40 hexadecimal digits of either case.
 pub(crate) fn parse(text: &[u8]) -> Option<[u8; 20]> {
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() == 40 && text.is_ascii())?;
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = text.as_chunks::<2>();
     let mut digest = [0; 20];
-    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
     }
-    // `from_str_radix` takes a sign too.
-    text.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digest)
+    for (byte, [high, low]) in digest.iter_mut().zip(pairs) {
+        *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
+    }
+    Some(digest)
 }
 
 #[cfg(test)]

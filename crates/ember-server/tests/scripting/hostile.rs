@@ -12,6 +12,8 @@ fn a_script_that_takes_all_memory_gets_an_error() {
             "local t = {} while true do t[#t + 1] = {} end",
             "local s = 'x' while true do s = s .. s end",
             "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end",
+            "local t = {} for i = 1, 1e9 do t[i] = redis.call('ECHO', 'x' .. i) end",
+            "local t = {} while true do t[#t + 1] = redis.pcall('PING') end",
             "return cjson.decode(('['):rep(900) .. ('{\"a\":1},'):rep(1000000))",
             "pcall(function() local t = {} while true do t[#t + 1] = {} end end) local s = 'x' while true do s = s .. s end",
         ] {

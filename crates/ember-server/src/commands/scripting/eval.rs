@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ember_protocol::Args;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Program, run_program};
-use super::{READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
+use super::host::{Name, Program, run_program};
+use super::{KeysAndArguments, READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
+use crate::scripting::interpreter::Interpreter;
 use crate::scripting::scripts::{Script, Scripts, sha_of};
 use crate::scripting::sha1;
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
@@ -92,19 +92,20 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 
 fn eval(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let args = execution.args;
-    keys_and_arguments(args, CommandError::NotInteger)?;
-    let scripts = &execution.executor.server.scripting.scripts;
+    let words = keys_and_arguments(args, CommandError::NotInteger)?;
+    let server = execution.executor.server;
+    let scripts = &server.scripting.scripts;
     let sha = sha_of(args.at(1));
     let script = match scripts.get(&sha) {
         Some(script) => script,
         None => {
-            let script = Arc::new(Scripts::parse(args.at(1), sha)?);
+            let script = Arc::new(Scripts::parse(&server.registry, args.at(1), sha)?);
             compile(execution, &script)?;
             scripts.keep(Arc::clone(&script), false);
             script
         }
     };
-    run(execution, &script, args, is_read_only)
+    run(execution, &script, &words, is_read_only)
 }
 
 fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
@@ -112,27 +113,48 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
     let scripts = &execution.executor.server.scripting.scripts;
     let script = sha1::parse(args.at(1)).and_then(|sha| scripts.get(&sha));
     let script = script.ok_or("NOSCRIPT No matching script. Please use EVAL.")?;
-    run(execution, &script, args, is_read_only)
+    let words = keys_and_arguments(args, CommandError::NotInteger)?;
+    run(execution, &script, &words, is_read_only)
 }
 
 /// Compiles a script in this worker's interpreter, for its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
     let executor = &execution.executor;
-    executor
-        .server
-        .scripting
-        .with_interpreter(executor.config.script_memory_limit, |interpreter| {
-            interpreter.compile(script.sha, script.body())
-        })?
+    executor.server.scripting.with_interpreter(executor.config.script_memory_limit, |interpreter| {
+        compiled(interpreter, script).map(|_| ())
+    })?
+}
+
+fn compiled(interpreter: &mut Interpreter, script: &Script) -> Result<mlua::Function, CommandError> {
+    interpreter
+        .script(&script.sha, script.body())
         .map_err(|problem| [b"ERR Error compiling script (new function): ", &problem[..]].concat().into())
 }
 
-fn run(execution: &mut Execution<'_>, script: &Script, args: Args<'_>, is_read_only: bool) -> SessionResult {
-    let [keys, arguments] = keys_and_arguments(args, CommandError::NotInteger)?;
-    compile(execution, script)?;
-    let name = sha1::hex(&script.sha);
-    let program = Program { name: name.as_bytes(), is_function: false, flags: script.flags, is_read_only };
-    run_program(execution, &program, |interpreter, runner, reply| {
-        interpreter.run(&script.sha, &keys, &arguments, runner, reply)
-    })
+fn run(
+    execution: &mut Execution<'_>,
+    script: &Script,
+    words: &KeysAndArguments<'_>,
+    is_read_only: bool,
+) -> SessionResult {
+    let program = Program {
+        name: Name::Script(script.sha),
+        flags: script.flags,
+        is_read_only,
+        keys: words.keys(),
+        confinement: script.confinement,
+    };
+    words.fetch_ahead(execution.executor.server);
+    let memory_bytes_max = execution.executor.config.script_memory_limit;
+    let scripting = &execution.executor.server.scripting;
+    scripting.with_interpreter(memory_bytes_max, |interpreter| {
+        let body = compiled(interpreter, script)?;
+        let mut given = Some(interpreter.given(words.both()));
+        let result = run_program(execution, &program, |is_confined, runner, reply| {
+            let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
+            interpreter.run(&body, is_confined, given, runner, reply)
+        });
+        interpreter.collect_much();
+        result
+    })?
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Program, run_program};
+use super::host::{Name, Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, function, keys_and_arguments};
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
 
@@ -56,11 +56,25 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let args = execution.args;
     let libraries = execution.executor.server.scripting.libraries.snapshot();
     let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;
-    let [keys, arguments] = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
+    let words = keys_and_arguments(args, CommandError::from("ERR Bad number of keys provided"))?;
     let body = function::compiled(execution, Arc::clone(library), &declaration.name)?;
-    let program =
-        Program { name: &declaration.name, is_function: true, flags: declaration.flags, is_read_only };
-    run_program(execution, &program, |interpreter, runner, reply| {
-        interpreter.call(body, &keys, &arguments, runner, reply)
-    })
+    let program = Program {
+        name: Name::Function(&declaration.name),
+        flags: declaration.flags,
+        is_read_only,
+        keys: words.keys(),
+        confinement: library.confined.get(&declaration.name).copied(),
+    };
+    words.fetch_ahead(execution.executor.server);
+    let memory_bytes_max = execution.executor.config.script_memory_limit;
+    let scripting = &execution.executor.server.scripting;
+    scripting.with_interpreter(memory_bytes_max, |interpreter| {
+        let mut given = Some(interpreter.given(words.both()));
+        let result = run_program(execution, &program, |_, runner, reply| {
+            let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
+            interpreter.call(&body, given, runner, reply)
+        });
+        interpreter.collect_much();
+        result
+    })?
 }

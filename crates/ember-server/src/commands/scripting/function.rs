@@ -11,6 +11,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
+use crate::scripting::confinement::confined_functions;
 use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
 use crate::scripting::library::{self, Libraries, Library, Policy};
 use crate::scripting::payload;
@@ -252,7 +253,8 @@ fn declared(execution: &Execution<'_>, code: &[u8]) -> Result<(Library, Compiled
         return Err("ERR No functions registered".into());
     }
     let mut compiled = CompiledLibrary::new();
-    let mut library = Library { name, code: code.to_vec(), functions: Default::default() };
+    let confined = confined_functions(&execution.executor.server.registry, body);
+    let mut library = Library { name, code: code.to_vec(), functions: Default::default(), confined };
     for (declaration, function) in declared {
         compiled.insert(declaration.name.clone(), function);
         library.functions.insert(declaration.name.clone(), declaration);

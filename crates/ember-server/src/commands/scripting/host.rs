@@ -1,38 +1,77 @@
 //! Running one script for a client: its locks, its rights, its calls.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, OwnedBatch, Reply};
+use emberkv_core::dispatch::Access;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use crate::acl;
 use crate::bystanders;
 use crate::client::Client;
-use crate::executor::Executor;
+use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
-use crate::scripting::interpreter::{CommandRunner, Interpreter};
+use crate::scripting::confinement::Confinement;
+use crate::scripting::interpreter::CommandRunner;
 use crate::scripting::reply::Failure;
 use crate::scripting::running::Running;
+use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
 use crate::session::{Execution, Outcome, SessionResult};
+use crate::transaction::is_contained;
 
 /// Time between two looks at the other connections of a worker that runs a script for long.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
+/// What the caller of a program is told that has written and then wants more than the locks that are held. Nobody should see
+/// it: such a program is not confined.
+const ESCAPED: &str = "ERR the script has called a command on a key that it does not declare";
+
+/// What a program is known by, as errors tell it.
+#[derive(Clone, Copy)]
+pub(super) enum Name<'p> {
+    /// A script, by its digest.
+    Script([u8; 20]),
+    /// A function.
+    Function(&'p [u8]),
+}
+
+impl Name<'_> {
+    fn is_function(self) -> bool {
+        matches!(self, Name::Function(_))
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        match self {
+            Name::Script(sha) => sha1::hex(&sha).into_bytes(),
+            Name::Function(name) => name.to_vec(),
+        }
+    }
+}
+
+thread_local! {
+    /// Where a script's calls are put together, kept for its memory while no script runs.
+    static WORDS: Cell<OwnedBatch> = Cell::default();
+}
+
 /// What is to be run.
 pub(super) struct Program<'p> {
-    /// The digest of a script or the name of a function, as errors tell it.
-    pub(super) name: &'p [u8],
-    /// Whether it is a function.
-    pub(super) is_function: bool,
+    /// What it is known by.
+    pub(super) name: Name<'p>,
     /// What it says of itself.
     pub(super) flags: ScriptFlags,
     /// Whether it was called with a command that never writes.
     pub(super) is_read_only: bool,
+    /// The keys that the call declares.
+    pub(super) keys: &'p [&'p [u8]],
+    /// What is known of its calls beforehand.
+    pub(super) confinement: Option<Confinement>,
 }
 
 impl Program<'_> {
@@ -42,14 +81,16 @@ impl Program<'_> {
     }
 }
 
-/// Runs a program: `run` is called with the interpreter when its locks are held.
+/// Runs a program: `run` is called when its locks are held, and told whether the program is confined.
+///
+/// A confined program runs with the locks of its keys' shards, beside others; any other runs alone.
 ///
 /// # Errors
 /// If the program must not run, or fails.
 pub(super) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
-    run: impl FnOnce(&mut Interpreter, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
+    mut run: impl FnMut(bool, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
 ) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
@@ -63,10 +104,9 @@ pub(super) fn run_program(
                 .into(),
         );
     }
-    let memory_bytes_max = executor.config.script_memory_limit;
-    let scripting = &executor.server.scripting;
-    let (args, database) = (*args, client.database);
-    let failure = executor.alone(|executor, guards| {
+    let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
+    let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
+        let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
         let mut host = Host {
             executor,
             client,
@@ -74,30 +114,63 @@ pub(super) fn run_program(
             program,
             refuses_growth: is_memory_short && !program.flags.contains(ScriptFlags::ALLOW_OOM),
             has_written: false,
+            has_effects: false,
+            has_escaped: false,
             call: args,
-            words: OwnedBatch::new(),
-            started: Instant::now(),
+            words: WORDS.take(),
+            started,
             running: None,
-            attended: Instant::now(),
+            attended: started,
         };
-        let result =
-            scripting.with_interpreter(memory_bytes_max, |interpreter| run(interpreter, &mut host, reply));
+        let result = run(is_confined, &mut host, reply);
         host.end();
-        result
-    });
-    // A script selects a database for itself only.
-    client.database = database;
-    match failure? {
+        let (has_escaped, has_effects) = (host.has_escaped, host.has_effects);
+        // A script selects a database for itself only.
+        client.database = database;
+        if has_escaped {
+            reply.truncate_to(mark);
+        }
+        (result, has_escaped, has_effects)
+    };
+    let is_confined = executor.section == Section::Shared
+        && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
+    let mut outcome = None;
+    if is_confined {
+        let shards_of = |key: &&[u8]| {
+            let hash = server.keyspace.hash(key);
+            server.keyspace.prefetch_entry(database, hash);
+            hash.shard()
+        };
+        let shards = program.keys.iter().map(shards_of).collect();
+        let (result, has_escaped, has_effects) = executor.with_pinned(shards, &mut run_once);
+        if has_escaped {
+            tracing::error!("a script was taken for confined and is not");
+        }
+        if has_escaped && has_effects {
+            return Err(ESCAPED.into());
+        }
+        executor.stats.scripts_beside.add(u64::from(!has_escaped));
+        outcome = (!has_escaped).then_some(result);
+    }
+    let result = match outcome {
+        Some(result) => result,
+        None => {
+            executor.stats.scripts_alone.add(1);
+            executor.alone(run_once).0
+        }
+    };
+    match result {
         Ok(()) => Ok(Outcome::Done),
         Err(failure) => Err(CommandError::Bytes(told(&failure, program.name))),
     }
 }
 
 /// A failure with the name of the script and the place, if there is one.
-fn told(failure: &Failure, name: &[u8]) -> Vec<u8> {
+fn told(failure: &Failure, name: Name<'_>) -> Vec<u8> {
     let mut text = failure.text.clone();
     if let Some((source, line)) = &failure.place {
-        for piece in [b" script: ", name, b", on ", &source[..], b":", line.to_string().as_bytes(), b"."] {
+        let (name, line) = (name.to_bytes(), line.to_string());
+        for piece in [b" script: ", &name[..], b", on ", source, b":", line.as_bytes(), b"."] {
             text.extend_from_slice(piece);
         }
     }
@@ -113,9 +186,13 @@ struct Host<'h> {
     /// Whether calls that need memory are refused until one has written.
     refuses_growth: bool,
     has_written: bool,
+    /// Whether something was called that must not be called twice.
+    has_effects: bool,
+    /// Whether a call was refused because it needs more than the locks held.
+    has_escaped: bool,
     /// The call that runs the script.
     call: Args<'h>,
-    /// The call that the script makes; kept for its memory.
+    /// The call that the script makes.
     words: OwnedBatch,
     started: Instant,
     /// Set once the script has been running for long.
@@ -157,7 +234,34 @@ impl Host<'_> {
         Ok(())
     }
 
+    /// The hash of the one key of a call, if it has one, and runs with pinned locks.
+    ///
+    /// # Errors
+    /// If the call touches shards that are not locked.
+    fn pinned_hash(&mut self, command: &Command, words: Args<'_>) -> Result<Option<KeyHash>, CommandError> {
+        if self.executor.section != Section::Pinned {
+            return Ok(None);
+        }
+        let keyspace = &self.executor.server.keyspace;
+        let is_held = |arg: usize| {
+            let hash = keyspace.hash(words.at(arg));
+            self.guards.holds(hash.shard()).then_some(hash)
+        };
+        let hash = match command.access {
+            _ if self.has_escaped || !is_contained(command) => None,
+            Access::One(arg) => is_held(arg).map(Some),
+            Access::None | Access::Many => {
+                let mut positions = command.spec.key_positions(words);
+                positions.all(|arg| is_held(arg).is_some()).then_some(None)
+            }
+        };
+        self.has_escaped |= hash.is_none();
+        hash.ok_or_else(|| ESCAPED.into())
+    }
+
     fn end(&mut self) {
+        self.words.clear();
+        WORDS.set(std::mem::take(&mut self.words));
         if let Some(running) = self.running.take() {
             self.executor.server.scripting.running.leave(&running);
         }
@@ -170,15 +274,19 @@ impl CommandRunner for Host<'_> {
         words.clear();
         words.push(arguments);
         let args = words.command(0);
-        let result = self.resolve(args).and_then(|command| self.check(command, args).map(|()| command));
-        let result = result.map(|command| {
+        let result = self.resolve(args).and_then(|command| {
+            self.check(command, args)?;
+            Ok((command, self.pinned_hash(command, args)?))
+        });
+        let result = result.map(|(command, hash)| {
+            self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
             if command.spec.flags.contains(Flags::WRITE) {
                 self.has_written = true;
                 if let Some(running) = &self.running {
                     running.has_written.store(true, Ordering::Relaxed);
                 }
             }
-            let result = self.executor.complete(command, None, self.client, self.guards, args, reply);
+            let result = self.executor.complete(command, hash, self.client, self.guards, args, reply);
             self.executor.finish(command, result, args, Some(self.client), reply);
         });
         self.words = words;
@@ -203,7 +311,8 @@ impl CommandRunner for Host<'_> {
         let threshold = self.executor.config.busy_reply_threshold;
         if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
             let call = self.call.iter().map(<[u8]>::to_vec).collect();
-            let running = Running::new(self.program.is_function, self.program.name, call, self.started);
+            let name = self.program.name;
+            let running = Running::new(name.is_function(), &name.to_bytes(), call, self.started);
             running.has_written.store(self.has_written, Ordering::Relaxed);
             let running = Arc::new(running);
             self.executor.server.scripting.running.enter(Arc::clone(&running));

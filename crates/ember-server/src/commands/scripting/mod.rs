@@ -11,6 +11,7 @@ use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Flags, Group, Spec};
 
+use crate::server::Server;
 use crate::session::ServerCommand;
 
 /// The family's commands, file by file.
@@ -38,19 +39,45 @@ const WRITES_NOTE: &str = "We cannot tell how the keys will be used so we assume
 /// The same of one that does not.
 const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
 
+/// Keys of a script that are fetched ahead; as many as the processor fetches at once.
+const FETCHED_MAX: usize = 10;
+
+/// The keys and the arguments of a call that runs a script.
+struct KeysAndArguments<'a> {
+    words: Vec<&'a [u8]>,
+    keys: usize,
+}
+
+impl<'a> KeysAndArguments<'a> {
+    fn keys(&self) -> &[&'a [u8]] {
+        &self.words[..self.keys]
+    }
+
+    /// Asks the processor to fetch what searches for the keys read first. What is to be done before them takes as long.
+    fn fetch_ahead(&self, server: &Server) {
+        for key in self.keys().iter().take(FETCHED_MAX) {
+            server.keyspace.prefetch_group(server.keyspace.hash(key));
+        }
+    }
+
+    fn both(&self) -> [&[&'a [u8]]; 2] {
+        let (keys, arguments) = self.words.split_at(self.keys);
+        [keys, arguments]
+    }
+}
+
 /// The keys and the arguments of a call that runs a script: both behind the number of keys, which is argument 2.
 ///
 /// # Errors
 /// If that number is none, is negative, or there are fewer arguments; `not_a_number` in the first case.
-fn keys_and_arguments<'a>(
-    args: Args<'a>,
+fn keys_and_arguments(
+    args: Args<'_>,
     not_a_number: CommandError,
-) -> Result<[Vec<&'a [u8]>; 2], CommandError> {
+) -> Result<KeysAndArguments<'_>, CommandError> {
     let count = parse_i64(args.at(2)).ok_or(not_a_number)?;
     if count > args.len() as i64 - 3 {
         return Err("ERR Number of keys can't be greater than number of args".into());
     }
-    let count = usize::try_from(count).map_err(|_| "ERR Number of keys can't be negative")?;
-    let keys = args.iter().skip(3).take(count).collect();
-    Ok([keys, args.iter().skip(3 + count).collect()])
+    let keys = usize::try_from(count).map_err(|_| "ERR Number of keys can't be negative")?;
+    Ok(KeysAndArguments { words: args.iter().skip(3).collect(), keys })
 }

@@ -116,11 +116,12 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             Ok(Outcome::Continue(|execution| {
                 let text = execution.args.at(2);
                 let sha = sha_of(text);
-                let scripts = &execution.executor.server.scripting.scripts;
+                let server = execution.executor.server;
+                let scripts = &server.scripting.scripts;
                 let script = match scripts.get(&sha) {
                     Some(script) => script,
                     None => {
-                        let script = Arc::new(Scripts::parse(text, sha)?);
+                        let script = Arc::new(Scripts::parse(&server.registry, text, sha)?);
                         eval::compile(execution, &script)?;
                         script
                     }

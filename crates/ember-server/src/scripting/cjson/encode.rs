@@ -25,7 +25,7 @@ pub(super) fn encode(
     value: &Value,
     settings: &Settings,
 ) -> mlua::Result<Vec<u8>> {
-    let next = &shared.next();
+    let next = shared.next();
     let mut encoder = Encoder { lua, next, settings, out: Vec::new() };
     let mut open: Vec<Rest> = Vec::new();
     open.extend(encoder.begin(value, 1)?);

@@ -21,6 +21,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("instantaneous_output_repl_kbps", "0.00");
     report.line("rejected_connections", sum(|stats| &stats.connections_rejected));
     report.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    report.line("expired_subkeys", sum(|stats| &stats.expired_fields));
     report.line("expired_keys", sum(|stats| &stats.expired));
     report.line("expired_stale_perc", "0.00");
     report.zeros(&["expired_time_cap_reached_count"]);
@@ -63,6 +64,8 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("acl_access_denied_key", key);
     report.line("acl_access_denied_channel", channel);
     report.line("ember_forwarded_commands", sum(|stats| &stats.forwarded));
+    report.line("ember_scripts_run_alone", sum(|stats| &stats.scripts_alone));
+    report.line("ember_scripts_run_beside_others", sum(|stats| &stats.scripts_beside));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 

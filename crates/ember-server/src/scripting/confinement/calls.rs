@@ -1,0 +1,84 @@
+//! Whether a call of a command, as a program has it, keeps to the declared keys.
+
+use ember_protocol::OwnedBatch;
+use emberkv_core::spec::{Begin, Find, Flags, Spec};
+
+use crate::registry::Registry;
+use crate::transaction::is_contained;
+
+/// A word of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word<'t> {
+    /// These bytes.
+    Literal(&'t [u8]),
+    /// A declared key, or nil, with which no call is made.
+    Key,
+    /// Anything.
+    Any,
+}
+
+/// Whether a call of these words, with any number of words like `rest` behind them, touches no shard but those of declared
+/// keys.
+pub(super) fn is_confined(registry: &Registry, words: &[Word<'_>], rest: Option<Word<'_>>) -> bool {
+    let Some(Word::Literal(name)) = words.first() else { return false };
+    let Some(mut command) = registry.find(name) else { return false };
+    if !command.subcommands.is_empty() {
+        let Some(Word::Literal(name)) = words.get(1) else { return false };
+        let Some(subcommand) = registry.find_in(command, name) else { return false };
+        command = subcommand;
+    }
+    let spec = command.spec;
+    is_contained(command)
+        && !spec.flags.contains(Flags::NOSCRIPT)
+        && (rest.is_some() || spec.accepts(words.len()))
+        && if has_fixed_places(spec) {
+            spec.keys.iter().all(|keys| {
+                let (Begin::Index(first), Find::Range { last, step, .. }) = (keys.begin, keys.find) else {
+                    return false;
+                };
+                are_keys(words, rest, first, last, step)
+            })
+        } else {
+            rest.is_none() && are_keys_as_written(spec, words)
+        }
+}
+
+/// Whether the places of keys follow from the number of words alone.
+fn has_fixed_places(spec: &Spec) -> bool {
+    let is_fixed = |begin, find| matches!((begin, find), (Begin::Index(_), Find::Range { limit: 0, .. }));
+    spec.keys_of.is_none() && spec.keys.iter().all(|keys| is_fixed(keys.begin, keys.find))
+}
+
+/// Whether there are keys at the places `first`, `first + step` and so on, up to `last` behind it, or from the end.
+fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isize, step: usize) -> bool {
+    let is_key = |at: usize| words.get(at).copied().or(rest).is_none_or(|word| word == Word::Key);
+    match usize::try_from(last) {
+        Ok(last) => (first..=first + last).step_by(step).all(is_key),
+        // Of any number of words all must be keys, as it is open which of them are taken for such.
+        Err(_) if rest.is_some() => words.iter().skip(first).chain(&rest).all(|word| *word == Word::Key),
+        Err(_) => {
+            let end = usize::try_from(words.len() as isize + last + 1).unwrap_or(0);
+            (first..end.max(first)).step_by(step).all(is_key)
+        }
+    }
+}
+
+/// Whether a call whose words say where its keys are has declared keys there, and nowhere else: a key could have the name
+/// of an option. All other words are known.
+fn are_keys_as_written(spec: &Spec, words: &[Word<'_>]) -> bool {
+    if words.contains(&Word::Any) {
+        return false;
+    }
+    // Any name for the keys that is no word of a command.
+    let written: Vec<&[u8]> = words
+        .iter()
+        .map(|word| match word {
+            Word::Literal(text) => text,
+            Word::Key | Word::Any => &b"\0"[..],
+        })
+        .collect();
+    let mut call = OwnedBatch::new();
+    call.push(&written);
+    let places: Vec<usize> = spec.key_positions(call.command(0)).collect();
+    words.iter().enumerate().all(|(at, word)| (*word == Word::Key) == places.contains(&at))
+}

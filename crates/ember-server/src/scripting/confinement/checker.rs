@@ -1,0 +1,598 @@
+//! The grammar of confined programs, a part of Lua's. Whatever is not in it gives up: every function here returns `None` for
+//! a text that is not proven to be confined.
+//!
+//! Expressions are read without regard to precedence, as it does not matter here. What a name stands for is decided by where
+//! it is declared, as in Lua: a local name hides the one outside.
+
+use super::calls::{self, Word};
+use super::lexer::Token;
+use super::{Confinement, STEPS_MAX};
+use crate::registry::Registry;
+
+/// Blocks, brackets and tables in each other.
+const DEPTH_MAX: usize = 60;
+
+/// Words that are no names.
+const KEYWORDS: [&[u8]; 21] = [
+    b"and",
+    b"break",
+    b"do",
+    b"else",
+    b"elseif",
+    b"end",
+    b"false",
+    b"for",
+    b"function",
+    b"if",
+    b"in",
+    b"local",
+    b"nil",
+    b"not",
+    b"or",
+    b"repeat",
+    b"return",
+    b"then",
+    b"true",
+    b"until",
+    b"while",
+];
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// The table of declared keys.
+    Keys,
+    /// The table of arguments.
+    Arguments,
+    /// A declared key, or nil.
+    Key,
+    /// Any value that is neither of the tables above.
+    Value,
+    /// A function of a library.
+    Function,
+}
+
+/// What an expression may give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given<'t> {
+    /// One value.
+    One(Word<'t>),
+    /// As many declared keys, or nils, as there happen to be.
+    Keys,
+    /// As many values as there happen to be.
+    Many,
+}
+
+impl<'t> Given<'t> {
+    /// The first of the values, as it stands anywhere but at the end of a list.
+    fn first(self) -> Word<'t> {
+        match self {
+            Given::One(word) => word,
+            Given::Keys => Word::Key,
+            Given::Many => Word::Any,
+        }
+    }
+}
+
+const ANY: Given<'static> = Given::One(Word::Any);
+
+/// For functions that take any number of arguments.
+const ANY_NUMBER: usize = usize::MAX;
+
+/// Functions of Lua and its libraries that are short, have no side effect but on tables they are given, and call nothing:
+/// the library (none for those without one), the name, the most arguments, and whether it gives more than one value.
+///
+/// Absent: what repeats or matches strings (`rep`, `find`, `gsub`: as long as one likes), what hands out or changes
+/// environments and metatables, and what calls functions.
+const SHORT: &[(&[u8], &[u8], usize, bool)] = &[
+    (b"", b"assert", 2, true),
+    (b"", b"error", 2, false),
+    (b"", b"next", 2, true),
+    (b"", b"tonumber", 2, false),
+    (b"", b"tostring", 1, false),
+    (b"", b"type", 1, false),
+    (b"", b"unpack", 3, true),
+    (b"bit", b"band", ANY_NUMBER, false),
+    (b"bit", b"bnot", 1, false),
+    (b"bit", b"bor", ANY_NUMBER, false),
+    (b"bit", b"bxor", ANY_NUMBER, false),
+    (b"bit", b"lshift", 2, false),
+    (b"bit", b"rshift", 2, false),
+    (b"bit", b"tobit", 1, false),
+    (b"bit", b"tohex", 2, false),
+    (b"cjson", b"decode", 1, false),
+    (b"cjson", b"encode", 1, false),
+    (b"cmsgpack", b"pack", ANY_NUMBER, false),
+    (b"cmsgpack", b"unpack", 1, true),
+    (b"math", b"abs", 1, false),
+    (b"math", b"ceil", 1, false),
+    (b"math", b"floor", 1, false),
+    (b"math", b"fmod", 2, false),
+    (b"math", b"max", ANY_NUMBER, false),
+    (b"math", b"min", ANY_NUMBER, false),
+    (b"math", b"pow", 2, false),
+    (b"math", b"sqrt", 1, false),
+    (b"redis", b"error_reply", 1, false),
+    (b"redis", b"replicate_commands", 0, false),
+    (b"redis", b"setresp", 1, false),
+    (b"redis", b"sha1hex", 1, false),
+    (b"redis", b"status_reply", 1, false),
+    (b"string", b"byte", 2, false),
+    (b"string", b"format", ANY_NUMBER, false),
+    (b"string", b"len", 1, false),
+    (b"string", b"lower", 1, false),
+    (b"string", b"sub", 3, false),
+    (b"string", b"upper", 1, false),
+    (b"struct", b"pack", ANY_NUMBER, false),
+    (b"struct", b"unpack", 3, true),
+    (b"table", b"concat", 2, false),
+    (b"table", b"insert", 2, false),
+    (b"table", b"remove", 1, false),
+];
+
+/// Fields of libraries that are plain values.
+const CONSTANTS: &[(&[u8], &[u8])] = &[(b"math", b"huge"), (b"math", b"pi"), (b"cjson", b"null")];
+
+/// How often a loop runs at most.
+enum Rounds {
+    /// So often.
+    Fixed(u64),
+    /// Once for each argument of the call.
+    PerArgument,
+}
+
+/// Reads a program and looks whether it is confined.
+pub(super) struct Checker<'t, 'r> {
+    tokens: &'r [Token<'t>],
+    at: usize,
+    registry: &'r Registry,
+    names: Vec<(&'t [u8], Class)>,
+    depth: usize,
+    is_in_loop: bool,
+    found: Confinement,
+}
+
+impl<'t, 'r> Checker<'t, 'r> {
+    /// A reader of `tokens`, which see these names from outside.
+    pub(super) fn new(
+        registry: &'r Registry,
+        tokens: &'r [Token<'t>],
+        names: Vec<(&'t [u8], Class)>,
+    ) -> Checker<'t, 'r> {
+        let found = Confinement { steps: tokens.len() as u64, steps_per_argument: 0 };
+        Checker { tokens, at: 0, registry, names, depth: 0, is_in_loop: false, found }
+    }
+
+    /// Reads everything as the body of a function.
+    pub(super) fn body(mut self) -> Option<Confinement> {
+        self.block()?;
+        let is_whole = self.at == self.tokens.len() && self.found.steps <= STEPS_MAX;
+        is_whole.then_some(self.found)
+    }
+
+    fn peek(&self) -> Option<Token<'t>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    fn peek_second(&self) -> Option<Token<'t>> {
+        self.tokens.get(self.at + 1).copied()
+    }
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        let token = self.peek()?;
+        self.at += 1;
+        Some(token)
+    }
+
+    /// Takes this token, if it is the next one.
+    fn takes(&mut self, token: Token<'_>) -> bool {
+        let is_next = self.peek() == Some(token);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn mark(&mut self, mark: &'static str) -> Option<()> {
+        self.takes(Token::Mark(mark)).then_some(())
+    }
+
+    fn keyword(&mut self, word: &'static [u8]) -> Option<()> {
+        self.takes(Token::Word(word)).then_some(())
+    }
+
+    fn name(&mut self) -> Option<&'t [u8]> {
+        match self.next()? {
+            Token::Word(word) if !KEYWORDS.contains(&word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// What a local name stands for.
+    fn class_of(&self, name: &[u8]) -> Option<Class> {
+        self.names.iter().rev().find(|(known, _)| *known == name).map(|&(_, class)| class)
+    }
+
+    /// Reads something that may contain itself.
+    fn nested<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
+        if self.depth == DEPTH_MAX {
+            return None;
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Statements up to the end of their block, whose names end with it.
+    fn block(&mut self) -> Option<()> {
+        let outer = self.names.len();
+        self.nested(|checker| {
+            while !matches!(checker.peek(), None | Some(Token::Word(b"end" | b"else" | b"elseif"))) {
+                checker.statement()?;
+            }
+            Some(())
+        })?;
+        self.names.truncate(outer);
+        Some(())
+    }
+
+    fn statement(&mut self) -> Option<()> {
+        let Token::Word(word) = self.peek()? else { return self.mark(";") };
+        match word {
+            b"local" => self.local(),
+            b"if" => self.condition(),
+            b"for" => self.repetition(),
+            b"do" => {
+                self.at += 1;
+                self.block()?;
+                self.keyword(b"end")
+            }
+            b"break" => self.keyword(b"break"),
+            b"return" => {
+                self.at += 1;
+                let is_end = matches!(
+                    self.peek(),
+                    None | Some(Token::Mark(";") | Token::Word(b"end" | b"else" | b"elseif"))
+                );
+                if is_end { Some(()) } else { self.list().map(|_| ()) }
+            }
+            _ if self.class_of(word).is_some() => self.assignment(),
+            _ => {
+                let name = self.name()?;
+                self.call_of_global(name)?;
+                self.suffixes().map(|_| ())
+            }
+        }
+    }
+
+    /// `local a, b = …`
+    fn local(&mut self) -> Option<()> {
+        self.at += 1;
+        let mut names = vec![self.name()?];
+        while self.takes(Token::Mark(",")) {
+            names.push(self.name()?);
+        }
+        let given = if self.takes(Token::Mark("=")) { self.list()? } else { Vec::new() };
+        for (at, name) in names.into_iter().enumerate() {
+            let class = match given.get(at).map(|given| given.first()) {
+                Some(Word::Key) => Class::Key,
+                _ => Class::Value,
+            };
+            self.names.push((name, class));
+        }
+        Some(())
+    }
+
+    fn condition(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            self.expression()?;
+            self.keyword(b"then")?;
+            self.block()?;
+            match self.next()? {
+                Token::Word(b"elseif") => {}
+                Token::Word(b"else") => {
+                    self.block()?;
+                    return self.keyword(b"end");
+                }
+                Token::Word(b"end") => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// A loop over keys or arguments, or one with numbers for bounds; no loop is in another.
+    fn repetition(&mut self) -> Option<()> {
+        if self.is_in_loop {
+            return None;
+        }
+        self.at += 1;
+        let outer = self.names.len();
+        let name = self.name()?;
+        let rounds = if self.takes(Token::Mark("=")) {
+            self.names.push((name, Class::Value));
+            self.numeric_bounds()?
+        } else {
+            let second = if self.takes(Token::Mark(",")) { Some(self.name()?) } else { None };
+            let element = self.listed_table()?;
+            self.names.push((name, Class::Value));
+            self.names.extend(second.map(|second| (second, element)));
+            Rounds::PerArgument
+        };
+        self.keyword(b"do")?;
+        let start = self.at;
+        self.is_in_loop = true;
+        self.block()?;
+        self.is_in_loop = false;
+        self.keyword(b"end")?;
+        self.names.truncate(outer);
+        let steps = (self.at - start) as u64;
+        match rounds {
+            Rounds::Fixed(rounds) => {
+                self.found.steps = self.found.steps.saturating_add(steps.saturating_mul(rounds));
+            }
+            Rounds::PerArgument => self.found.steps_per_argument += steps,
+        }
+        Some(())
+    }
+
+    /// `1, #KEYS`, `1, 10` and the like, with or without a step.
+    fn numeric_bounds(&mut self) -> Option<Rounds> {
+        self.whole_number()?;
+        self.mark(",")?;
+        let rounds = if self.takes(Token::Mark("#")) {
+            let name = self.name()?;
+            matches!(self.class_of(name), Some(Class::Keys | Class::Arguments))
+                .then_some(Rounds::PerArgument)?
+        } else {
+            Rounds::Fixed(self.whole_number()?)
+        };
+        if self.takes(Token::Mark(",")) && self.whole_number()? == 0 {
+            return None;
+        }
+        Some(rounds)
+    }
+
+    fn whole_number(&mut self) -> Option<u64> {
+        match self.next()? {
+            Token::Number(digits) if digits.iter().all(u8::is_ascii_digit) => {
+                std::str::from_utf8(digits).ok()?.parse().ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// `in ipairs(KEYS)`: what the elements are.
+    fn listed_table(&mut self) -> Option<Class> {
+        self.keyword(b"in")?;
+        if self.class_of(b"ipairs").is_some() {
+            return None;
+        }
+        self.keyword(b"ipairs")?;
+        self.mark("(")?;
+        let name = self.name()?;
+        let class = match self.class_of(name)? {
+            Class::Keys => Class::Key,
+            Class::Arguments => Class::Value,
+            _ => return None,
+        };
+        self.mark(")")?;
+        Some(class)
+    }
+
+    /// An assignment to local names and to fields of what they hold.
+    fn assignment(&mut self) -> Option<()> {
+        loop {
+            let name = self.name()?;
+            // Neither table may change, and a name that stands for a key stands for it to the end.
+            if self.class_of(name) != Some(Class::Value) {
+                return None;
+            }
+            self.suffixes()?;
+            if !self.takes(Token::Mark(",")) {
+                break;
+            }
+        }
+        self.mark("=")?;
+        self.list().map(|_| ())
+    }
+
+    /// Expressions with commas between.
+    fn list(&mut self) -> Option<Vec<Given<'t>>> {
+        let mut given = vec![self.expression()?];
+        while self.takes(Token::Mark(",")) {
+            given.push(self.expression()?);
+        }
+        Some(given)
+    }
+
+    fn expression(&mut self) -> Option<Given<'t>> {
+        self.nested(|checker| {
+            let mut given = checker.operand()?;
+            while checker.takes_binary_operator() {
+                checker.operand()?;
+                given = ANY;
+            }
+            Some(given)
+        })
+    }
+
+    fn takes_binary_operator(&mut self) -> bool {
+        let is_operator = matches!(
+            self.peek(),
+            Some(
+                Token::Word(b"and" | b"or")
+                    | Token::Mark(
+                        "+" | "-" | "*" | "/" | "%" | "^" | ".." | "==" | "~=" | "<=" | ">=" | "<" | ">"
+                    )
+            )
+        );
+        self.at += usize::from(is_operator);
+        is_operator
+    }
+
+    fn operand(&mut self) -> Option<Given<'t>> {
+        let mut is_changed = false;
+        loop {
+            match self.peek()? {
+                Token::Mark("-") | Token::Word(b"not") => self.at += 1,
+                Token::Mark("#") => {
+                    self.at += 1;
+                    if let Some(Token::Word(name)) = self.peek()
+                        && matches!(self.class_of(name), Some(Class::Keys | Class::Arguments))
+                        && self.peek_second() != Some(Token::Mark("["))
+                    {
+                        self.at += 1;
+                        return Some(ANY);
+                    }
+                }
+                _ => break,
+            }
+            is_changed = true;
+        }
+        let given = self.primary()?;
+        Some(if is_changed { ANY } else { given })
+    }
+
+    fn primary(&mut self) -> Option<Given<'t>> {
+        match self.next()? {
+            // Digits are the same word in a call as here, unless they are many or begin with zeros.
+            Token::Number(digits) if digits.len() < 10 && digits.iter().all(u8::is_ascii_digit) => {
+                Some(Given::One(if digits.starts_with(b"0") { Word::Any } else { Word::Literal(digits) }))
+            }
+            Token::Number(_) => Some(ANY),
+            Token::Text(Some(text)) => Some(Given::One(Word::Literal(text))),
+            Token::Text(None) => Some(ANY),
+            Token::Word(b"nil" | b"true" | b"false") => Some(ANY),
+            Token::Mark("{") => self.table(),
+            Token::Mark("(") => {
+                self.expression()?;
+                self.mark(")")?;
+                self.suffixes()?;
+                Some(ANY)
+            }
+            Token::Word(name) if !KEYWORDS.contains(&name) => {
+                let given = match self.class_of(name) {
+                    Some(Class::Keys) => self.element()?,
+                    Some(Class::Arguments) => self.element().map(|_| ANY)?,
+                    Some(Class::Key) => Given::One(Word::Key),
+                    Some(Class::Value) => ANY,
+                    Some(Class::Function) => return None,
+                    None => self.call_of_global(name)?,
+                };
+                Some(if self.suffixes()? { ANY } else { given })
+            }
+            Token::Word(_) | Token::Mark(_) => None,
+        }
+    }
+
+    /// `[…]` behind the table of keys.
+    fn element(&mut self) -> Option<Given<'t>> {
+        self.mark("[")?;
+        self.expression()?;
+        self.mark("]")?;
+        Some(Given::One(Word::Key))
+    }
+
+    /// Fields behind a value; whether there are any. What is called there could be anything.
+    fn suffixes(&mut self) -> Option<bool> {
+        let start = self.at;
+        loop {
+            match self.peek() {
+                Some(Token::Mark(".")) => {
+                    self.at += 1;
+                    self.name()?;
+                }
+                Some(Token::Mark("[")) => {
+                    self.at += 1;
+                    self.expression()?;
+                    self.mark("]")?;
+                }
+                Some(Token::Mark("(" | ":" | "{") | Token::Text(_)) => return None,
+                _ => return Some(self.at > start),
+            }
+        }
+    }
+
+    /// The constructor of a table, behind its first bracket.
+    fn table(&mut self) -> Option<Given<'t>> {
+        while !self.takes(Token::Mark("}")) {
+            if self.takes(Token::Mark("[")) {
+                self.expression()?;
+                self.mark("]")?;
+                self.mark("=")?;
+            } else if self.peek_second() == Some(Token::Mark("=")) {
+                self.name()?;
+                self.mark("=")?;
+            }
+            self.expression()?;
+            if !self.takes(Token::Mark(",")) && !self.takes(Token::Mark(";")) {
+                self.mark("}")?;
+                break;
+            }
+        }
+        Some(ANY)
+    }
+
+    /// What begins with a name that is declared nowhere: a call of a known function, or a constant.
+    fn call_of_global(&mut self, name: &'t [u8]) -> Option<Given<'t>> {
+        let (library, function) = if self.takes(Token::Mark(".")) {
+            (if name == b"server" { b"redis" } else { name }, self.name()?)
+        } else {
+            (&b""[..], name)
+        };
+        let is_level =
+            library == b"redis" && (function.starts_with(b"LOG_") || function.starts_with(b"REPL_"));
+        if is_level || CONSTANTS.contains(&(library, function)) {
+            return Some(ANY);
+        }
+        self.mark("(")?;
+        match (library, function) {
+            (b"redis", b"call" | b"pcall") => {
+                let (words, rest) = self.words()?;
+                calls::is_confined(self.registry, &words, rest).then_some(ANY)
+            }
+            // The level and the words; the log is no part of the keyspace.
+            (b"redis", b"log") => self.words().map(|_| ANY),
+            (b"", b"unpack") if self.is_whole_table() => {
+                let is_keys = matches!(self.name().and_then(|name| self.class_of(name)), Some(Class::Keys));
+                if self.takes(Token::Mark(",")) {
+                    self.words()?;
+                } else {
+                    self.mark(")")?;
+                }
+                Some(if is_keys { Given::Keys } else { Given::Many })
+            }
+            _ => {
+                let known = SHORT.iter().find(|known| (known.0, known.1) == (library, function))?;
+                let (words, rest) = self.words()?;
+                let &(_, _, count_max, is_many) = known;
+                let fits = words.len() <= count_max && (rest.is_none() || count_max == ANY_NUMBER);
+                fits.then_some(if is_many { Given::Many } else { ANY })
+            }
+        }
+    }
+
+    /// Whether the next word is one of the tables, and nothing is taken out of it.
+    fn is_whole_table(&self) -> bool {
+        matches!(self.peek(), Some(Token::Word(name))
+            if matches!(self.class_of(name), Some(Class::Keys | Class::Arguments)))
+            && matches!(self.peek_second(), Some(Token::Mark("," | ")")))
+    }
+
+    /// Arguments up to the closing bracket: the words, and what stands at the end for any number of words.
+    fn words(&mut self) -> Option<(Vec<Word<'t>>, Option<Word<'t>>)> {
+        if self.takes(Token::Mark(")")) {
+            return Some((Vec::new(), None));
+        }
+        let mut given = self.list()?;
+        self.mark(")")?;
+        let rest = match given.last() {
+            Some(Given::One(_)) | None => None,
+            Some(many) => Some(many.first()),
+        };
+        if rest.is_some() {
+            given.pop();
+        }
+        Some((given.into_iter().map(Given::first).collect(), rest))
+    }
+}

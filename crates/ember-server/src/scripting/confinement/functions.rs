@@ -1,0 +1,206 @@
+//! Which functions of a library are confined.
+//!
+//! A library is read as long as its text does nothing but declare local functions and constants and register functions; if
+//! it does anything else, none of its functions is known to be confined.
+
+use std::collections::BTreeMap;
+
+use super::checker::{Checker, Class};
+use super::lexer::Token;
+use super::{Confinement, tokens};
+use crate::registry::Registry;
+
+/// The confined functions that the library of this text registers, by name. O(the text's length).
+pub(crate) fn confined_functions(registry: &Registry, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {
+    let Some(tokens) = tokens(text) else { return BTreeMap::new() };
+    let mut reader = Reader {
+        tokens: &tokens,
+        at: 0,
+        registry,
+        names: Vec::new(),
+        local: BTreeMap::new(),
+        registered: BTreeMap::new(),
+        has_values: false,
+        has_others: false,
+    };
+    reader.library().map_or_else(BTreeMap::new, |()| reader.registered)
+}
+
+struct Reader<'t, 'r> {
+    tokens: &'r [Token<'t>],
+    at: usize,
+    registry: &'r Registry,
+    /// The names declared so far, which functions see.
+    names: Vec<(&'t [u8], Class)>,
+    /// The local functions that are confined.
+    local: BTreeMap<&'t [u8], Confinement>,
+    registered: BTreeMap<Vec<u8>, Confinement>,
+    /// Whether functions share values.
+    has_values: bool,
+    /// Whether there are functions that are not confined.
+    has_others: bool,
+}
+
+impl<'t> Reader<'t, '_> {
+    fn peek(&self, ahead: usize) -> Option<Token<'t>> {
+        self.tokens.get(self.at + ahead).copied()
+    }
+
+    fn takes(&mut self, token: Token<'_>) -> bool {
+        let is_next = self.peek(0) == Some(token);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn mark(&mut self, mark: &'static str) -> Option<()> {
+        self.takes(Token::Mark(mark)).then_some(())
+    }
+
+    fn word(&mut self) -> Option<&'t [u8]> {
+        let Token::Word(word) = self.peek(0)? else { return None };
+        self.at += 1;
+        Some(word)
+    }
+
+    fn library(&mut self) -> Option<()> {
+        while self.at < self.tokens.len() {
+            if self.takes(Token::Mark(";")) {
+                continue;
+            }
+            match self.word()? {
+                b"local" if self.takes(Token::Word(b"function")) => {
+                    let name = self.word()?;
+                    self.names.push((name, Class::Function));
+                    match self.function()? {
+                        Some(confinement) => self.local.insert(name, confinement),
+                        None => self.local.remove(name),
+                    };
+                }
+                b"local" => {
+                    let name = self.word()?;
+                    self.mark("=")?;
+                    if let Token::Mark(_) | Token::Word(_) = self.peek(0)? {
+                        return None;
+                    }
+                    self.at += 1;
+                    self.local.remove(name);
+                    self.names.push((name, Class::Value));
+                    self.has_values = true;
+                }
+                b"redis" | b"server" => self.registration()?,
+                _ => return None,
+            }
+        }
+        // What is not confined may put a table there whose metatable runs anything.
+        (!self.has_values || !self.has_others).then_some(())
+    }
+
+    /// Parameters and body of a function, with its end.
+    fn function(&mut self) -> Option<Option<Confinement>> {
+        self.mark("(")?;
+        let mut parameters = Vec::new();
+        while !self.takes(Token::Mark(")")) {
+            parameters.push(self.word()?);
+            if self.takes(Token::Mark(",")) && self.peek(0) == Some(Token::Mark(")")) {
+                return None;
+            }
+        }
+        let start = self.at;
+        let end = self.end_of_function()?;
+        self.at = end + 1;
+        let classes = [Class::Keys, Class::Arguments];
+        // Further parameters are nil.
+        let classes = classes.into_iter().chain(std::iter::repeat(Class::Value));
+        let mut names = self.names.clone();
+        names.extend(parameters.into_iter().zip(classes));
+        let confinement = Checker::new(self.registry, &self.tokens[start..end], names).body();
+        self.has_others |= confinement.is_none();
+        Some(confinement)
+    }
+
+    /// Where the `end` stands of the function whose body begins here.
+    fn end_of_function(&self) -> Option<usize> {
+        let mut open = 1;
+        for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
+            match token {
+                Token::Word(b"function" | b"do" | b"if" | b"repeat") => open += 1,
+                Token::Word(b"end" | b"until") => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// `.register_function(…)` or `.register_function{…}`, with `redis` in front.
+    fn registration(&mut self) -> Option<()> {
+        // A local name would hide the library's.
+        if self.names.iter().any(|(name, _)| matches!(*name, b"redis" | b"server")) {
+            return None;
+        }
+        self.mark(".")?;
+        self.takes(Token::Word(b"register_function")).then_some(())?;
+        let is_bracketed = self.takes(Token::Mark("("));
+        let (name, confinement) = if self.takes(Token::Mark("{")) {
+            self.named_declaration()?
+        } else {
+            let name = self.text()?;
+            self.mark(",")?;
+            (name, self.callback()?)
+        };
+        if is_bracketed {
+            self.mark(")")?;
+        }
+        if let Some(confinement) = confinement {
+            self.registered.insert(name.to_vec(), confinement);
+        }
+        Some(())
+    }
+
+    fn text(&mut self) -> Option<&'t [u8]> {
+        let Token::Text(Some(text)) = self.peek(0)? else { return None };
+        self.at += 1;
+        Some(text)
+    }
+
+    /// A function, or the name of a local one.
+    fn callback(&mut self) -> Option<Option<Confinement>> {
+        let name = self.word()?;
+        if name == b"function" {
+            return self.function();
+        }
+        Some(self.local.get(name).copied())
+    }
+
+    /// The fields behind `{`, with the closing bracket.
+    fn named_declaration(&mut self) -> Option<(&'t [u8], Option<Confinement>)> {
+        let (mut name, mut confinement) = (None, None);
+        while !self.takes(Token::Mark("}")) {
+            let field = self.word()?;
+            self.mark("=")?;
+            match field {
+                b"function_name" => name = Some(self.text()?),
+                b"callback" => confinement = self.callback()?,
+                b"description" => {
+                    let Token::Text(_) = self.peek(0)? else { return None };
+                    self.at += 1;
+                }
+                b"flags" => {
+                    self.mark("{")?;
+                    while !self.takes(Token::Mark("}")) {
+                        self.text()?;
+                        self.takes(Token::Mark(","));
+                    }
+                }
+                _ => return None,
+            }
+            if !self.takes(Token::Mark(",")) && !self.takes(Token::Mark(";")) {
+                self.mark("}")?;
+                break;
+            }
+        }
+        Some((name?, confinement))
+    }
+}
