@@ -324,3 +324,226 @@ fn what_was_synced_outlives_failing_writes_and_syncs_and_a_power_cut() {
         }
     }
 }
+
+/// A writer and its disk; and numbered batches from 0 that have been appended.
+fn writer(encryption: &Encryption) -> (SimulatedDisk, AofWriter) {
+    let disk = SimulatedDisk::new(5);
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let writer = AofWriter::create(&shared, Path::new("d/a"), encryption).unwrap();
+    disk.sync_directory(Path::new("d")).unwrap();
+    (disk, writer)
+}
+
+fn append(writer: &mut AofWriter, number: usize) -> Result<u64, AofError> {
+    let mut batch = Batch::new();
+    numbered(&mut batch, number);
+    writer.append(&mut batch)
+}
+
+fn units_on(disk: &SimulatedDisk, encryption: &Encryption) -> usize {
+    let opened = encryption.open(disk.open_to_read(Path::new("d/a")).unwrap(), Ending::MayBeTorn).unwrap();
+    let mut reader = AofReader::new(Source::new(opened, 0), Path::new("d/a"), Ending::MayBeTorn);
+    let units = units_of(&mut reader).unwrap();
+    for (number, found) in units.iter().enumerate() {
+        assert_eq!(found, &unit(&["RPUSH", "log", &number.to_string()]));
+    }
+    units.len()
+}
+
+#[test]
+fn a_sync_covers_what_was_appended_before_it_while_others_go_on() {
+    for encryption in encryptions() {
+        let (disk, mut writer) = writer(&encryption);
+        let mut random = Random::new(11);
+        let (mut appended, mut durable) = (0, 0);
+        let mut under_way = None;
+        for _ in 0..300 {
+            match under_way.take() {
+                None if random.chance(50) => under_way = Some((writer.sync_task(), appended)),
+                Some((task, upto)) if random.chance(30) => {
+                    // On another thread, as the server does.
+                    let outcome = std::thread::spawn(|| task.run()).join().unwrap();
+                    writer.finish_sync(outcome).unwrap();
+                    durable = upto;
+                }
+                task => {
+                    under_way = task;
+                    append(&mut writer, appended).unwrap();
+                    appended += 1;
+                }
+            }
+            let left = units_on(&disk.after_power_cut(random.next_u64()), &encryption);
+            assert!((durable..=appended).contains(&left), "{left} of {durable}..{appended}");
+        }
+        assert!(durable > 20);
+    }
+}
+
+#[test]
+fn many_writers_share_one_sync_of_a_slow_disk() {
+    let (disk, mut writer) = writer(&Encryption::off());
+    let before = disk.syncs();
+    for number in 0..100 {
+        append(&mut writer, number).unwrap();
+    }
+    let (entered, wait_entered) = std::sync::mpsc::channel();
+    let (release, wait_released) = std::sync::mpsc::channel::<()>();
+    let wait_released = std::sync::Mutex::new(wait_released);
+    disk.set_faults(Faults {
+        slow_sync_percent: 100,
+        slow_sync: Some(Arc::new(move |_| {
+            entered.send(()).unwrap();
+            wait_released.lock().unwrap().recv().unwrap();
+        })),
+        ..Faults::default()
+    });
+    let task = writer.sync_task();
+    let syncing = std::thread::spawn(|| task.run());
+    wait_entered.recv().unwrap();
+    // The disk is busy, and appending goes on.
+    for number in 100..200 {
+        append(&mut writer, number).unwrap();
+    }
+    assert_eq!(writer.durable_size(), 25);
+    release.send(()).unwrap();
+    writer.finish_sync(syncing.join().unwrap()).unwrap();
+    assert_eq!(disk.syncs(), before + 1);
+    assert_eq!(
+        (0..20).map(|seed| units_on(&disk.after_power_cut(seed), &Encryption::off())).min(),
+        Some(100)
+    );
+}
+
+#[test]
+fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room() {
+    for encryption in encryptions() {
+        let (disk, mut writer) = writer(&encryption);
+        append(&mut writer, 0).unwrap();
+        let size = writer.size();
+        for capacity_bytes in [size, size + 20, size + 90] {
+            disk.set_faults(Faults { capacity_bytes: Some(capacity_bytes), ..Faults::default() });
+            for _ in 0..2 {
+                let Err(AofError::Disk(error)) = append(&mut writer, 1) else { panic!("it does not fit") };
+                assert!(error.is_full() && error.to_string().contains("d/a"));
+                assert_eq!((writer.size(), units_on(&disk, &encryption)), (size, 1));
+            }
+        }
+        disk.set_faults(Faults::default());
+        append(&mut writer, 1).unwrap();
+        writer.sync().unwrap();
+        for seed in 0..20 {
+            assert_eq!(units_on(&disk.after_power_cut(seed), &encryption), 2);
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_counts_before_all_is_written_again() {
+    for encryption in encryptions() {
+        let (disk, mut writer) = writer(&encryption);
+        for number in 0..40 {
+            append(&mut writer, number).unwrap();
+        }
+        let stale = writer.sync_task();
+        disk.set_faults(Faults { sync_error_percent: 100, ..Faults::default() });
+        assert!(matches!(writer.sync(), Err(AofError::Disk(_))));
+        assert!(writer.needs_recovery());
+        assert!(writer.recover().is_err(), "the disk is still ill");
+        assert!(append(&mut writer, 40).is_err());
+        disk.set_faults(Faults::default());
+        writer.recover().unwrap();
+        assert_eq!(units_on(&disk.after_power_cut(3), &encryption), 40);
+        // A sync of the old handle says nothing about the new one.
+        let outcome = stale.run();
+        writer.finish_sync(outcome).unwrap();
+        assert!(!writer.needs_recovery());
+        append(&mut writer, 40).unwrap();
+        writer.close().unwrap();
+        assert!(matches!(append(&mut writer, 41), Err(AofError::Closed(_))));
+        assert_eq!(units_on(&disk.after_power_cut(3), &encryption), 41);
+    }
+}
+
+#[test]
+fn what_was_too_much_to_be_kept_needs_a_rewrite_and_gets_one() {
+    for encryption in encryptions() {
+        let disk = SimulatedDisk::new(5);
+        let mut life = Life::begin(&disk, &encryption);
+        life.append();
+        life.sync();
+        life.writer.set_retained_max(1000);
+        (0..50).for_each(|_| life.append());
+        disk.set_faults(Faults { sync_error_percent: 100, ..Faults::default() });
+        assert!(life.writer.sync().is_err());
+        disk.set_faults(Faults::default());
+        let error = life.writer.recover().unwrap_err();
+        assert!(matches!(error, AofError::Lost(_)) && error.to_string().contains("BGREWRITEAOF"), "{error}");
+        life.check(1);
+        let (writer, rewrite) = life.aof.begin_anew().unwrap();
+        life.writer = writer;
+        life.check(2);
+        let base = life.aof.begin_base().unwrap();
+        life.aof.write_base(&base, true, |writer| write_keys(&life.local, writer)).unwrap();
+        life.check(3);
+        life.aof.finish_rewrite(rewrite, base).unwrap();
+        life.durable = life.appended;
+        (4..20).for_each(|seed| life.check(seed));
+        life.append();
+        life.sync();
+        life.check(20);
+        assert_eq!(life.aof.live_files().len(), 2);
+    }
+}
+
+#[test]
+fn an_old_single_file_is_adopted_whatever_the_moment_of_a_power_cut() {
+    for seed in 0..40 {
+        for faulty in [false, true] {
+            let disk = SimulatedDisk::new(seed);
+            let single = Path::new("data/appendonly.aof");
+            let file = disk.create(single).unwrap();
+            file.write_at(0, b"*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$1\r\n0\r\n").unwrap();
+            file.sync().unwrap();
+            disk.sync_directory(Path::new("data")).unwrap();
+            let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+            let off = Encryption::off();
+            let mut aof = AofDirectory::open(&shared, Path::new(DIRECTORY), "appendonly.aof", &off).unwrap();
+            if faulty {
+                disk.set_faults(Faults { name_error_percent: 40, ..Faults::default() });
+            }
+            let adopted = aof.adopt();
+            let left: Arc<dyn Disk> = Arc::new(disk.after_power_cut(seed));
+            let (mut local, mut aof) = start(&left, DIRECTORY, &off).unwrap();
+            if !aof.exists() {
+                assert!(adopted.is_err());
+                aof.adopt().unwrap();
+                local = start(&left, DIRECTORY, &off).unwrap().0;
+            }
+            assert_eq!(log_len(&mut local), 1);
+        }
+    }
+}
+
+#[test]
+fn an_aof_without_its_manifest_or_a_file_is_not_taken_for_none() {
+    let disk = SimulatedDisk::new(1);
+    let mut life = Life::begin(&disk, &Encryption::off());
+    life.append();
+    life.rewrite();
+    let open = |disk: &SimulatedDisk| {
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        AofDirectory::open(&shared, Path::new(DIRECTORY), "appendonly.aof", &Encryption::off()).map(drop)
+    };
+    open(&disk).unwrap();
+    let manifest = Path::new("data/appendonlydir/appendonly.aof.manifest");
+    let other = disk.after_power_cut(1);
+    other.remove(manifest).unwrap();
+    assert!(matches!(open(&other), Err(AofError::NoManifest(_))));
+    let other = disk.after_power_cut(1);
+    other.remove(&life.aof.live_files()[1]).unwrap();
+    let error = open(&other).unwrap_err().to_string();
+    assert!(error.contains("incr.aof is named by the manifest but is not there"), "{error}");
+    other.create(manifest).unwrap().write_at(0, b"nothing").unwrap();
+    let error = open(&other).unwrap_err().to_string();
+    assert!(error.contains("appendonly.aof.manifest line 1: "), "{error}");
+}

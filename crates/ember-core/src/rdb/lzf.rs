@@ -16,12 +16,15 @@ const DISTANCE_MAX: usize = 1 << 13;
 /// The longest run of literals.
 const LITERALS_MAX: usize = 32;
 
-const TABLE_BITS: u32 = 13;
+/// The table has room for as many places as there are bytes, within these bounds: clearing one for the longest strings
+/// would take longer than packing a short one.
+const TABLE_BITS_MIN: u32 = 6;
+const TABLE_BITS_MAX: u32 = 13;
 
-/// The place in the table for three bytes (Fibonacci hashing).
-fn place(bytes: &[u8]) -> usize {
+/// The place in a table of `1 << bits` for three bytes (Fibonacci hashing).
+fn place(bytes: &[u8], bits: u32) -> usize {
     let number = u32::from(bytes[0]) | u32::from(bytes[1]) << 8 | u32::from(bytes[2]) << 16;
-    (number.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
+    (number.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
 }
 
 /// The bytes packed into no more than `len_max`, if that is possible. O(bytes).
@@ -30,11 +33,12 @@ pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
         return None;
     }
     // Where three bytes were last seen, plus one.
-    let mut seen = vec![0u32; 1 << TABLE_BITS];
+    let bits = (data.len().max(1).ilog2() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
+    let mut seen = vec![0u32; 1 << bits];
     let mut packed = Vec::new();
     let (mut at, mut literals_from) = (0, 0);
     while at + MATCH_MIN <= data.len() {
-        let found = std::mem::replace(&mut seen[place(&data[at..])], at as u32 + 1) as usize;
+        let found = std::mem::replace(&mut seen[place(&data[at..], bits)], at as u32 + 1) as usize;
         let matched = found.checked_sub(1).filter(|from| at - from <= DISTANCE_MAX);
         let len = matched.map_or(0, |from| match_len(data, from, at));
         if len < MATCH_MIN {

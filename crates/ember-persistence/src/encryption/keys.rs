@@ -1,11 +1,14 @@
 //! Keys: where they come from, what they are called, and that they are wiped.
 
 use std::fmt::{self, Debug, Display};
+use std::path::Path;
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 use zeroize::Zeroizing;
+
+use crate::files::{Disk, DiskError};
 
 /// Bytes of a key.
 pub(super) const KEY_BYTES: usize = 32;
@@ -71,9 +74,13 @@ impl Key {
     }
 }
 
-/// A text is no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// There is no key where one should be.
+#[derive(Debug)]
 pub enum KeyError {
+    /// The file cannot be read.
+    Disk(DiskError),
+    /// The environment variable is not set.
+    Unset(String),
     /// It has no key.
     Empty,
     /// A line is none; its number, from 1.
@@ -86,6 +93,8 @@ impl Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const FORMS: &str = "a key is 32 bytes, as they are, as 64 hexadecimal digits, or in base64";
         match self {
+            KeyError::Disk(error) => write!(f, "{error}"),
+            KeyError::Unset(name) => write!(f, "the environment variable {name} is not set; {FORMS}"),
             KeyError::Empty => write!(f, "there is no key; {FORMS}"),
             KeyError::Line(line) => write!(f, "line {line} is no key; {FORMS}"),
             KeyError::TooLong => write!(f, "this is longer than a file of keys can be; {FORMS}"),
@@ -111,6 +120,33 @@ impl KeyRing {
     /// Adds a key to read with.
     pub fn add_older(&mut self, key: Key) {
         self.keys.push(key);
+    }
+
+    /// The keys of a key file ([`KeyRing::parse`]). What was read is wiped.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is none.
+    pub fn from_file(disk: &dyn Disk, path: &Path) -> Result<KeyRing, KeyError> {
+        let file = disk.open_to_read(path).map_err(KeyError::Disk)?;
+        // It never grows, so that no copy of a key is left behind.
+        let mut text = Zeroizing::new(vec![0; TEXT_MAX_BYTES + 1]);
+        let mut len = 0;
+        while len < text.len() {
+            match file.read_at(len as u64, &mut text[len..]).map_err(KeyError::Disk)? {
+                0 => break,
+                count => len += count,
+            }
+        }
+        KeyRing::parse(&text[..len])
+    }
+
+    /// The keys of an environment variable ([`KeyRing::parse`]). The copy that was read is wiped; the environment is not.
+    ///
+    /// # Errors
+    /// If it is not set, or has no key.
+    pub fn from_environment(name: &str) -> Result<KeyRing, KeyError> {
+        let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.to_owned()))?;
+        KeyRing::parse(&Zeroizing::new(text.into_encoded_bytes()))
     }
 
     /// The keys that a key file or an environment variable says: exactly 32 bytes, or lines with a key each, the current
@@ -156,6 +192,7 @@ fn parse_line(line: &[u8]) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::SimulatedDisk;
 
     #[test]
     fn keys_are_read_in_every_form() {
@@ -177,12 +214,36 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused_without_being_shown() {
-        assert_eq!(KeyRing::parse(b"").unwrap_err(), KeyError::Empty);
-        assert_eq!(KeyRing::parse(b"# nothing\n").unwrap_err(), KeyError::Empty);
-        assert_eq!(KeyRing::parse(b"\nsecret\n").unwrap_err(), KeyError::Line(2));
-        assert_eq!(KeyRing::parse(&[b'g'; 64]).unwrap_err(), KeyError::Line(1));
-        assert_eq!(KeyRing::parse(BASE64.encode(&[1; 31]).as_bytes()).unwrap_err(), KeyError::Line(1));
-        assert_eq!(KeyRing::parse(&[b'\n'; TEXT_MAX_BYTES + 1]).unwrap_err(), KeyError::TooLong);
-        assert!(!KeyError::Line(2).to_string().contains("secret"));
+        let line_31 = BASE64.encode(&[1; 31]);
+        let long = [b'\n'; TEXT_MAX_BYTES + 1];
+        for (text, expected) in [
+            (&b""[..], "there is no key; "),
+            (b"# nothing\n", "there is no key; "),
+            (b"\nsecret\n", "line 2 is no key; "),
+            (&[b'g'; 64], "line 1 is no key; "),
+            (line_31.as_bytes(), "line 1 is no key; "),
+            (&long, "this is longer than "),
+        ] {
+            let error = KeyRing::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected) && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_come_from_a_file_or_the_environment() {
+        let disk = SimulatedDisk::new(1);
+        let path = Path::new("d/key");
+        let hex = HEXLOWER.encode(&[5; KEY_BYTES]);
+        disk.create(path).unwrap().write_at(0, hex.as_bytes()).unwrap();
+        let ring = KeyRing::from_file(&disk, path).unwrap();
+        assert_eq!(ring.current().fingerprint(), Key::new([5; KEY_BYTES]).fingerprint());
+        disk.create(path).unwrap().write_at(0, &[b'\n'; 2 * TEXT_MAX_BYTES]).unwrap();
+        assert!(matches!(KeyRing::from_file(&disk, path), Err(KeyError::TooLong)));
+        let error = KeyRing::from_file(&disk, Path::new("d/none")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot open d/none: "), "{error}");
+        let error = KeyRing::from_environment("EMBER_NO_SUCH_KEY").unwrap_err();
+        assert!(error.to_string().contains("EMBER_NO_SUCH_KEY is not set"), "{error}");
+        // A variable that every process has, and that is no key.
+        assert!(matches!(KeyRing::from_environment("PATH"), Err(KeyError::Line(1))));
     }
 }

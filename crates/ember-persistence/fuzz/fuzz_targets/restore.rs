@@ -1,0 +1,21 @@
+//! Any bytes are the payload of RESTORE or an error; what is restored is dumped and restored again.
+#![no_main]
+
+use emberkv_core::keyspace::entry::Slot;
+use emberkv_core::rdb::{Kind, Reader, dump, read_value, restore};
+use emberkv_core::types::limits::EncodingLimits;
+use libfuzzer_sys::fuzz_target;
+
+const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
+
+fuzz_target!(|data: &[u8]| {
+    assert!(restore(data, &LIMITS).is_err() || data.len() > 10);
+    // Without the checksum, which the fuzzer does not find.
+    let Some((&kind, value)) = data.split_first() else { return };
+    let Some(kind) = Kind::from_byte(kind) else { return };
+    let Ok(value) = read_value(&mut Reader::new(value), kind, &LIMITS) else { return };
+    let mut buffer = Vec::new();
+    let slot = Slot::new(0, b"key", value.into_new(&mut buffer), None, 0);
+    let payload = dump(slot.entry());
+    restore(&payload, &LIMITS).expect("what was dumped is restored");
+});
