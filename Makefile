@@ -5,13 +5,16 @@ CARGO ?= cargo
 ARGS ?=
 # Seconds each fuzz target runs in `make fuzz-short`.
 FUZZ_SECONDS ?= 30
+# Seconds the stress test runs in each mode in `make test-long` and `make test-asan-server`.
+STRESS_SECONDS ?= 60
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint test test-peers test-model test-asan test-long fuzz-short \
+.PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
 	bench bench-quick bench-compare bench-cpu bench-memory bench-memtier docker-build clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: release ## Build and start the server; ARGS="--port 6380" are its arguments.
 	"$$(scripts/server-path.sh release)" $(ARGS)
@@ -44,10 +47,16 @@ test-model: ## Model check of shard locks and forwarding between workers: thousa
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \
-		--lib --tests --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/asan
+		--lib --tests --target $(HOST) --target-dir target/asan
+
+test-asan-server: ## The stress test against a server under the address sanitizer (needs a nightly compiler).
+	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly build -p ember-server --no-default-features \
+		--target $(HOST) --target-dir target/asan
+	EMBER_SERVER="$(CURDIR)/target/asan/$(HOST)/debug/ember-server" STRESS_SECONDS=$(STRESS_SECONDS) \
+		$(CARGO) test -p ember-server --test stress -- --nocapture
 
 test-long: ## The tests with many more random cases (half an hour).
-	PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude ember-peers
+	STRESS_SECONDS=$(STRESS_SECONDS) PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude ember-peers
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \

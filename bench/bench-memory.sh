@@ -7,10 +7,6 @@ need redis-cli "install the package redis-tools"
 KEY_COUNT=${KEY_COUNT:-1000000}
 VALUE_SIZE=${VALUE_SIZE:-64}
 
-resident_kib() { # pid
-    awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"
-}
-
 commands() {
     awk -v count="$KEY_COUNT" -v size="$VALUE_SIZE" 'BEGIN {
         value = sprintf("%" size "s", ""); gsub(/ /, "x", value)

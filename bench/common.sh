@@ -94,6 +94,32 @@ requests_per_second() {
         fail "redis-benchmark failed on port $1 ($2, $3 bytes, P=$4)"
 }
 
+cpu_ticks() { # pid
+    # The name in brackets may hold blanks; user and system time are the 12th and 13th field behind it.
+    sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
+}
+
+# CPU time that a server takes for each of so many requests while they are made: nanoseconds PID REQUESTS COMMAND…
+nanoseconds() {
+    local pid=$1 requests=$2 before
+    shift 2
+    before=$(cpu_ticks "$pid")
+    "$@"
+    echo $((($(cpu_ticks "$pid") - before) * 1000000000 / $(getconf CLK_TCK) / requests))
+}
+
+median() {
+    sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
+}
+
+ratio() { # number, number to divide it by
+    awk -v one="$1" -v other="$2" 'BEGIN { printf "%.2f", one / other }'
+}
+
+resident_kib() { # pid
+    awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"
+}
+
 # A table of requests a second: benchmark_table ROW… where a row is "test bytes pipeline"; columns come from
 # bench_names and bench_ports.
 benchmark_table() {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what `make test-peers` needs and is missing: redis-server and its tools, and the client libraries of Python,
-# Node, Go and Java in the versions pinned under crates/ember-peers/clients. Everything but Debian packages goes into
-# target/peers ($PEERS_TOOLS). Running it again costs nothing.
+# Installs what `make test-peers` needs and is missing: redis-server and its tools, and the client libraries and job
+# frameworks of Python, Node, Go and Java in the versions pinned under crates/ember-peers/clients and frameworks.
+# Everything but Debian packages goes into target/peers ($PEERS_TOOLS). Running it again costs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 clients=$PWD/crates/ember-peers/clients
+frameworks=$PWD/crates/ember-peers/frameworks
 tools=${PEERS_TOOLS:-$PWD/target/peers}
 mkdir -p "$tools"
 
@@ -49,24 +50,27 @@ python_client() {
     "$tools/python/bin/pip" install --quiet --disable-pip-version-check -r "$clients/python/requirements.txt"
 }
 
-node_client() {
-    mkdir -p "$tools/node"
-    cp "$clients/node/package.json" "$tools/node/"
-    (cd "$tools/node" && npm install --silent --no-audit --no-fund --no-package-lock)
+node_modules() { # folder of package.json, folder to install into
+    mkdir -p "$2"
+    cp "$1/package.json" "$2/"
+    (cd "$2" && npm install --silent --no-audit --no-fund --no-package-lock)
 }
 
 go_client() {
     (cd "$clients/go" && go build -mod=readonly -o "$tools/go-smoke" .)
 }
 
-java_client() {
-    mkdir -p "$tools/java/classes"
-    mvn --quiet --batch-mode -f "$clients/java/pom.xml" dependency:copy-dependencies -DoutputDirectory="$tools/java/lib"
-    javac -cp "$tools/java/lib/*" -d "$tools/java/classes" "$clients/java/Smoke.java"
+java_program() { # folder of pom.xml and the program, folder to install into, name of the program
+    mkdir -p "$2/classes"
+    mvn --quiet --batch-mode -f "$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$2/lib"
+    javac -cp "$2/lib/*" -d "$2/classes" "$1/$3"
 }
 
 once python "$clients/python/requirements.txt" -- python_client
-once node "$clients/node/package.json" -- node_client
+once node "$clients/node/package.json" -- node_modules "$clients/node" "$tools/node"
+once bullmq "$frameworks/bullmq/package.json" -- node_modules "$frameworks/bullmq" "$tools/bullmq"
 once go "$clients/go/go.mod" "$clients/go/go.sum" "$clients/go/main.go" -- go_client
-once java "$clients/java/pom.xml" "$clients/java/Smoke.java" -- java_client
+once java "$clients/java/pom.xml" "$clients/java/Smoke.java" -- java_program "$clients/java" "$tools/java" Smoke.java
+once redisson "$frameworks/redisson/pom.xml" "$frameworks/redisson/Jobs.java" \
+    -- java_program "$frameworks/redisson" "$tools/redisson" Jobs.java
 echo "the programs for make test-peers are in place"

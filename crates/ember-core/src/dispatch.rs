@@ -61,6 +61,26 @@ pub fn run(
     args: Args<'_>,
     reply: &mut Reply,
 ) -> AttemptResult {
+    if !context.turn.journal.is_on() {
+        return handle(command, access, hash, context, args, reply);
+    }
+    let mark = context.turn.journal.begin_call(context.turn.counters.changes);
+    let result = handle(command, access, hash, context, args, reply);
+    let Turn { journal, counters, .. } = &mut *context.turn;
+    journal.end_call(&mark, counters.changes, context.database, args);
+    result
+}
+
+/// Runs a data command, whether or not anybody reads the journal.
+#[inline]
+fn handle(
+    command: &DataCommand,
+    access: Access,
+    hash: Option<KeyHash>,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> AttemptResult {
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
@@ -91,6 +111,19 @@ pub fn run(
                 .map(|()| Attempt::Done)
         }
         Run::Container => unreachable!("a container's subcommands are run instead"),
+    }
+}
+
+/// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one. Holds
+/// the lock of the key's shard then.
+pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], names: &[&[u8]]) {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    guards.hold_one(keyspace, turn, hash);
+    let shard = guards.data(hash.shard());
+    if let Some(at) = shard.find(*database, hash, key)
+        && let Some(aggregate) = shard.entry(*database, at).aggregate()
+    {
+        aggregate.fetch_elements(names);
     }
 }
 

@@ -115,16 +115,16 @@ impl Turn {
     #[inline]
     pub fn new_clock(&self) -> u32 {
         if self.policy.is_lfu() {
-            lfu_minutes(self.now_ms) << 8 | u32::from(LFU_INITIAL)
+            lfu_minutes(self.clock_ms()) << 8 | u32::from(LFU_INITIAL)
         } else {
-            lru_now(self.now_ms)
+            lru_now(self.clock_ms())
         }
     }
 
     /// The clock of a key with `clock` after a use now.
     #[inline]
     pub fn touched_clock(&mut self, clock: u32) -> u32 {
-        if self.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.now_ms) }
+        if self.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.clock_ms()) }
     }
 
     fn touched_lfu(&mut self, clock: u32) -> u32 {
@@ -135,38 +135,38 @@ impl Turn {
                 counter += 1;
             }
         }
-        lfu_minutes(self.now_ms) << 8 | u32::from(counter)
+        lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
     }
 
     /// The LFU counter in `clock`, decayed to now: what `OBJECT FREQ` answers.
     pub fn lfu_counter(&self, clock: u32) -> u8 {
-        let idle_minutes = lfu_minutes(self.now_ms).wrapping_sub(clock >> 8) & 0xFFFF;
+        let idle_minutes = lfu_minutes(self.clock_ms()).wrapping_sub(clock >> 8) & 0xFFFF;
         let periods = idle_minutes.checked_div(self.lfu_decay_minutes).unwrap_or(0);
         (clock as u8).saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
     }
 
     /// Seconds since the last use in `clock`: what `OBJECT IDLETIME` answers.
     pub fn idle_seconds(&self, clock: u32) -> u64 {
-        let ticks = lru_now(self.now_ms).wrapping_sub(clock) & CLOCK_MASK;
+        let ticks = lru_now(self.clock_ms()).wrapping_sub(clock) & CLOCK_MASK;
         u64::from(ticks) * LRU_TICK_MS as u64 / 1000
     }
 
     /// The clock under an LRU policy of a key that was not used for so many seconds, or as many as the clock can tell.
     pub fn idle_clock(&self, seconds: u64) -> u32 {
         let ticks = seconds.saturating_mul(1000 / LRU_TICK_MS as u64).min(CLOCK_MASK.into());
-        lru_now(self.now_ms).wrapping_sub(ticks as u32) & CLOCK_MASK
+        lru_now(self.clock_ms()).wrapping_sub(ticks as u32) & CLOCK_MASK
     }
 
     /// The clock under an LFU policy of a key with this counter.
     pub fn frequency_clock(&self, counter: u8) -> u32 {
-        lfu_minutes(self.now_ms) << 8 | u32::from(counter)
+        lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
     }
 
     /// How much an entry deserves to go under the policy; larger goes first.
     fn score(&self, entry: EntryRef<'_>) -> u64 {
         match self.policy {
             EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru => {
-                u64::from(lru_now(self.now_ms).wrapping_sub(entry.clock()) & CLOCK_MASK)
+                u64::from(lru_now(self.clock_ms()).wrapping_sub(entry.clock()) & CLOCK_MASK)
             }
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {
                 u64::from(u8::MAX - self.lfu_counter(entry.clock()))
@@ -245,6 +245,7 @@ impl Evictor {
                 }
                 let removed = data.remove(candidate.database, at);
                 data.tell_change(candidate.database, &candidate.key, &mut turn.notices);
+                turn.journal.tell_removal(candidate.database, &candidate.key);
                 turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));
                 drop(removed);

@@ -6,6 +6,7 @@ use ember_protocol::Args;
 
 use crate::error::CommandError;
 use crate::events::Event;
+use crate::journal::{ExpiredNames, Words};
 use crate::keyspace::Keyspace;
 use crate::keyspace::entry::{EntryRef, NewValue, Slot, StringValue};
 use crate::keyspace::hash::KeyHash;
@@ -304,6 +305,11 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }
 
+    /// Tells the journal a command to be run in the place of this one ([`crate::journal::Journal::tell`]).
+    pub fn tell(&mut self, write: impl FnOnce(&mut Words<'_>)) {
+        self.turn.journal.tell(self.database, write);
+    }
+
     /// Adds a watch of the key in argument `arg`; true if the key was there.
     pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
         let key = self.key(arg);
@@ -394,10 +400,64 @@ impl<'x> Key<'x> {
             && expire_at_ms <= self.turn.now_ms
         {
             self.detach();
+            self.turn.journal.tell_removal(self.database, self.name);
             self.turn.counters.expired += 1;
             self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
             self.notify(Event::EXPIRED);
         }
+    }
+
+    /// Where to note the names of elements that expire.
+    pub fn expired_names(&self) -> ExpiredNames {
+        ExpiredNames::for_journal(&self.turn.journal)
+    }
+
+    /// Counts fields of this key's value that were removed because their time had come, one edit, and tells them to the
+    /// journal.
+    pub fn note_expired_fields(&mut self, count: u64, names: &ExpiredNames) {
+        self.turn.counters.expired_fields += count;
+        names.tell(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
+    }
+
+    /// Tells the journal a command on this key to be run in the place of the one that runs ([`crate::journal::Journal::tell`]): its name, this
+    /// key, and what `write` adds.
+    pub fn tell(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
+        let name = self.name;
+        self.turn.journal.tell(self.database, |words| write(words.word(command.as_bytes()).word(name)));
+    }
+
+    /// As [`Key::tell`], for commands whose key is not their first argument: `write` adds all words; it is given this key.
+    pub fn tell_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
+        let name = self.name;
+        self.turn.journal.tell(self.database, |words| write(words, name));
+    }
+
+    /// Whether somebody reads the journal.
+    pub fn is_journaled(&self) -> bool {
+        self.turn.journal.is_on()
+    }
+
+    /// Tells the journal that the command has done no more than to change the expiry of this key, or removed it because that
+    /// has passed.
+    pub fn tell_expiry(&mut self) {
+        match (self.exists(), self.expire_at_ms()) {
+            (false, _) => self.tell_removal(),
+            (true, None) => self.tell("PERSIST", |_| {}),
+            (true, Some(at_ms)) => self.tell("PEXPIREAT", |words| _ = words.integer(at_ms)),
+        }
+    }
+
+    /// Tells the journal that the command has done no more than to remove this key.
+    pub fn tell_removal(&mut self) {
+        self.tell("DEL", |_| {});
+    }
+
+    /// Tells the journal what has happened to this key beside the command that runs: `name` of a command, this key, and what
+    /// `write` adds. `changes` of those counted so far were that.
+    pub fn tell_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+        let name = self.name;
+        let journal = &mut self.turn.journal;
+        journal.tell_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
     /// Tells an event of this key.
@@ -605,6 +665,17 @@ impl<'x> Key<'x> {
         self.note_change();
         self.touch();
         Some(self.shard.edit(self.database, at, edit))
+    }
+
+    /// As [`Key::edit`] for an edit that tells whether it was a change; `None` if the key is not there.
+    pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
+        let at = self.at?;
+        self.touch();
+        let is_change = self.shard.edit(self.database, at, edit);
+        if is_change {
+            self.note_change();
+        }
+        Some(is_change)
     }
 
     /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and

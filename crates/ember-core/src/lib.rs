@@ -12,6 +12,7 @@ pub mod events;
 pub mod eviction;
 pub mod gate;
 pub mod glob;
+pub mod journal;
 pub mod keys;
 pub mod keyspace;
 pub mod lcs;

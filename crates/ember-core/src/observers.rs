@@ -220,6 +220,16 @@ impl Observers {
         self.waiters.iter().filter(move |(number, ..)| *number == database).map(|(_, key, _)| key)
     }
 
+    /// The watches of each watched key of any database.
+    pub fn all_watches(&self) -> impl Iterator<Item = &[Arc<Watch>]> {
+        self.watches.iter().map(|(.., watches)| watches.as_slice())
+    }
+
+    /// The queue of waiters for each key of any database that somebody waits for.
+    pub fn all_waiters(&self) -> impl Iterator<Item = &VecDeque<Arc<Waiter>>> {
+        self.waiters.iter().map(|(.., waiters)| waiters)
+    }
+
     /// Adds a watch of a key.
     pub fn watch(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
         self.watches.entry(database, key).push(Arc::clone(watch));

@@ -454,6 +454,8 @@ pub struct Spec {
     pub is_in_group_category: bool,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
+    /// Where it names elements of the value of its one key.
+    pub elements: Option<ElementArgs>,
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
     pub tips: &'static [&'static str],
     /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with what only `COMMAND
@@ -482,6 +484,34 @@ pub struct Spec {
     pub example: Example,
 }
 
+/// Which arguments of a command name fields of a hash or members of a set, for fetching them ahead. Where options may come
+/// before them these are only the likely ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementArgs {
+    /// The index of the first.
+    first: usize,
+    /// How far the next one is behind it; `usize::MAX` if there is only one.
+    step: usize,
+}
+
+impl ElementArgs {
+    /// The argument at `index` alone.
+    pub const fn one(index: usize) -> ElementArgs {
+        ElementArgs { first: index, step: usize::MAX }
+    }
+
+    /// Every `step`th argument from `first` on.
+    pub const fn each(first: usize, step: usize) -> ElementArgs {
+        ElementArgs { first, step }
+    }
+
+    /// The names among the arguments of a call.
+    #[inline]
+    pub fn names(self, args: Args<'_>) -> impl Iterator<Item = &[u8]> {
+        (self.first..args.len()).step_by(self.step).map(move |index| args.at(index))
+    }
+}
+
 /// A documented call.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
@@ -506,6 +536,7 @@ impl Spec {
         categories: Category::empty(),
         is_in_group_category: true,
         keys: &[],
+        elements: None,
         tips: &[],
         syntax: "",
         deprecated: None,

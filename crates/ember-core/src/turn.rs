@@ -4,6 +4,7 @@
 
 use crate::events::Notices;
 use crate::eviction::EvictionPolicy;
+use crate::journal::{Journal, REPLAY_TIME_MS};
 use crate::types::limits::EncodingLimits;
 
 /// A small fast generator (Marsaglia, "Xorshift RNGs", 2003, with Vigna's multiplier) for sampling; not for secrets.
@@ -52,6 +53,8 @@ pub struct KeyspaceCounters {
     pub misses: u64,
     /// Keys removed because their time had come.
     pub expired: u64,
+    /// Fields of hashes removed because their time had come.
+    pub expired_fields: u64,
     /// Keys removed to make room.
     pub evicted: u64,
     /// Changes of keys since the start.
@@ -63,6 +66,9 @@ pub struct KeyspaceCounters {
 pub struct Turn {
     /// Unix time in ms, read once for each turn.
     pub now_ms: i64,
+    /// The time in its place when effects of the journal are run again, for what is only noted: when a key was used or a
+    /// consumer seen.
+    pub noted_ms: Option<i64>,
     /// How reading a key moves its eviction clock.
     pub policy: EvictionPolicy,
     /// `lfu-log-factor`: how many hits an LFU counter takes to rise.
@@ -71,6 +77,8 @@ pub struct Turn {
     pub lfu_decay_minutes: u32,
     /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// Whether the command may read keys that its arguments do not name.
+    pub reads_any_key: bool,
     /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
     /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
@@ -83,6 +91,8 @@ pub struct Turn {
     pub random: Random,
     /// What is to be told to others after the command.
     pub notices: Notices,
+    /// What is changed, for those who keep it.
+    pub journal: Journal,
     /// Counted since they were last published.
     pub counters: KeyspaceCounters,
     /// Bytes the shards have grown by since this was last published.
@@ -94,18 +104,34 @@ impl Turn {
     pub fn new(now_ms: i64, seed: u64) -> Turn {
         Turn {
             now_ms,
+            noted_ms: None,
             policy: EvictionPolicy::NoEviction,
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,
             no_touch: false,
+            reads_any_key: true,
             string_bytes_max: 512 * 1024 * 1024,
             frees_deleted_lazily: false,
             frees_flushed_lazily: false,
             encoding: EncodingLimits::DEFAULT,
             random: Random::seeded(seed),
             notices: Notices::default(),
+            journal: Journal::default(),
             counters: KeyspaceCounters::default(),
             growth_bytes: 0,
         }
+    }
+
+    /// The time to note, Unix time in ms.
+    #[inline]
+    pub fn clock_ms(&self) -> i64 {
+        self.noted_ms.unwrap_or(self.now_ms)
+    }
+
+    /// Lets effects of the journal be run again, at time `now_ms`: nothing expires, and nothing is told to the journal.
+    pub fn replay_at(&mut self, now_ms: i64) {
+        self.now_ms = REPLAY_TIME_MS;
+        self.noted_ms = Some(now_ms);
+        self.journal = Journal::default();
     }
 }

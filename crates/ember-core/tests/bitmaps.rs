@@ -70,6 +70,23 @@ fn a_bit_that_stays_as_it_is_changes_nothing() {
     assert_eq!(script.run("SETBIT k 7 1"), ":1");
     assert_eq!(script.run("SETBIT k 0 0"), ":0");
     assert_eq!(script.local.turn.counters.changes, before);
+    for (given, line, counts) in [
+        ("SET k 10", "SETBIT k 7 1", false),
+        ("SET k 10", "SETBIT k 7 0", true),
+        ("SET k 10", "SETBIT k 99 0", true),
+        ("SET k 10", "BITFIELD k SET u8 0 49", false),
+        ("SET k 10", "BITFIELD k INCRBY u8 0 0 GET u8 8", false),
+        ("SET k 10", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255", false),
+        ("SET k 10", "BITFIELD k SET u8 0 49 INCRBY u8 8 1", true),
+        ("SET k 10", "BITFIELD k SET u8 16 0", true),
+        ("DEL k", "SETBIT k 0 0", true),
+        ("DEL k", "BITFIELD k SET u8 0 0", true),
+    ] {
+        script.run(given);
+        let before = script.local.turn.counters.changes;
+        script.run(line);
+        assert_eq!(script.local.turn.counters.changes - before, u64::from(counts), "{line}");
+    }
     // But the string is one that is edited from then on.
     check(&[("SET k A", "+OK"), ("ENTRY k", "embstr"), ("SETBIT k 7 1", ":1"), ("ENTRY k", "raw")]);
 }

@@ -439,6 +439,22 @@ fn flush_and_swapdb_concern_whole_databases() {
 }
 
 #[test]
+fn a_flushed_keyspace_takes_no_memory_even_for_deleted_keys_that_had_an_expiry() {
+    let mut local = Local::new(Protocol::Resp2);
+    for number in 0..2000 {
+        run(&mut local, &format!("SET {number} x EX 1000"));
+        run(&mut local, &format!("DEL {number}"));
+    }
+    assert!(
+        local.keyspace.is_empty(0) && local.keyspace.used_bytes() > 0,
+        "references stay until they are due"
+    );
+    assert_eq!(run(&mut local, "FLUSHALL"), "+OK\r\n");
+    assert_eq!(local.keyspace.used_bytes(), 0);
+    local.keyspace.check_invariants();
+}
+
+#[test]
 fn reads_count_as_hits_and_misses_and_writes_as_changes() {
     let local = check(
         Protocol::Resp2,

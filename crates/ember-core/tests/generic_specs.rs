@@ -2,7 +2,7 @@
 
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
-use emberkv_core::spec::Category;
+use emberkv_core::spec::{Category, Group};
 
 /// Name, arity, flags, first key and last key and step, ACL categories, tips, key specifications' flags.
 type Facts = (&'static str, i32, &'static str, (i64, i64, i64), &'static str, &'static str, &'static str);
@@ -54,6 +54,27 @@ const FACTS: &[Facts] = &[
         "request_policy:all_shards nondeterministic_output_order",
         "",
     ),
+    ("dump", 2, "readonly", (1, 1, 1), "keyspace read slow", "nondeterministic_output", "RO access"),
+    ("restore", -4, "write denyoom", (1, 1, 1), "keyspace write slow dangerous", "", "OW update"),
+    (
+        "sort",
+        -2,
+        "write denyoom movablekeys",
+        (1, 1, 1),
+        "write set sortedset list slow dangerous",
+        "",
+        "RO access | RO access | OW update",
+    ),
+    (
+        "sort_ro",
+        -2,
+        "readonly movablekeys",
+        (1, 1, 1),
+        "read set sortedset list slow dangerous",
+        "",
+        "RO access | RO access",
+    ),
+    ("lolwut", -1, "readonly fast", (0, 0, 0), "read fast", "", ""),
     ("move", 3, "write fast", (1, 1, 1), "keyspace write fast", "", "RW access update"),
     ("object", -2, "", (0, 0, 0), "slow", "", ""),
     ("object|encoding", 3, "readonly", (2, 2, 1), "keyspace read slow", "nondeterministic_output", "RO"),
@@ -128,6 +149,19 @@ fn find(name: &str) -> Option<&'static DataCommand> {
     match subname {
         None => Some(command),
         Some(subname) => command.subcommands.iter().find(|command| command.spec.name == subname),
+    }
+}
+
+#[test]
+fn every_generic_command_is_in_the_table() {
+    let of_group = |command: &&DataCommand| matches!(command.spec.group, Group::Generic | Group::Server);
+    for command in FAMILIES.iter().copied().flatten().copied().flatten().filter(of_group) {
+        let name = command.spec.name;
+        let has_row = |name: &str| FACTS.iter().any(|facts| facts.0 == name);
+        assert!(has_row(name), "{name}");
+        for subcommand in command.subcommands {
+            assert!(has_row(&format!("{name}|{}", subcommand.spec.name)), "{name}|{}", subcommand.spec.name);
+        }
     }
 }
 

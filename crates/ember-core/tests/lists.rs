@@ -15,12 +15,13 @@ const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";
 const SYNTAX: &str = "-ERR syntax error";
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// Runs a script with lists as listpacks, and with nodes of two elements. Both forms answer alike.
+/// Runs a script with lists as listpacks, and with nodes of two elements, compressed or not. All forms answer alike.
 fn check_both_forms(steps: &[(&str, &str)]) {
-    for list_max_listpack_size in [-2, 2] {
+    for (list_max_listpack_size, list_compress_depth) in [(-2, 0), (2, 0), (2, 1)] {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
             let mut script = Script::new(protocol);
             script.local.turn.encoding.list_max_listpack_size = list_max_listpack_size;
+            script.local.turn.encoding.list_compress_depth = list_compress_depth;
             for (line, expected) in steps {
                 assert_eq!(script.run(line), *expected, "{line} in {protocol:?}, {list_max_listpack_size}");
             }

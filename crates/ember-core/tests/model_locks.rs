@@ -179,14 +179,14 @@ fn exchanging_databases_happens_at_one_moment() {
                     })
                 })
                 .collect();
-            keyspace.swap_databases(0, 1, &mut Notices::default());
+            keyspace.swap_databases(0, 1, &mut Notices::default(), || ());
             writers.into_iter().for_each(|thread| thread.join().unwrap());
             for shard in [0, 2, 3] {
                 let sum = read(&keyspace, 0, &keys[shard]) + read(&keyspace, 1, &keys[shard]);
                 assert_eq!(sum, 4, "no increment is lost between the databases");
                 assert_eq!(read(&keyspace, 0, &keys[shard]), read(&keyspace, 0, &keys[0]));
             }
-            let flushed = keyspace.flush(None, &mut Notices::default());
+            let flushed = keyspace.flush(None, &mut Notices::default(), || ());
             assert_eq!(flushed.iter().map(|database| database.table().len()).sum::<usize>() % 3, 0);
             keyspace.check_invariants();
         },

@@ -11,4 +11,7 @@ mod programs;
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
 pub use generate::{COMMANDS, Generator};
-pub use programs::{Mode, clients_directory, require_program, start_ember, start_redis, tools_directory};
+pub use programs::{
+    Mode, clients_directory, frameworks_directory, in_both_modes, require_program, start_ember, start_redis,
+    tools_directory,
+};

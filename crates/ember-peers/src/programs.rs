@@ -1,6 +1,7 @@
 //! The programs the tests start: ember in each execution mode, redis-server, and what drives the clients.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use ember_testkit::{Server, ServerBuilder, find_ember_server};
 
@@ -47,9 +48,48 @@ pub fn require_program(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is not installed: run scripts/setup-peers.sh"))
 }
 
+/// How long a client program may take with one server, in seconds; the machine may be slow and busy.
+const PROGRAM_SECONDS_MAX: u32 = 120;
+
+/// Seconds after which a program that does not heed a polite signal is killed.
+const KILL_AFTER_SECONDS: u32 = 5;
+
+/// Runs a client program against ember in both modes, and shows all it wrote if it fails or takes too long. What it
+/// started ends with it.
+///
+/// # Panics
+/// When it ends with anything but success, or is not there.
+pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
+    for mode in [Mode::Concurrent, Mode::Sharded] {
+        let server = start_ember(mode);
+        let program = run(&server);
+        let mut command = Command::new(require_program("timeout"));
+        command.arg(format!("--kill-after={KILL_AFTER_SECONDS}")).arg(PROGRAM_SECONDS_MAX.to_string());
+        command.arg(program.get_program()).args(program.get_args());
+        let variables = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(variables).stdin(Stdio::null());
+        let output = command.output().unwrap_or_else(|error| panic!("timeout cannot be run: {error}"));
+        assert!(
+            output.status.success(),
+            "{mode:?}: {} failed with {} (124: not done after {PROGRAM_SECONDS_MAX} s, 127: not installed, run \
+             scripts/setup-peers.sh)\n{}{}\nserver log:\n{}",
+            program.get_program().display(),
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+            server.log()
+        );
+    }
+}
+
 /// Where the client programs of this crate are.
 pub fn clients_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
+}
+
+/// Where the programs that use job frameworks are.
+pub fn frameworks_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("frameworks")
 }
 
 /// Where `scripts/setup-peers.sh` puts what it installs: `$PEERS_TOOLS`, or `target/peers` of this repository.

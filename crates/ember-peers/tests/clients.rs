@@ -1,32 +1,10 @@
 //! Real clients do their everyday work with ember: values of any bytes, pipelines, expiry, SCAN, errors, large values.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use ember_peers::{Mode, clients_directory, require_program, start_ember, tools_directory};
+use ember_peers::{clients_directory, in_both_modes, require_program, tools_directory};
 use ember_testkit::Server;
-
-/// Runs a client program against ember in both modes.
-fn in_both_modes(run: impl Fn(&Server) -> Command) {
-    for mode in [Mode::Concurrent, Mode::Sharded] {
-        let server = start_ember(mode);
-        let mut command = run(&server);
-        let program = command.get_program().to_owned();
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .unwrap_or_else(|error| panic!("{}: {error}: run scripts/setup-peers.sh", program.display()));
-        assert!(
-            output.status.success(),
-            "{mode:?}: {} failed with {}\n{}{}\nserver log:\n{}",
-            program.display(),
-            output.status,
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-            server.log()
-        );
-    }
-}
 
 /// A program with the port and the unix socket of the server as arguments.
 fn with_places(program: impl AsRef<Path>, first: &[&Path], server: &Server) -> Command {
@@ -41,6 +19,12 @@ fn with_places(program: impl AsRef<Path>, first: &[&Path], server: &Server) -> C
 #[test]
 fn redis_py_works() {
     let script = clients_directory().join("python/smoke.py");
+    in_both_modes(|server| with_places(tools_directory().join("python/bin/python"), &[&script], server));
+}
+
+#[test]
+fn redis_py_with_asyncio_works() {
+    let script = clients_directory().join("python/asynchronous.py");
     in_both_modes(|server| with_places(tools_directory().join("python/bin/python"), &[&script], server));
 }
 

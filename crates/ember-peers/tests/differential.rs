@@ -4,8 +4,8 @@
 
 use ember_peers::{Mode, Plan, Protocol, compare_servers, start_ember, start_redis};
 
-/// Commands of each run: four of them make half a million.
-const COMMANDS: usize = 125_000;
+/// Commands of each run: four of them make a million.
+const COMMANDS: usize = 250_000;
 
 const SEED: u64 = 20_261;
 

@@ -129,6 +129,15 @@ impl Batch {
         Args { spans: &self.spans[start..self.ends[index]], input, buffers: &self.buffers }
     }
 
+    /// No command of this batch took more bytes on the wire, when all of them were parsed from `input_bytes` of input.
+    /// O(large arguments).
+    pub fn wire_bytes_max(&self, input_bytes: usize) -> usize {
+        /// The head of an argument or a command: a type byte, up to 12 digits, line ends.
+        const HEAD_BYTES_MAX: usize = 17;
+        let heads = (self.spans.len() + self.ends.len()) * HEAD_BYTES_MAX;
+        self.buffers.iter().map(|buffer| buffer.len()).sum::<usize>() + heads + input_bytes
+    }
+
     /// Adds a copy of `args` as a new command of this batch: small arguments are copied to the end of `bytes`,
     /// which is from then on the input of the command; large ones are shared. O(bytes copied).
     pub fn append_copy(&mut self, args: Args<'_>, bytes: &mut Vec<u8>) {
@@ -317,6 +326,11 @@ impl OwnedBatch {
     /// The copied bytes held, large arguments not counted.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// No command took more bytes on the wire, see [`Batch::wire_bytes_max`].
+    pub fn wire_bytes_max(&self) -> usize {
+        self.batch.wire_bytes_max(self.bytes.len())
     }
 
     /// Adds the command made of `arguments`.

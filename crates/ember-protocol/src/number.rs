@@ -177,63 +177,72 @@ pub fn write_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends `number` as C's `%.17g` does, which is how Redis 7.0 replies with doubles: 17 significant digits without
-/// trailing zeros, an exponent below 1e-4 and from 1e17 on, `inf`, `-inf` and `nan`.
+/// Appends `number` as Redis 7.2 replies with doubles: the fewest digits that are read back as the same number; without
+/// an exponent where the text stays short; `inf`, `-inf` and `nan`.
+///
+/// The digits are those that are nearest to the number among the shortest. Redis takes its own from Grisu2, which finds
+/// longer ones for about one double in a thousand.
 pub fn write_f64(out: &mut Vec<u8>, number: f64) {
-    /// From here on `%.17g` uses an exponent.
-    const INTEGER_MAX: f64 = 1e17;
+    /// Up to here Redis writes whole numbers with all their digits.
+    const INTEGER_MAX: f64 = (1u64 << 62) as f64;
     if number.is_nan() {
         out.extend_from_slice(b"nan");
     } else if number.is_infinite() {
         out.extend_from_slice(if number < 0.0 { b"-inf" } else { b"inf" });
     } else if number == 0.0 {
         out.extend_from_slice(if number.is_sign_negative() { b"-0" } else { b"0" });
-    } else if number.abs() < INTEGER_MAX && number.trunc() == number {
+    } else if number.abs() <= INTEGER_MAX && number.trunc() == number {
         write_i64(out, number as i64);
     } else {
-        write_fraction(out, number);
+        write_shortest(out, number);
     }
 }
 
 /// The general case of [`write_f64`]: finite and not zero.
-fn write_fraction(out: &mut Vec<u8>, number: f64) {
+fn write_shortest(out: &mut Vec<u8>, number: f64) {
+    /// Zeros behind the digits that are written out.
+    const ZEROS_MAX: i64 = 7;
+    /// Places behind the point that a number of any size may have without an exponent.
+    const PLACES_MAX: i64 = 6;
+    /// Numbers between 10 to the power of this and of its negative may have any number of places.
+    const EXPONENT_MAX: u64 = 3;
     let mut text = ShortText::default();
-    write!(text, "{:.16e}", number.abs()).expect("17 digits and an exponent fit");
+    write!(text, "{:e}", number.abs()).expect("17 digits and an exponent fit");
     let text = text.as_bytes();
     let mark = text.iter().position(|&byte| byte == b'e').expect("the format has an exponent");
     let exponent = parse_i64(&text[mark + 1..]).expect("the exponent is a plain integer");
-    let mut digits = [0u8; 17];
-    digits[0] = text[0];
-    digits[1..].copy_from_slice(&text[2..mark]);
-    let significant = digits.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
-    let digits = &digits[..significant];
+    let (first, others) = (text[0], text.get(2..mark).unwrap_or_default());
+    // The power of ten of the last digit.
+    let scale = exponent - others.len() as i64;
 
     if number < 0.0 {
         out.push(b'-');
     }
-    if !(-4..17).contains(&exponent) {
-        write_pointed(out, digits, 1);
-        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
-        if exponent.abs() < 10 {
-            out.push(b'0');
-        }
-        write_u64(out, exponent.unsigned_abs());
-    } else if exponent < 0 {
-        out.extend_from_slice(&b"0.000"[..1 + exponent.unsigned_abs() as usize]);
-        out.extend_from_slice(digits);
+    let start = out.len();
+    out.push(first);
+    out.extend_from_slice(others);
+    let is_whole = scale >= 0;
+    if is_whole && scale <= ZEROS_MAX {
+        out.resize(out.len() + scale as usize, b'0');
+    } else if !is_whole && (scale >= -PLACES_MAX || exponent.unsigned_abs() <= EXPONENT_MAX) {
+        write_point(out, start, exponent);
     } else {
-        write_pointed(out, digits, exponent as usize + 1);
+        if !others.is_empty() {
+            out.insert(start + 1, b'.');
+        }
+        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        write_u64(out, exponent.unsigned_abs());
     }
 }
 
-/// Appends `digits`, at least one, with a point after the first `whole` of them; pads with zeros up to there.
-fn write_pointed(out: &mut Vec<u8>, digits: &[u8], whole: usize) {
-    let (before, after) = digits.split_at(whole.min(digits.len()));
-    out.extend_from_slice(before);
-    out.resize(out.len() + whole - before.len(), b'0');
-    if !after.is_empty() {
-        out.push(b'.');
-        out.extend_from_slice(after);
+/// Puts the point into the digits from `start` on, the first of which stands for `exponent`, the last for less than 1.
+fn write_point(out: &mut Vec<u8>, start: usize, exponent: i64) {
+    match usize::try_from(exponent) {
+        Ok(exponent) => out.insert(start + exponent + 1, b'.'),
+        Err(_) => {
+            let zeros = exponent.unsigned_abs() as usize + 1;
+            out.splice(start..start, b"0.".iter().chain(b"0000000").copied().take(zeros));
+        }
     }
 }
 
@@ -413,17 +422,35 @@ mod tests {
             (-0.0, "-0"),
             (3.0, "3"),
             (-1.5, "-1.5"),
-            (0.1, "0.10000000000000001"),
-            (2.5e-3, "0.0025000000000000001"),
+            (0.1, "0.1"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (-2.9, "-2.9"),
+            (2.5e-3, "0.0025"),
             (0.0001, "0.0001"),
-            (1e-5, "1.0000000000000001e-05"),
-            (1e17, "1e+17"),
+            (0.00012345, "1.2345e-4"),
+            (0.0012345678901234, "0.0012345678901234"),
+            (0.000001, "0.000001"),
+            (0.0000015, "1.5e-6"),
+            (1e-7, "1e-7"),
+            (-1.5e-8, "-1.5e-8"),
+            (123456.789012, "123456.789012"),
+            (123456.7890123, "1.234567890123e+5"),
+            (1234.56789012345, "1234.56789012345"),
+            (1e17, "100000000000000000"),
             (3e16, "30000000000000000"),
-            (99999999999999999.0, "1e+17"),
-            (123456789012345678.0, "1.2345678901234568e+17"),
-            (1e300, "1.0000000000000001e+300"),
-            (5e-324, "4.9406564584124654e-324"),
-            (1e-310, "9.9999999999999694e-311"),
+            (123456789012345678.0, "123456789012345680"),
+            (4611686018427387904.0, "4611686018427387904"),
+            (4611686018427388928.0, "4611686018427389000"),
+            (1e19, "1e+19"),
+            (1e20, "1e+20"),
+            (1.5e20, "1.5e+20"),
+            (-1.2345678901234568e22, "-12345678901234568000000"),
+            (-1.2345678901234567e23, "-123456789012345670000000"),
+            (1.2345678901234568e24, "1.2345678901234568e+24"),
+            (1e300, "1e+300"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (5e-324, "5e-324"),
+            (1e-310, "1e-310"),
             (1234.5, "1234.5"),
             (0.5, "0.5"),
             (0.015625, "0.015625"),

@@ -5,6 +5,7 @@ mod acl;
 mod allocator;
 mod bystanders;
 mod client;
+mod command_log;
 mod commands;
 #[cfg(test)]
 mod compatibility;
@@ -12,6 +13,7 @@ mod config;
 mod connection;
 mod driver;
 mod executor;
+mod hot_keys;
 mod latency;
 mod listener;
 mod log;

@@ -1,6 +1,6 @@
 //! What all threads of the process share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
+use crate::command_log::CommandLog;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::hot_keys::HotKeys;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -35,6 +37,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) mailbox: Mailbox,
     /// What it counts.
     pub(crate) stats: WorkerStats,
+    /// The keys it has seen most.
+    pub(crate) hot_keys: Mutex<HotKeys>,
     /// Its connections.
     pub(crate) connections: AtomicU64,
 }
@@ -71,54 +75,6 @@ impl Pause {
     }
 }
 
-/// A slow call.
-#[derive(Clone, Debug)]
-pub(crate) struct SlowCall {
-    /// Counts all slow calls since the start.
-    pub(crate) id: u64,
-    /// Unix time in seconds.
-    pub(crate) at_seconds: i64,
-    /// How long it took.
-    pub(crate) microseconds: u64,
-    /// The arguments, cut.
-    pub(crate) arguments: Vec<Vec<u8>>,
-    /// The client's address.
-    pub(crate) address: String,
-    /// The client's name.
-    pub(crate) name: String,
-}
-
-/// The slow log: the newest slow calls, newest first.
-#[derive(Default)]
-pub(crate) struct SlowLog {
-    next_id: AtomicU64,
-    calls: Mutex<VecDeque<SlowCall>>,
-}
-
-impl SlowLog {
-    /// Enters a call; `make` gets its id. Not more than `max` calls are kept.
-    pub(crate) fn enter(&self, max: usize, make: impl FnOnce(u64) -> SlowCall) {
-        let mut calls = self.calls.lock();
-        calls.push_front(make(self.next_id.fetch_add(1, Ordering::Relaxed)));
-        calls.truncate(max);
-    }
-
-    /// The newest `count` calls.
-    pub(crate) fn newest(&self, count: usize) -> Vec<SlowCall> {
-        self.calls.lock().iter().take(count).cloned().collect()
-    }
-
-    /// The number of calls kept.
-    pub(crate) fn len(&self) -> usize {
-        self.calls.lock().len()
-    }
-
-    /// Forgets all calls.
-    pub(crate) fn clear(&self) {
-        self.calls.lock().clear();
-    }
-}
-
 /// The process.
 pub(crate) struct Server {
     // Fixed after the start.
@@ -145,7 +101,7 @@ pub(crate) struct Server {
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
-    pub(crate) slow_log: SlowLog,
+    pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// Answered errors by their code.
     pub(crate) errors: Mutex<BTreeMap<String, u64>>,
@@ -191,6 +147,7 @@ impl Server {
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
+            hot_keys: Mutex::default(),
             connections: AtomicU64::new(0),
         };
         Server {
@@ -212,7 +169,7 @@ impl Server {
             trackers: Trackers::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
-            slow_log: SlowLog::default(),
+            command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
             errors: Mutex::new(BTreeMap::new()),
             expires_actively: AtomicBool::new(true),

@@ -86,6 +86,7 @@ pub(crate) struct WorkerStats {
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
+    pub(crate) expired_fields: Counter,
     pub(crate) evicted: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
@@ -113,6 +114,7 @@ impl WorkerStats {
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
+            expired_fields: Counter::default(),
             evicted: Counter::default(),
             changes: Counter::default(),
             by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
@@ -124,10 +126,12 @@ impl WorkerStats {
         if *counters == KeyspaceCounters::default() {
             return;
         }
-        let KeyspaceCounters { hits, misses, expired, evicted, changes } = std::mem::take(counters);
+        let KeyspaceCounters { hits, misses, expired, expired_fields, evicted, changes } =
+            std::mem::take(counters);
         self.hits.add(hits);
         self.misses.add(misses);
         self.expired.add(expired);
+        self.expired_fields.add(expired_fields);
         self.evicted.add(evicted);
         self.changes.add(changes);
     }
@@ -151,6 +155,7 @@ impl WorkerStats {
             &self.hits,
             &self.misses,
             &self.expired,
+            &self.expired_fields,
             &self.evicted,
         ] {
             counter.reset();

@@ -277,13 +277,16 @@ impl Executor {
         reply: &mut Reply,
     ) {
         reply.array(transaction.len());
+        self.sizes.include(transaction.calls.wire_bytes_max());
         for (number, &index) in transaction.commands.iter().enumerate() {
             let command = self.server.registry.get(index);
             let args = transaction.calls.command(number);
+            let reply_start = reply.len_bytes();
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = acl::authorize_queued(client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
+            self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         }
     }
 }

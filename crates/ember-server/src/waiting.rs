@@ -179,7 +179,9 @@ impl Executor {
         reply: &mut Reply,
     ) {
         let result = error.map_or(Ok(crate::session::Outcome::Done), Err);
-        self.finish(command, result, waiter.call.command(0), None, reply);
+        let args = waiter.call.command(0);
+        self.finish(command, result, args, None, reply);
+        self.note_sizes(command, args, waiter.client_id, reply.len_bytes());
     }
 
     /// The first in a key's queue who has not been tried in vain already.

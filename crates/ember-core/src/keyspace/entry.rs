@@ -143,6 +143,21 @@ pub enum StringValue<'a> {
     Large(LargeRef<'a>),
 }
 
+impl<'a> StringValue<'a> {
+    /// The bytes of the value; `digits` is room for those of an integer.
+    #[inline]
+    pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            StringValue::Int(number) => digits.format(number).as_bytes(),
+            StringValue::Inline(bytes) => bytes,
+            StringValue::Large(large) => large.bytes(),
+        }
+    }
+}
+
 /// A view of a value that lives behind a shared pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeRef<'a>(&'a Vec<u8>);

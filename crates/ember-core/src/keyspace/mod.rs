@@ -193,8 +193,13 @@ impl Keyspace {
     }
 
     /// Empties a database, or all, at one moment for everybody, and tells it to those who watch or wait for its keys.
-    /// Returns what was in them, to be freed by the caller.
-    pub fn flush(&self, database: Option<usize>, notices: &mut Notices) -> Vec<Database> {
+    /// `at_moment` is called then. Returns what was in them, to be freed by the caller.
+    pub fn flush(
+        &self,
+        database: Option<usize>,
+        notices: &mut Notices,
+        at_moment: impl FnOnce(),
+    ) -> Vec<Database> {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
         for data in &mut guards {
@@ -204,6 +209,7 @@ impl Keyspace {
             }
         }
         notices.is_flushed = true;
+        at_moment();
         let taken =
             guards.iter_mut().flat_map(|data| databases.clone().map(|index| data.take_database(index)));
         let taken = taken.collect();
@@ -212,13 +218,15 @@ impl Keyspace {
     }
 
     /// Exchanges two databases at one moment for everybody, and tells it to those who watch or wait for their keys.
-    pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices) {
+    /// `at_moment` is called then.
+    pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices, at_moment: impl FnOnce()) {
         let mut guards = self.lock_all();
         for data in &mut guards {
             self.tell_present(data, one, other, notices);
             self.tell_present(data, other, one, notices);
             data.swap_databases(one, other);
         }
+        at_moment();
         self.release_all(guards);
     }
 

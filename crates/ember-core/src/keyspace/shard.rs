@@ -5,6 +5,7 @@ use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::hash::KeyHash;
 use super::table::{Position, Table};
 use crate::events::{Event, Notices};
+use crate::journal::ExpiredNames;
 use crate::observers::Observers;
 use crate::turn::Turn;
 use crate::types::Aggregate;
@@ -289,6 +290,7 @@ impl ShardData {
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
                 let slot = self.remove(database, at);
                 self.tell_change(database, slot.entry().key(), &mut turn.notices);
+                turn.journal.tell_removal(database, slot.entry().key());
                 turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
                 removed.push(slot);
             }
@@ -316,14 +318,17 @@ impl ShardData {
     /// and tells it. Returns the number of looks, at least 1.
     fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
         let now_ms = turn.now_ms;
+        let mut names = ExpiredNames::for_journal(&turn.journal);
         let (expired, is_vacant) = self.edit(database, at, |slot| {
             let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
-            (value.remove_expired(now_ms, looks_max), value.is_vacant())
+            (value.remove_expired(now_ms, looks_max, &mut names), value.is_vacant())
         });
+        turn.counters.expired_fields += expired as u64;
         let entry = self.entry(database, at);
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
+            names.tell(&mut turn.journal, database, &key, 0);
             self.tell_change(database, &key, &mut turn.notices);
             turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }
@@ -342,14 +347,16 @@ impl ShardData {
     /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
     /// without the lock.
     pub fn take_database(&mut self, index: usize) -> Database {
-        if self.database(index).table.is_empty() {
-            return Database::default();
+        let mut taken = Database::default();
+        if !self.database(index).table.is_empty() {
+            let database = self.database_mut(index);
+            let emptied = Database::new(database.expiry_name);
+            taken = std::mem::replace(database, emptied);
         }
-        let database = self.database_mut(index);
-        let emptied = Database::new(database.expiry_name);
-        let taken = std::mem::replace(database, emptied);
-        if self.due() == 0 {
+        // References to keys that are long deleted go as well.
+        if self.due() == 0 && self.expiry.bytes() > 0 {
             self.expiry.clear();
+            self.is_changed = true;
         }
         taken
     }

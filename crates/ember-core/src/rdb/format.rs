@@ -47,15 +47,36 @@ impl From<io::Error> for LoadError {
 #[derive(Debug)]
 pub struct Writer<W> {
     sink: W,
+    packed_max_bytes: usize,
 }
 
 impl<W: Write> Writer<W> {
     /// A writer to `sink`.
     pub fn new(sink: W) -> Writer<W> {
-        Writer { sink }
+        Writer { sink, packed_max_bytes: usize::MAX }
+    }
+
+    /// Packs no strings longer than this, so that no copy of a longer one is made; with 0 none at all.
+    pub fn with_packed_max_bytes(self, packed_max_bytes: usize) -> Writer<W> {
+        Writer { packed_max_bytes, ..self }
+    }
+
+    /// The longest strings that are packed.
+    pub fn packed_max_bytes(&self) -> usize {
+        self.packed_max_bytes
     }
 
     /// The sink.
+    pub fn sink(&self) -> &W {
+        &self.sink
+    }
+
+    /// The sink, to write to it otherwise.
+    pub fn sink_mut(&mut self) -> &mut W {
+        &mut self.sink
+    }
+
+    /// The sink, when nothing more is to be written.
     pub fn into_inner(self) -> W {
         self.sink
     }
@@ -88,7 +109,7 @@ impl<W: Write> Writer<W> {
         {
             return self.small_integer(number);
         }
-        if bytes.len() >= PACKED_MIN_BYTES
+        if (PACKED_MIN_BYTES..=self.packed_max_bytes).contains(&bytes.len())
             && let Some(packed) = lzf::compress(bytes, bytes.len() - SAVING_MIN_BYTES)
         {
             self.byte(STRING_LZF)?;

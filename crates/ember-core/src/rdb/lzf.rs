@@ -1,4 +1,4 @@
-//! LZF: the compression of strings in RDB.
+//! LZF: the compression of strings in RDB, and of the inner nodes of lists.
 //!
 //! ```text
 //! literals    000lllll | l + 1 bytes
@@ -25,7 +25,7 @@ fn place(bytes: &[u8]) -> usize {
 }
 
 /// The bytes packed into no more than `len_max`, if that is possible. O(bytes).
-pub(super) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
+pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
     if u32::try_from(data.len()).is_err() {
         return None;
     }
@@ -80,7 +80,7 @@ fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
 
 /// The `len` bytes that `packed` stands for; `None` if it does not stand for so many. Allocates no more than
 /// [`MATCH_MAX`] bytes for each one packed.
-pub(super) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
+pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     if len > packed.len().saturating_mul(MATCH_MAX) {
         return None;
     }

@@ -15,11 +15,11 @@
 //! factor of the bytes that have come, and no input panics.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo, up to version [`VERSION_MAX`]. Values are written as Redis 7.2
-//! writes them; the forms of older versions are read only.
+//! writes them, or for files as 7.0 does ([`kind_for`]); the forms of older versions are read only.
 
 mod format;
 mod kind;
-mod lzf;
+pub(crate) mod lzf;
 mod payload;
 mod read;
 mod stream;
@@ -31,4 +31,4 @@ pub use format::{LoadError, Reader, Writer};
 pub use kind::{Kind, VERSION_MAX};
 pub use payload::{RestoreError, dump, restore};
 pub use read::{Value, read_value};
-pub use write::{kind_of, write_value};
+pub use write::{kind_for, kind_of, write_value, write_value_as};

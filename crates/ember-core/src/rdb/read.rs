@@ -8,6 +8,7 @@ use ember_protocol::number;
 
 use super::write::{NODE_LARGE, NODE_PACKED};
 use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
 use crate::types::hash::{Hash, NewExpiry, NewField};
 use crate::types::intset::Intset;
@@ -33,7 +34,7 @@ impl Value {
         match self {
             Value::String(_) => false,
             Value::Aggregate(aggregate) => {
-                aggregate.remove_expired(now_ms, usize::MAX);
+                aggregate.remove_expired(now_ms, usize::MAX, &mut ExpiredNames::unwanted());
                 aggregate.is_vacant()
             }
         }
@@ -118,7 +119,7 @@ fn read_list<R: Read>(
     kind: Kind,
     limits: &EncodingLimits,
 ) -> Result<List, LoadError> {
-    let limit = NodeLimit::new(limits.list_max_listpack_size);
+    let limit = NodeLimit::of(limits);
     let mut list = List::default();
     if kind == Kind::ListZiplist {
         push_all(&mut list, &ziplist::to_listpack(&reader.string()?)?, limit);

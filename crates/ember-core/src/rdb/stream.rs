@@ -30,8 +30,9 @@ fn id_of(bytes: [u8; 16]) -> StreamId {
     StreamId::new((number >> 64) as u64, number as u64)
 }
 
-/// Writes a stream as [`Kind::Stream3`]. O(its bytes).
-pub(super) fn write<W: Write>(writer: &mut Writer<W>, stream: &Stream) -> io::Result<()> {
+/// Writes a stream as [`Kind::Stream3`], or as [`Kind::Stream2`] without the times at which consumers were active.
+/// O(its bytes).
+pub(super) fn write<W: Write>(writer: &mut Writer<W>, stream: &Stream, kind: Kind) -> io::Result<()> {
     let log = stream.log();
     writer.length(log.block_count() as u64)?;
     for (first_id, bytes) in log.blocks() {
@@ -44,7 +45,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, stream: &Stream) -> io::Re
     }
     writer.length(log.entries_added())?;
     writer.length(stream.groups().len() as u64)?;
-    stream.groups().iter().try_for_each(|(name, group)| write_group(writer, name, group))
+    stream.groups().iter().try_for_each(|(name, group)| write_group(writer, name, group, kind))
 }
 
 fn write_id<W: Write>(writer: &mut Writer<W>, id: StreamId) -> io::Result<()> {
@@ -52,7 +53,7 @@ fn write_id<W: Write>(writer: &mut Writer<W>, id: StreamId) -> io::Result<()> {
     writer.length(id.sequence)
 }
 
-fn write_group<W: Write>(writer: &mut Writer<W>, name: &[u8], group: &Group) -> io::Result<()> {
+fn write_group<W: Write>(writer: &mut Writer<W>, name: &[u8], group: &Group, kind: Kind) -> io::Result<()> {
     writer.string(name)?;
     write_id(writer, group.last_id)?;
     writer.length(group.entries_read.unwrap_or(UNKNOWN) as u64)?;
@@ -63,13 +64,15 @@ fn write_group<W: Write>(writer: &mut Writer<W>, name: &[u8], group: &Group) -> 
         writer.length(pending.deliveries)?;
     }
     writer.length(group.consumers().len() as u64)?;
-    group.consumers().try_for_each(|consumer| write_consumer(writer, consumer))
+    group.consumers().try_for_each(|consumer| write_consumer(writer, consumer, kind))
 }
 
-fn write_consumer<W: Write>(writer: &mut Writer<W>, consumer: &Consumer) -> io::Result<()> {
+fn write_consumer<W: Write>(writer: &mut Writer<W>, consumer: &Consumer, kind: Kind) -> io::Result<()> {
     writer.string(consumer.name())?;
     writer.time_ms(consumer.seen_ms)?;
-    writer.time_ms(consumer.active_ms.unwrap_or(UNKNOWN))?;
+    if kind == Kind::Stream3 {
+        writer.time_ms(consumer.active_ms.unwrap_or(UNKNOWN))?;
+    }
     writer.length(consumer.pending_count() as u64)?;
     consumer.pending(EVERY_ID).try_for_each(|id| writer.raw(&id_bytes(id)))
 }

@@ -34,6 +34,16 @@ pub fn kind_of(entry: EntryRef<'_>) -> Kind {
     }
 }
 
+/// The kind that the value of an entry is written as for readers of `version` of the format, 10 or newer: an older form
+/// where one says the same. Hashes with fields that expire have none; they stay what they are.
+pub fn kind_for(entry: EntryRef<'_>, version: u16) -> Kind {
+    match kind_of(entry) {
+        Kind::SetListpack if version < Kind::SetListpack.version() => Kind::Set,
+        Kind::Stream3 if version < Kind::Stream3.version() => Kind::Stream2,
+        kind => kind,
+    }
+}
+
 fn kind_of_hash(hash: &Hash) -> Kind {
     // Expiries that are all gone need no form that only new versions read.
     let expires = hash.next_expiry_ms().is_some();
@@ -45,18 +55,26 @@ fn kind_of_hash(hash: &Hash) -> Kind {
     }
 }
 
-/// Writes the value of an entry, without its kind. O(its bytes).
+/// Writes the value of an entry, without its kind, which is that of [`kind_of`]. O(its bytes).
 ///
 /// # Errors
 /// Those of the sink.
 pub fn write_value<W: Write>(writer: &mut Writer<W>, entry: EntryRef<'_>) -> io::Result<()> {
+    write_value_as(writer, entry, kind_of(entry))
+}
+
+/// Writes the value of an entry as `kind`, which is one that [`kind_for`] gives for it. O(its bytes).
+///
+/// # Errors
+/// Those of the sink.
+pub fn write_value_as<W: Write>(writer: &mut Writer<W>, entry: EntryRef<'_>, kind: Kind) -> io::Result<()> {
     match entry.aggregate() {
         None => string(writer, entry.string()),
         Some(Aggregate::List(list)) => write_list(writer, list),
-        Some(Aggregate::Set(set)) => write_set(writer, set),
+        Some(Aggregate::Set(set)) => write_set(writer, set, kind),
         Some(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
         Some(Aggregate::Hash(hash)) => write_hash(writer, hash),
-        Some(Aggregate::Stream(value)) => stream::write(writer, value),
+        Some(Aggregate::Stream(value)) => stream::write(writer, value, kind),
     }
 }
 
@@ -92,8 +110,12 @@ fn write_list<W: Write>(writer: &mut Writer<W>, list: &List) -> io::Result<()> {
     Ok(())
 }
 
-fn write_set<W: Write>(writer: &mut Writer<W>, set: &Set) -> io::Result<()> {
+fn write_set<W: Write>(writer: &mut Writer<W>, set: &Set, kind: Kind) -> io::Result<()> {
     match set {
+        Set::Listpack(members) if kind == Kind::Set => {
+            writer.length(members.len() as u64)?;
+            members.iter().try_for_each(|member| element(writer, member))
+        }
         Set::Intset(intset) => writer.string(intset.as_bytes()),
         Set::Listpack(listpack) => writer.string(listpack.as_bytes()),
         Set::Table(members) => {

@@ -19,6 +19,8 @@ pub struct EncodingLimits {
     pub zset_max_listpack_value: usize,
     /// Elements of a node of a list; -1 to -5 are 4, 8, 16, 32 and 64 KiB instead.
     pub list_max_listpack_size: i64,
+    /// Nodes at each end of a list that are not compressed; 0 if none is.
+    pub list_compress_depth: usize,
     /// Bytes of a node of a stream; 0 is no limit.
     pub stream_node_max_bytes: usize,
     /// Entries of a node of a stream; 0 is no limit.
@@ -38,6 +40,7 @@ impl EncodingLimits {
         zset_max_listpack_entries: 128,
         zset_max_listpack_value: 64,
         list_max_listpack_size: -2,
+        list_compress_depth: 0,
         stream_node_max_bytes: 4096,
         stream_node_max_entries: 100,
         hll_sparse_max_bytes: 3000,

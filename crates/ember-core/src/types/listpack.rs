@@ -14,8 +14,8 @@
 //!
 //! # Invariants
 //!
-//! * `room` is either empty, which is the listpack that nothing was ever put in, or begins with a whole listpack. How long
-//!   that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes more.
+//! * `room` is either empty, which is the listpack that nothing was ever put in, or has a whole listpack from `front` on. How
+//!   long that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes more.
 //! * `count` is the number of entries, whatever the header says.
 //! * The room is a size class of the allocator, as far as this module has asked for it, and at most a quarter more than the
 //!   bytes need.
@@ -33,6 +33,8 @@ const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
 /// The number of elements that stands for "count them".
 const COUNT_UNKNOWN: u16 = u16::MAX;
+/// The most unused bytes before a listpack.
+const FRONT_MAX: usize = u16::MAX as usize;
 /// A listpack without elements.
 const EMPTY: [u8; HEADER_BYTES + 1] = [HEADER_BYTES as u8 + 1, 0, 0, 0, 0, 0, END];
 
@@ -115,6 +117,8 @@ pub struct Corrupt;
 pub struct Listpack {
     room: Box<[u8]>,
     count: u32,
+    /// Unused bytes of the room before the listpack: a change near its beginning moves what is before it, not all behind it.
+    front: u16,
     /// Nothing, but the values that it never has: enums of a listpack and something else keep there which of them they are.
     _spare: Spare,
 }
@@ -155,7 +159,7 @@ impl Listpack {
         if declared != COUNT_UNKNOWN && u32::from(declared) != count {
             return Err(Corrupt);
         }
-        let mut listpack = Listpack { room: bytes.into_boxed_slice(), count, _spare: Spare::Only };
+        let mut listpack = Listpack { room: bytes.into_boxed_slice(), count, ..Listpack::default() };
         listpack.write_count();
         Ok(listpack)
     }
@@ -175,9 +179,10 @@ impl Listpack {
     /// The bytes in Redis's format.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        match self.room.first_chunk::<4>() {
+        let live = self.live();
+        match live.first_chunk::<4>() {
             None => &EMPTY,
-            Some(&total) => &self.room[..u32::from_le_bytes(total) as usize],
+            Some(&total) => &live[..u32::from_le_bytes(total) as usize],
         }
     }
 
@@ -253,7 +258,7 @@ impl Listpack {
     /// If there is none.
     #[inline]
     pub fn get(&self, offset: usize) -> Element<'_> {
-        let (element, _) = entry::read(&self.room[offset..]).expect("an offset is that of an entry");
+        let (element, _) = entry::read(&self.live()[offset..]).expect("an offset is that of an entry");
         element
     }
 
@@ -325,11 +330,12 @@ impl Listpack {
         let end = self.end();
         let (mut from, mut to) = (HEADER_BYTES, HEADER_BYTES);
         while from < end {
-            let (element, len) = entry::read(&self.room[from..]).expect("entries stand one behind the other");
+            let (element, len) =
+                entry::read(&self.live()[from..]).expect("entries stand one behind the other");
             let next = from + len + entry::back_length_bytes(len);
             if keep(element) {
                 if to < from {
-                    self.room.copy_within(from..next, to);
+                    self.live_mut().copy_within(from..next, to);
                 }
                 to += next - from;
             } else {
@@ -370,7 +376,7 @@ impl Listpack {
         }
         let at = self.begin(entries.len()).unwrap_or(self.end());
         self.splice(at, 0, entries.len());
-        self.room[at..at + entries.len()].copy_from_slice(entries);
+        self.live_mut()[at..at + entries.len()].copy_from_slice(entries);
         self.count += other.count;
         self.write_count();
     }
@@ -382,11 +388,11 @@ impl Listpack {
         if offset >= end {
             return tail;
         }
-        let entries = &self.room[offset..end];
+        let entries = &self.live()[offset..end];
         let count = Iter { rest: entries }.count() as u32;
         tail.begin(entries.len());
         tail.splice(HEADER_BYTES, 0, entries.len());
-        tail.room[HEADER_BYTES..HEADER_BYTES + entries.len()].copy_from_slice(entries);
+        tail.live_mut()[HEADER_BYTES..HEADER_BYTES + entries.len()].copy_from_slice(entries);
         tail.count = count;
         tail.write_count();
         self.count -= count;
@@ -430,6 +436,17 @@ impl Listpack {
         );
     }
 
+    /// The room from the listpack's first byte on.
+    #[inline]
+    fn live(&self) -> &[u8] {
+        &self.room[usize::from(self.front)..]
+    }
+
+    #[inline]
+    fn live_mut(&mut self) -> &mut [u8] {
+        &mut self.room[usize::from(self.front)..]
+    }
+
     /// The bytes of all entries.
     #[inline]
     fn entries(&self) -> &[u8] {
@@ -446,7 +463,7 @@ impl Listpack {
     /// The offset behind the entry at `offset`.
     #[inline]
     fn after(&self, offset: usize) -> usize {
-        let (_, len) = entry::read(&self.room[offset..]).expect("an offset is that of an entry");
+        let (_, len) = entry::read(&self.live()[offset..]).expect("an offset is that of an entry");
         offset + len + entry::back_length_bytes(len)
     }
 
@@ -456,7 +473,7 @@ impl Listpack {
         if end <= HEADER_BYTES {
             return None;
         }
-        let len = entry::len_from_end(&self.room[HEADER_BYTES..end])?;
+        let len = entry::len_from_end(&self.live()[HEADER_BYTES..end])?;
         Some(end - len - entry::back_length_bytes(len))
     }
 
@@ -464,7 +481,7 @@ impl Listpack {
         let len = draft.len_bytes();
         self.begin(len);
         self.splice(offset, 0, len);
-        draft.write(&mut self.room[offset..offset + len]);
+        draft.write(&mut self.live_mut()[offset..offset + len]);
         self.count += 1;
         self.write_count();
     }
@@ -472,7 +489,7 @@ impl Listpack {
     fn write_over(&mut self, offset: usize, draft: &Draft<'_>) {
         let len = draft.len_bytes();
         self.splice(offset, self.after(offset) - offset, len);
-        draft.write(&mut self.room[offset..offset + len]);
+        draft.write(&mut self.live_mut()[offset..offset + len]);
     }
 
     /// Writes the bytes of an empty listpack where there are none yet, with room for `more`; then the offset of its first
@@ -486,23 +503,55 @@ impl Listpack {
         Some(HEADER_BYTES)
     }
 
-    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write.
+    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write. What is before them moves
+    /// if that is less than what is behind them and the room permits it.
     fn splice(&mut self, at: usize, old: usize, new: usize) {
         if new == old {
             return;
         }
-        let (len, tail) = (self.len_bytes(), at + old);
+        let (len, tail, front) = (self.len_bytes(), at + old, usize::from(self.front));
         let new_len = len - old + new;
         let needed = size_class(new_len);
         if new_len > self.room.len() {
             self.resize_room(needed);
         }
-        self.room.copy_within(tail..len, at + new);
+        let moves_head = at < len - tail;
+        // Where the head could go, and where the end of the tail could.
+        let new_front = (front + old).checked_sub(new).filter(|&front| front <= FRONT_MAX);
+        let has_room_behind = front + new_len <= self.room.len();
+        if let Some(new_front) = new_front.filter(|_| moves_head || !has_room_behind) {
+            self.room.copy_within(front..front + at, new_front);
+            self.front = new_front as u16;
+        } else if has_room_behind && !(moves_head && at == HEADER_BYTES) {
+            self.live_mut().copy_within(tail..len, at + new);
+        } else {
+            // What is added at the front is followed by more of it, often.
+            let unused = if moves_head && at == HEADER_BYTES { self.room.len() - new_len } else { 0 };
+            self.slide(at, old, new, unused.min(FRONT_MAX));
+        }
         let total = u32::try_from(new_len).expect("a listpack is not asked to hold 4 GiB");
-        self.room[..4].copy_from_slice(&total.to_le_bytes());
+        self.live_mut()[..4].copy_from_slice(&total.to_le_bytes());
         if new < old && needed + needed / 4 < self.room.len() {
+            self.room.copy_within(usize::from(self.front).., 0);
+            self.front = 0;
             self.resize_room(needed);
         }
+    }
+
+    /// Moves all so that the listpack begins at `new_front` of the room, with `new` bytes for the `old` ones at `at`.
+    fn slide(&mut self, at: usize, old: usize, new: usize, new_front: usize) {
+        let (from, len) = (usize::from(self.front), self.len_bytes());
+        let (head, tail) = (from..from + at, from + at + old..from + len);
+        let tail_to = new_front + at + new;
+        // What lies where the other is to go moves first.
+        if tail_to >= tail.start {
+            self.room.copy_within(tail, tail_to);
+            self.room.copy_within(head, new_front);
+        } else {
+            self.room.copy_within(head, new_front);
+            self.room.copy_within(tail, tail_to);
+        }
+        self.front = new_front as u16;
     }
 
     fn resize_room(&mut self, len: usize) {
@@ -514,7 +563,7 @@ impl Listpack {
 
     fn write_count(&mut self) {
         let count = u16::try_from(self.count).unwrap_or(COUNT_UNKNOWN);
-        if let Some(header) = self.room.first_chunk_mut::<HEADER_BYTES>() {
+        if let Some(header) = self.live_mut().first_chunk_mut::<HEADER_BYTES>() {
             header[4..].copy_from_slice(&count.to_le_bytes());
         }
     }

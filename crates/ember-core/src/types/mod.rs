@@ -16,6 +16,7 @@ pub mod stream;
 
 use std::fmt;
 
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{ValueType, size_class};
 use crate::reclaim;
 use hash::Hash;
@@ -84,14 +85,18 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         self.len()
     }
 
+    /// Asks the processor to fetch what look-ups of these elements will read, where that is likely not in the cache.
+    fn fetch_elements(&self, _names: &[&[u8]]) {}
+
     /// The earliest time at which [`Collection::remove_expired`] has something to do, Unix time in ms: no element expires
     /// before it. O(1).
     fn next_expiry_ms(&self) -> Option<i64> {
         None
     }
 
-    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
-    fn remove_expired(&mut self, _now_ms: i64, _max: usize) -> usize {
+    /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed;
+    /// their names are added to `names`.
+    fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut ExpiredNames) -> usize {
         0
     }
 
@@ -183,6 +188,11 @@ impl Aggregate {
         }
     }
 
+    /// Asks the processor to fetch what look-ups of these elements will read. O(names).
+    pub fn fetch_elements(&self, names: &[&[u8]]) {
+        with_any!(self, value => value.fetch_elements(names));
+    }
+
     /// The earliest time at which [`Aggregate::remove_expired`] has something to do, Unix time in ms. O(1).
     #[inline]
     pub fn next_expiry_ms(&self) -> Option<i64> {
@@ -190,8 +200,8 @@ impl Aggregate {
     }
 
     /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
-    pub fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
-        with_any!(self, value => value.remove_expired(now_ms, max))
+    pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
+        with_any!(self, value => value.remove_expired(now_ms, max, names))
     }
 
     /// Checks what must always hold; for tests.

@@ -182,6 +182,17 @@ fn score(draw: &mut Draw) -> String {
     }
 }
 
+/// A score for one of many members: seldom one that has all of them refused; and never -0, whose sign 7.0.15 loses in a
+/// listpack, while 7.2 makes none when it is given more members than fit.
+fn score_of_many(draw: &mut Draw) -> String {
+    loop {
+        let score = score(draw);
+        if score != "-0" && (!NOT_SCORES.contains(&&*score) || draw.random.below(20) == 0) {
+            return score;
+        }
+    }
+}
+
 fn bound(draw: &mut Draw) -> Vec<u8> {
     let number = match draw.random.below(40) {
         0 => return draw.random.pick(&["", "(", " 1", "1 ", "nan", "((1", "[1", "1e400", "(-1e400"]).into(),
@@ -212,7 +223,7 @@ fn zadd(draw: &mut Draw) -> Vec<Step> {
             words = line(draw, "ZADD {zkey}");
             let first = draw.random.below(100);
             for number in first..first + 90 + draw.random.below(60) {
-                words.push(score(draw).into_bytes());
+                words.push(score_of_many(draw).into_bytes());
                 words.push(format!("m{number}").into_bytes());
             }
         }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use ember_protocol::Args;
+use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 
 use super::log::{LogEntry, Reason};
 use super::user::{DEFAULT_NAME, User};
 use super::{Denial, Standing};
 use crate::client::{Client, ClientView};
-use crate::registry::Command;
+use crate::registry::{Command, Handler};
 use crate::server::{Server, unix_ms};
 
 /// Where a call comes from.
@@ -130,6 +131,15 @@ pub(crate) fn authorize(client: &Client, command: &Command, args: Args<'_>) -> R
         return Ok(());
     }
     client.identity.user.check(command, args).map_err(|denial| deny(client, command, args, denial))
+}
+
+/// Whether a call that was allowed may read keys which its arguments do not name, if it is of a kind that does.
+#[inline]
+pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_>) -> bool {
+    let Handler::Data(data) = command.handler else { return false };
+    client.is_unrestricted
+        || !matches!(data.run, Run::KeysOrAlone { .. })
+        || client.identity.user.reads_any_key(command, args)
 }
 
 /// As [`authorize`], for a call that was allowed when it was queued and is now to be run by EXEC.

@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 pub(crate) use access::{
-    Identity, authorize, authorize_queued, authorize_scripted, authorize_waiter, note_failed_login, permits,
+    Identity, authorize, authorize_queued, authorize_scripted, authorize_waiter, may_read_any_key,
+    note_failed_login, permits,
 };
 pub(crate) use log::AclLog;
 pub(crate) use rule::has_spaces;

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use ember_protocol::Args;
-use emberkv_core::call::Run;
 use emberkv_core::glob::{self, Case};
 use emberkv_core::spec::{Category, Channels, Flags, KeyFlags};
 
 use super::Denial;
 use super::rule::{RuleError, has_spaces};
-use crate::registry::{Command, Handler, Registry};
+use crate::registry::{Command, Registry};
 
 /// What rules refer to.
 #[derive(Clone, Copy)]
@@ -285,18 +284,12 @@ impl Selector {
         allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(argument))
     }
 
-    /// Whether a call touches keys that its arguments do not name.
-    fn reaches_other_keys(command: &Command, args: Args<'_>) -> bool {
-        let Handler::Data(data) = command.handler else { return false };
-        matches!(data.run, Run::KeysOrAlone { alone_if, .. } if alone_if(args))
+    /// Whether every key may be read.
+    pub(super) fn reads_any_key(&self) -> bool {
+        self.all_keys || self.keys.iter().any(|pattern| pattern.reads && *pattern.pattern == *b"*")
     }
 
     fn check_keys(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
-        // Which keys that will be nobody knows: it takes the right to read all.
-        let reads_all = || self.keys.iter().any(|pattern| pattern.reads && *pattern.pattern == *b"*");
-        if Self::reaches_other_keys(command, args) && !reads_all() {
-            return Err(Denial::Key(1));
-        }
         for (position, flags) in command.spec.keys_with_flags(args) {
             if flags.contains(KeyFlags::NOT_KEY) {
                 continue;

@@ -182,6 +182,14 @@ impl User {
         Err(denial)
     }
 
+    /// Whether the user may make a call that reads keys which its arguments do not name: whoever lets it make the call must
+    /// let it read every key.
+    pub(super) fn reads_any_key(&self, command: &Command, args: Args<'_>) -> bool {
+        self.selectors
+            .iter()
+            .any(|selector| selector.reads_any_key() && selector.check(command, args).is_ok())
+    }
+
     /// Whether a subscription to a channel, or to a pattern of channels, is allowed.
     pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))

@@ -111,6 +111,7 @@ config! {
     zset_max_listpack_entries: usize,
     zset_max_listpack_value: usize,
     list_max_listpack_size: i64,
+    list_compress_depth: usize,
     stream_node_max_bytes: usize,
     stream_node_max_entries: usize,
     hll_sparse_max_bytes: usize,
@@ -126,6 +127,14 @@ config! {
     /// In microseconds; -1 for none.
     slowlog_log_slower_than: i64,
     slowlog_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_request_larger_than: i64,
+    commandlog_large_request_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_reply_larger_than: i64,
+    commandlog_large_reply_max_len: u64,
+    /// 0 for none.
+    hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
     notify_keyspace_events: KeyspaceEvents,

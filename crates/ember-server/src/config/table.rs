@@ -53,6 +53,9 @@ const SHARDS_MAX: i64 = 128;
 /// Each database costs a table in every shard, used or not.
 const DATABASES_MAX: i64 = 1024;
 
+/// With less than one command in a million nothing would be found in time.
+const SAMPLING_MAX: i64 = 1_000_000;
+
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
@@ -488,6 +491,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them.",
     },
     Parameter {
+        name: "list-compress-depth",
+        aliases: &[],
+        kind: integer!(list_compress_depth, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which \
+                are made or changed from then on.",
+    },
+    Parameter {
         name: "stream-node-max-bytes",
         aliases: &[],
         kind: integer!(stream_node_max_bytes, 0..=i64::MAX),
@@ -542,6 +554,17 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
     },
+    Parameter {
+        name: "sanitize-dump-payload",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["yes"],
+            reason: "the values that RESTORE gets are always checked in full, whoever sends them",
+        },
+        default: "yes",
+        mutable: true,
+        about: "Whether RESTORE checks all of a value before it is used.",
+    },
     // Scripts.
     Parameter {
         name: "busy-reply-threshold",
@@ -563,7 +586,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     // Observation.
     Parameter {
         name: "slowlog-log-slower-than",
-        aliases: &[],
+        aliases: &["commandlog-execution-slower-than"],
         kind: integer!(slowlog_log_slower_than, -1..=i64::MAX),
         default: "10000",
         mutable: true,
@@ -571,11 +594,51 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "slowlog-max-len",
-        aliases: &[],
+        aliases: &["commandlog-slow-execution-max-len"],
         kind: integer!(slowlog_max_len, 0..=i64::MAX),
         default: "128",
         mutable: true,
         about: "How many commands the slow log keeps.",
+    },
+    Parameter {
+        name: "commandlog-request-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_request_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which come in at least this many bytes enter the log of large requests; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-request-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_request_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large requests keeps.",
+    },
+    Parameter {
+        name: "commandlog-reply-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_reply_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which are answered in at least this many bytes enter the log of large replies; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-reply-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_reply_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large replies keeps.",
+    },
+    Parameter {
+        name: "hotkeys-sampling",
+        aliases: &[],
+        kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
+        default: "64",
+        mutable: true,
+        about: "One in so many commands is looked at for HOTKEYS; 0 for none.",
     },
     Parameter {
         name: "latency-monitor-threshold",

@@ -8,7 +8,10 @@ use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
-use super::{Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_portion};
+use super::{
+    Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
+    fetch_portion,
+};
 use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::mailbox::{Forwarded, Letter};
@@ -116,8 +119,10 @@ impl Executor {
             let args = batch.command(number, input);
             local.marks.push(local.reply.mark());
             let mut caller = Caller { database: client.database, client: None };
+            let reply_start = local.reply.len_bytes();
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             self.finish(command, result, args, Some(client), &mut local.reply);
+            self.note_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
             self.deliver(&mut guards, Some(client.view.id));
         }
         guards.release(&self.server.keyspace, &mut self.turn);
@@ -159,6 +164,7 @@ impl Executor {
     /// Runs commands that another worker sent, and sends the replies back.
     pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
         self.clock = Instant::now();
+        self.sizes.begin_batch(message.commands.wire_bytes_max());
         let keyspace = &self.server.keyspace;
         let database = message.database;
         if message.prepared.len() >= FETCH_AHEAD_MIN {
@@ -174,14 +180,27 @@ impl Executor {
         self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
+        let mut fetched = 0;
         for number in 0..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
+            if number >= fetched && command.spec.elements.is_some() {
+                let call = |number: usize| {
+                    let &(command, hash) = message.prepared.get(number)?;
+                    let command = Some(self.server.registry.get(command));
+                    Some((Prepared { command, hash: Some(hash) }, message.commands.command(number)))
+                };
+                let context = (keyspace, &mut guards, &mut self.turn, database);
+                fetched = fetch_elements(context, number, call);
+            }
             let args = message.commands.command(number);
             message.marks.push(message.reply.mark());
             let mut caller = Caller { database, client: None };
+            let reply_start = message.reply.len_bytes();
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             self.finish(command, result, args, None, &mut message.reply);
+            let reply_bytes = message.reply.len_bytes() - reply_start;
+            self.note_sizes(command, args, message.client_id, reply_bytes);
             self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;

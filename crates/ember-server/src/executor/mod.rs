@@ -11,6 +11,8 @@
 
 mod beside_script;
 mod forwarding;
+mod sampling;
+mod sizes;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,16 +28,20 @@ use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
+use emberkv_core::types::elements::FETCHED_MAX;
 use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use forwarding::Assembly;
+use sampling::Sampling;
+use sizes::SizeLimits;
 
 use crate::acl;
 use crate::client::{Client, ReplyMode};
+use crate::command_log::LogKind;
 use crate::config::Config;
 use crate::mailbox::Forwarded;
 use crate::registry::{Command, Handler, is_http};
-use crate::server::{Server, SlowCall, unix_ms};
+use crate::server::{Server, unix_ms};
 use crate::session::{Execution, Outcome, Session, SessionResult};
 use crate::stats::WorkerStats;
 use crate::transaction;
@@ -54,13 +60,6 @@ const TIME_EACH_BELOW_US: i64 = 1000;
 
 /// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
-
-/// Arguments of a slow call that are kept, and bytes of each; as in Redis.
-const SLOW_ARGUMENTS_MAX: usize = 32;
-const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
-
-/// What is shown in place of an argument that nobody else may see.
-const REDACTED: &[u8] = b"(redacted)";
 
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
@@ -116,6 +115,8 @@ pub(crate) struct Executor {
     /// When the time of a command was last taken.
     pub(crate) clock: Instant,
     times_each: bool,
+    pub(crate) sizes: SizeLimits,
+    sampling: Sampling,
     pub(crate) section: Section,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
@@ -138,6 +139,8 @@ impl Executor {
             quick: Vec::new(),
             clock: Instant::now(),
             times_each: false,
+            sizes: SizeLimits::default(),
+            sampling: Sampling::OFF,
             section: Section::Shared,
             spare: Vec::new(),
         };
@@ -181,11 +184,14 @@ impl Executor {
             zset_max_listpack_entries: config.zset_max_listpack_entries,
             zset_max_listpack_value: config.zset_max_listpack_value,
             list_max_listpack_size: config.list_max_listpack_size,
+            list_compress_depth: config.list_compress_depth,
             stream_node_max_bytes: config.stream_node_max_bytes,
             stream_node_max_entries: config.stream_node_max_entries,
             hll_sparse_max_bytes: config.hll_sparse_max_bytes,
         };
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
+        self.sizes = SizeLimits::of(config);
+        self.sampling.set_interval(config.hotkeys_sampling);
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
@@ -202,6 +208,8 @@ impl Executor {
             return Progress::Close;
         }
         self.clock = Instant::now();
+        self.sizes.begin_batch(batch.wire_bytes_max(input.len()));
+        self.sample(client, batch, input, start);
         self.prepare(batch, input, start, client.database);
         if !self.enter_gate() {
             return self.run_beside_script(client, batch, input, start, reply);
@@ -231,7 +239,11 @@ impl Executor {
         let keyspace = &server.keyspace;
         let is_concurrent = server.runs_anywhere();
         let is_here = |hash: &KeyHash| is_concurrent || server.owner_of(hash.shard()) == *index;
-        let hash_of = |prepared: &[Prepared], at: usize| prepared.get(at)?.hash.filter(is_here);
+        // What is fetched for a command serves those right behind it on the same key.
+        let hash_of = |prepared: &[Prepared], at: usize| {
+            let hash = prepared.get(at)?.hash.filter(is_here)?;
+            (at == 0 || prepared[at - 1].hash != Some(hash)).then_some(hash)
+        };
         let fetches_ahead = batch.len() - start >= FETCH_AHEAD_MIN;
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
@@ -275,8 +287,15 @@ impl Executor {
         let first = batch.len() - self.prepared.len();
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
+        let mut fetched = from;
         for number in from..batch.len() {
             let prepared = self.prepared[number - first];
+            if number >= fetched && prepared.command.is_some_and(|command| command.spec.elements.is_some()) {
+                let call =
+                    |number: usize| Some((*self.prepared.get(number - first)?, batch.command(number, input)));
+                let context = (&self.server.keyspace, &mut guards, &mut self.turn, client.database);
+                fetched = fetch_elements(context, number, call);
+            }
             match self.execute_for(client, &mut guards, batch.command(number, input), prepared, reply) {
                 Flow::Next => {}
                 Flow::Close => {
@@ -345,6 +364,7 @@ impl Executor {
             };
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
+        let reply_start = reply.len_bytes();
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
             if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
@@ -355,6 +375,7 @@ impl Executor {
             _ => Flow::Next,
         };
         self.finish(command, result, args, Some(client), reply);
+        self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         self.apply_reply_mode(client, mark, reply);
         self.deliver(guards, Some(client.view.id));
         flow
@@ -489,6 +510,8 @@ impl Executor {
                         server.gate.close(self.index)
                     });
                 let (turn, database) = (&mut self.turn, caller.database);
+                turn.reads_any_key =
+                    client.as_ref().is_none_or(|client| acl::may_read_any_key(client, command, args));
                 let mut context =
                     Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
@@ -630,18 +653,7 @@ impl Executor {
 
     #[cold]
     fn note_slow(&mut self, command: &Command, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
-        let (address, name) = client.map_or_else(Default::default, |client| {
-            (client.view.peer.remote(), client.view.names.lock().name.to_string())
-        });
-        let max = usize::try_from(self.config.slowlog_max_len).unwrap_or(usize::MAX);
-        self.server.slow_log.enter(max, |id| SlowCall {
-            id,
-            at_seconds: self.turn.now_ms / 1000,
-            microseconds,
-            arguments: cut_arguments(command, args),
-            address,
-            name,
-        });
+        self.log_command(LogKind::Slow, command, microseconds, args, client.map(|client| &*client.view));
     }
 
     /// Publishes what the keyspace counted and grew by.
@@ -666,6 +678,37 @@ fn fetch_portion(
     entries.filter_map(&hash_of).for_each(|hash| keyspace.prefetch_entry(database, hash));
 }
 
+/// Fetches the elements that commands from number `from` on name, as long as they are of one key. `call` gives a command and
+/// its arguments, and nothing behind the last. Returns the number of the first command that was not looked at.
+#[inline(never)]
+fn fetch_elements<'a>(
+    (keyspace, guards, turn, database): (&'static Keyspace, &mut Guards<'static>, &mut Turn, usize),
+    from: usize,
+    call: impl Fn(usize) -> Option<(Prepared, Args<'a>)>,
+) -> usize {
+    let mut names: [&[u8]; FETCHED_MAX] = [&[]; FETCHED_MAX];
+    let mut count = 0;
+    let mut of_key = None;
+    let mut next = from;
+    while count < FETCHED_MAX
+        && let Some((Prepared { command: Some(command), hash: Some(hash) }, args)) = call(next)
+        && let (Some(elements), Access::One(key)) = (command.spec.elements, command.access)
+        && of_key.is_none_or(|(first, _)| first == hash)
+    {
+        of_key = Some((hash, args.get(key).unwrap_or_default()));
+        for (name, to) in elements.names(args).zip(&mut names[count..]) {
+            *to = name;
+            count += 1;
+        }
+        next += 1;
+    }
+    if let Some((hash, key)) = of_key.filter(|_| count >= FETCH_AHEAD_MIN) {
+        let mut context = Context { keyspace, guards, turn, database, is_retry: false };
+        dispatch::fetch_elements(&mut context, hash, key, &names[..count]);
+    }
+    next.max(from + 1)
+}
+
 /// Bytes that one tick frees when the limit was lowered under what is in use.
 const IDLE_EVICTION_BYTES: usize = 1024 * 1024;
 
@@ -687,34 +730,4 @@ fn is_for_subscribers(command: &Command) -> bool {
 
 fn transaction_writes(client: &Client) -> bool {
     client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
-}
-
-fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
-    let more = args.len().saturating_sub(SLOW_ARGUMENTS_MAX);
-    let shown = if more > 0 { SLOW_ARGUMENTS_MAX - 1 } else { args.len() };
-    let mut arguments: Vec<Vec<u8>> =
-        (0..shown)
-            .map(|at| {
-                if command.spec.has_secret_at(args, at) {
-                    REDACTED.to_vec()
-                } else {
-                    cut_argument(args.at(at))
-                }
-            })
-            .collect();
-    if more > 0 {
-        arguments.push(format!("... ({} more arguments)", more + 1).into_bytes());
-    }
-    arguments
-}
-
-fn cut_argument(argument: &[u8]) -> Vec<u8> {
-    if argument.len() <= SLOW_ARGUMENT_BYTES_MAX {
-        return argument.to_vec();
-    }
-    let mut cut = argument[..SLOW_ARGUMENT_BYTES_MAX].to_vec();
-    cut.extend_from_slice(
-        format!("... ({} more bytes)", argument.len() - SLOW_ARGUMENT_BYTES_MAX).as_bytes(),
-    );
-    cut
 }

@@ -361,7 +361,11 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    if shared.is_over.get() || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on())) {
+    // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
+    if !RUNNER.is_set()
+        || shared.is_over.get()
+        || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()))
+    {
         return Ok(VmState::Continue);
     }
     if !shared.is_killed.replace(true) {

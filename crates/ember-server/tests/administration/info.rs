@@ -2,7 +2,7 @@
 
 use ember_testkit::Value;
 
-use crate::{assert_ok, everywhere, info};
+use crate::{assert_ok, everywhere, info, wait_until};
 
 const DEFAULT: [&str; 11] = [
     "Server",
@@ -50,6 +50,47 @@ fn fields_tell_the_state_of_the_server() {
         assert_eq!(info(client, "run_id").len(), 40);
         assert!(info(client, "used_memory_rss").parse::<u64>().unwrap() > 1 << 20);
         assert!(info(client, "used_cpu_user").parse::<f64>().unwrap() >= 0.0);
+    });
+}
+
+#[test]
+fn watched_and_awaited_keys_are_counted() {
+    everywhere(&[], |server, client| {
+        let (mut one, mut other) = (server.client(), server.client());
+        let (mut popping, mut reading) = (server.client(), server.client());
+        assert_ok(&mut one, "WATCH a b");
+        assert_ok(&mut other, "WATCH b c");
+        client.run("XGROUP CREATE s g $ MKSTREAM");
+        popping.send_command(&["BLPOP", "l", "m", "0"]).unwrap();
+        let call = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">"];
+        reading.send_command(&call).unwrap();
+        wait_until("two clients wait", || info(client, "blocked_clients") == "2");
+        assert_eq!(info(client, "watching_clients"), "2");
+        assert_eq!(info(client, "total_watched_keys"), "3");
+        assert_eq!(info(client, "total_blocking_keys"), "3");
+        assert_eq!(info(client, "total_blocking_keys_on_nokey"), "1");
+        assert_ok(&mut one, "UNWATCH");
+        assert_eq!(info(client, "watching_clients"), "1");
+        assert_eq!(info(client, "total_watched_keys"), "2");
+        client.run("RPUSH m x");
+        client.run("DEL s");
+        assert_eq!(info(client, "total_blocking_keys"), "0");
+        drop(other);
+        wait_until("the client is gone", || info(client, "total_watched_keys") == "0");
+        assert_ok(client, "FLUSHALL");
+    });
+}
+
+#[test]
+fn expired_fields_are_counted() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CONFIG RESETSTAT");
+        client.run("HSET h a 1 b 2 c 3");
+        client.run("HPEXPIRE h 1 FIELDS 2 a b");
+        wait_until("the fields are gone", || client.run("HLEN h") == Value::Integer(1));
+        wait_until("they are counted", || info(client, "expired_subkeys") == "2");
+        assert_eq!(info(client, "expired_keys"), "0");
+        client.run("DEL h");
     });
 }
 

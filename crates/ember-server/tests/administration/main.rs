@@ -5,8 +5,10 @@
 mod authentication;
 mod client;
 mod command_docs;
+mod command_log;
 mod config;
 mod debug;
+mod hot_keys;
 mod info;
 mod latency;
 mod memory;

@@ -97,6 +97,20 @@ fn reading_times_out_with_null() {
 }
 
 #[test]
+fn a_plus_waits_behind_what_there_was() {
+    let server = start(MODES[0]);
+    let (mut client, mut other) = (server.client(), server.client());
+    client.run("XADD s 1-1 f v");
+    client.run("XDEL s 1-1");
+    client.send_command(&["XREAD", "BLOCK", "0", "STREAMS", "s", "+"]).unwrap();
+    while !other.run("INFO clients").text().contains("blocked_clients:1") {
+        std::thread::yield_now();
+    }
+    other.pipeline(&[["XADD", "s", "2-1", "f", "v"], ["XADD", "s", "3-1", "f", "v"]]).unwrap();
+    assert!(shown(&client.read_value().unwrap()).contains("2-1"));
+}
+
+#[test]
 fn what_groups_do_does_not_break_a_watch() {
     let server = start(MODES[0]);
     let (mut client, mut other) = (server.client(), server.client());

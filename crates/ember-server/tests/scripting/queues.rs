@@ -73,6 +73,28 @@ fn scripts_are_atomic_beside_transactions_and_single_commands() {
 }
 
 #[test]
+fn scripts_are_compiled_however_many_instructions_ran_before() {
+    everywhere(&[], |_, client| {
+        // The hook is due every few hundred of these, now in a script and now while one is compiled.
+        let commands: Vec<_> = (0..6000)
+            .map(|number| {
+                let script = format!("return {number}");
+                if number % 2 == 0 {
+                    vec!["EVAL".to_owned(), script, "0".to_owned()]
+                } else {
+                    vec!["SCRIPT".to_owned(), "LOAD".to_owned(), script]
+                }
+            })
+            .collect();
+        for (index, commands) in commands.chunks(500).enumerate() {
+            let replies = client.pipeline(commands).unwrap();
+            assert_eq!(replies[0], Value::Integer(index as i64 * 500));
+            assert!(replies[1..].iter().all(|reply| !reply.is_error()));
+        }
+    });
+}
+
+#[test]
 fn a_push_in_a_script_serves_who_waits_after_its_end() {
     everywhere(&[], |server, client| {
         let mut waiting = server.client();

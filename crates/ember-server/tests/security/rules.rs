@@ -34,6 +34,44 @@ fn commands_and_keys_beyond_the_rules_are_refused() {
 }
 
 #[test]
+fn sort_finds_other_keys_only_for_who_may_read_all() {
+    everywhere(&[], |server, admin| {
+        admin.run("RPUSH l 3 1 2");
+        let by = "ERR BY option of SORT denied due to insufficient ACL permissions.";
+        let get = "ERR GET option of SORT denied due to insufficient ACL permissions.";
+        assert_ok(admin, "ACL SETUSER alice on nopass +@all ~l %R~a* %W~*");
+        let mut alice = login(server, "alice", "x");
+        for (line, error) in [
+            ("SORT l BY w_*", by),
+            ("SORT l BY w_* NOSUCH", by),
+            ("SORT l NOSUCH BY w_*", "ERR syntax error"),
+            ("SORT l LIMIT 0 x BY w_*", "ERR value is not an integer or out of range"),
+            ("SORT l GET #", get),
+            ("SORT l BY nosort GET w_*", get),
+            ("SORT_RO l GET x", get),
+            ("SORT none BY w_*", NO_KEY),
+        ] {
+            assert_error(&mut alice, line, error);
+        }
+        let script = "return redis.call('SORT', KEYS[1], 'GET', 'w_*')";
+        assert!(alice.command(&["EVAL", script, "1", "l"]).text().starts_with(get));
+        assert_eq!(texts(&alice.run("SORT l BY nosort")), ["3", "1", "2"]);
+        assert_ok(&mut alice, "MULTI");
+        alice.run("SORT l BY w_*");
+        assert_eq!(alice.run("EXEC"), Value::Array(vec![Value::Error(by.as_bytes().to_vec())]));
+        assert_eq!(admin.run("ACL DRYRUN alice SORT l BY w_*"), Value::ok());
+        // The same selector must allow the call and the reading of all keys.
+        assert_ok(admin, "ACL SETUSER alice (~* +get)");
+        assert_error(&mut alice, "SORT l BY w_*", by);
+        assert_ok(admin, "ACL SETUSER alice (%R~* +sort)");
+        assert_eq!(texts(&alice.run("SORT l BY w_* GET #")).len(), 3);
+        assert_error(&mut alice, "SORT_RO l BY w_*", by);
+        admin.run("ACL DELUSER alice");
+        admin.run("DEL l");
+    });
+}
+
+#[test]
 fn a_pipeline_answers_in_order_what_is_allowed_and_what_is_not() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~a* +set +get");

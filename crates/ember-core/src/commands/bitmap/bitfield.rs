@@ -116,7 +116,7 @@ fn bitfield(call: &mut Call<'_, '_>) -> CommandResult {
     let has_grown = value::len(value::string(key.entry())?) < len_min;
     let reply = &mut *call.reply;
     reply.array(steps.len());
-    let is_change = value::edit_bytes(&mut key, len_min, |bytes| {
+    let is_change = value::edit_bytes_maybe(&mut key, len_min, |bytes| {
         let mut is_change = false;
         for step in steps {
             let (number, is_step_change) = step.run(bytes, has_grown);

@@ -46,7 +46,7 @@ fn bitpos(call: &mut Call<'_, '_>) -> CommandResult {
     let position = match value::string(call.keys.read(1))? {
         // A missing key is zeros without end, whatever the part.
         None => (!bit).then_some(0),
-        Some(value) => find(value::bytes(value, &mut itoa::Buffer::new()), bit, &part),
+        Some(value) => find(value.bytes(&mut itoa::Buffer::new()), bit, &part),
     };
     call.reply.integer(position.map_or(-1, |position| position as i64));
     Ok(())

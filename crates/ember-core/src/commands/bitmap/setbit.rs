@@ -38,7 +38,10 @@ fn setbit(call: &mut Call<'_, '_>) -> CommandResult {
     let is_raw = key.entry().is_some_and(|entry| entry.encoding_name() == "raw");
     let is_change = old != bit || bytes.len() < len;
     if is_change || !is_raw {
-        value::edit_bytes(&mut key, len, |bytes| bits::set(bytes, offset, bit));
+        value::edit_bytes_maybe(&mut key, len, |bytes| {
+            bits::set(bytes, offset, bit);
+            is_change
+        });
     }
     if is_change {
         key.notify(super::SETBIT);

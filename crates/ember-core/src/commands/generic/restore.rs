@@ -6,6 +6,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::events::Event;
+use crate::journal::Words;
 use crate::rdb::{self, RestoreError};
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Turn;
@@ -48,6 +49,14 @@ enum Usage {
 }
 
 impl Usage {
+    fn tell(self, words: &mut Words<'_>) {
+        match self {
+            Usage::Unknown => {}
+            Usage::Idle(seconds) => _ = words.word(b"IDLETIME").integer(seconds),
+            Usage::Frequency(counter) => _ = words.word(b"FREQ").integer(counter),
+        }
+    }
+
     /// The clock that says so, if the policy has room for it.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
@@ -121,11 +130,16 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if value.is_over(now_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
         if key.remove().is_some() {
+            key.tell_removal();
             key.notify(Event::DEL);
         }
     } else {
         let mut buffer = Vec::new();
         drop(key.put(value.into_new(&mut buffer), expire_at_ms, clock));
+        key.tell("RESTORE", |words| {
+            words.integer(expire_at_ms.unwrap_or(0)).word(args.at(3)).word(b"REPLACE").word(b"ABSTTL");
+            options.usage.tell(words);
+        });
         key.notify(Event::generic("restore"));
     }
     call.reply.ok();

@@ -2,7 +2,7 @@
 
 use super::access;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -13,6 +13,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RO)],
+        elements: Some(ElementArgs::one(2)),
         syntax: "key field",
         example: Example { given: &["HSET user name Ann"], call: "HEXISTS user name", reply: "(integer) 1" },
         ..Spec::DEFAULT

@@ -98,14 +98,19 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
     let reply = &mut *call.reply;
     reply.array(names.len());
     let event = Event::hash(if expire_at_ms <= now_ms { "hdel" } else { "hexpire" });
-    let changed = access::key(&mut call.keys)?.edit_value::<Hash, usize>(event, |hash| {
-        let changes = names.clone().filter(|&arg| {
+    let mut key = access::key(&mut call.keys)?;
+    let mut touched = Vec::new();
+    let changed = key.edit_value::<Hash, usize>(event, |hash| {
+        for arg in names.clone() {
             let outcome = expire_field(hash, args.at(arg), expire_at_ms, condition, now_ms);
             reply.integer(outcome);
-            outcome > REFUSED
-        });
-        changes.count()
+            if outcome > REFUSED {
+                touched.push(args.at(arg));
+            }
+        }
+        touched.len()
     })?;
+    fields::tell_expiry(&mut key, &touched, Some(expire_at_ms));
     if changed.is_none() {
         names.for_each(|_| reply.integer(NO_FIELD));
     }

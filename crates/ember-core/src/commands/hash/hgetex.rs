@@ -64,19 +64,25 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
     });
     let reply = &mut *call.reply;
     reply.array(names.len());
-    let changed = access::key(&mut call.keys)?.edit_value::<Hash, usize>(event, |hash| {
-        let changes = names.clone().filter(|&arg| {
+    let mut key = access::key(&mut call.keys)?;
+    let mut touched = Vec::new();
+    let changed = key.edit_value::<Hash, usize>(event, |hash| {
+        for arg in names.clone() {
             let name = args.at(arg);
             let Some(field) = hash.get(name, now_ms) else {
                 reply.null();
-                return false;
+                continue;
             };
             value::reply(reply, Some(field.value));
             let is_volatile = field.expire_at_ms.is_some();
-            apply(hash, name, change, is_volatile, now_ms)
-        });
-        changes.count()
+            if apply(hash, name, change, is_volatile, now_ms) {
+                touched.push(name);
+            }
+        }
+        touched.len()
     })?;
+    let expire_at_ms = if let Change::ExpireAt(at_ms) = change { Some(at_ms) } else { None };
+    fields::tell_expiry(&mut key, &touched, expire_at_ms);
     if changed.is_none() {
         names.for_each(|_| reply.null());
     }

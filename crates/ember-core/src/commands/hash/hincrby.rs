@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Edited;
 use crate::keyspace::entry::StringValue;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -21,6 +21,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        elements: Some(ElementArgs::one(2)),
         syntax: "key field increment",
         example: Example { given: &["HSET user age 30"], call: "HINCRBY user age 2", reply: "(integer) 32" },
         ..Spec::DEFAULT

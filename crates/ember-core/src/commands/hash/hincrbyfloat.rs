@@ -7,7 +7,7 @@ use crate::events::Event;
 use crate::keys::Edited;
 use crate::keyspace::entry::StringValue;
 use crate::long_double::LongDouble;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -19,6 +19,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+        elements: Some(ElementArgs::one(2)),
         syntax: "key field increment",
         example: Example {
             given: &["HSET pear price 10.50"],
@@ -38,14 +39,25 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.encoding);
     let mut key = access::key(&mut call.keys)?;
+    let mut is_volatile = false;
     let sum = key.edit_or_create(Event::hash("hincrbyfloat"), |hash: &mut Hash| {
-        let sum = old_value(hash.get(name, now_ms))?.checked_add(increment);
+        let old = hash.get(name, now_ms);
+        is_volatile = old.is_some_and(|field| field.expire_at_ms.is_some());
+        let sum = old_value(old)?.checked_add(increment);
         let text = sum.ok_or(CommandError::NanOrInfinity)?.to_text();
         let new = NewField { name, value: text.as_bytes(), shared: None, expiry: NewExpiry::Kept };
         hash.set(&new, now_ms, &limits);
         Ok::<_, CommandError>(Edited::changed(text))
     })??;
-    call.reply.bulk(sum.result.as_bytes());
+    let text = sum.result.as_bytes();
+    if is_volatile {
+        key.tell("HSETEX", |words| {
+            _ = words.word(b"KEEPTTL").word(b"FIELDS").integer(1).word(name).word(text)
+        });
+    } else {
+        key.tell("HSET", |words| _ = words.word(name).word(text));
+    }
+    call.reply.bulk(text);
     Ok(())
 }
 

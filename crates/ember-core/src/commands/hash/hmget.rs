@@ -3,7 +3,7 @@
 use super::access;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::string::value;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        elements: Some(ElementArgs::each(2, 1)),
         syntax: "key field [field ...]",
         example: Example {
             given: &["HSET user name Ann age 30"],

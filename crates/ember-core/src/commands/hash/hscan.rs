@@ -47,8 +47,7 @@ fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
         let mut found = Reply::new(reply.protocol());
         let mut count = 0;
         let next = hash.scan(from, options.count, |field| {
-            if field.is_expired(now_ms) || !options.accept(value::bytes(field.name, &mut itoa::Buffer::new()))
-            {
+            if field.is_expired(now_ms) || !options.accept(field.name.bytes(&mut itoa::Buffer::new())) {
                 return;
             }
             value::reply(&mut found, Some(field.name));

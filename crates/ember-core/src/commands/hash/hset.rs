@@ -5,7 +5,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Edited;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Hash, NewExpiry};
 
 const HSET: Spec = Spec {
@@ -17,6 +17,7 @@ const HSET: Spec = Spec {
     arity: -4,
     flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+    elements: Some(ElementArgs::each(2, 2)),
     syntax: "key field value [field value ...]",
     history: &[("4.0.0", "Takes several fields.")],
     example: Example { given: &[], call: "HSET user name Ann age 30", reply: "(integer) 2" },

@@ -10,6 +10,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{expiry_unit, integer, is_word};
 use crate::error::CommandError;
 use crate::events::Event;
+use crate::keys::Key;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Hash, NewExpiry};
 
@@ -125,6 +126,7 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.encoding);
     let Options { expiry, pairs, .. } = options;
+    let names = pairs.clone().step_by(2);
     let mut key = call.keys.key(1);
     key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {
         hash.expect_fields(pairs.len() / 2, &limits);
@@ -134,6 +136,11 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
             hash.set(&new_field(args, arg, expiry), now_ms, &limits);
         }
     })?;
+    if matches!(expiry, NewExpiry::At(at_ms) if at_ms <= now_ms) {
+        key.tell("HDEL", |words| names.for_each(|arg| _ = words.word(args.at(arg))));
+    } else {
+        tell(&mut key, args, expiry, &pairs);
+    }
     match expiry {
         NewExpiry::At(at_ms) if at_ms > now_ms => key.notify(Event::hash("hexpire")),
         NewExpiry::At(_) => {
@@ -144,4 +151,20 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
         NewExpiry::None | NewExpiry::Kept => {}
     }
     Ok(())
+}
+
+/// Tells the journal which fields were set, whatever the conditions were.
+fn tell(key: &mut Key<'_>, args: Args<'_>, expiry: NewExpiry, pairs: &Range<usize>) {
+    let command = if expiry == NewExpiry::None { "HSET" } else { "HSETEX" };
+    key.tell(command, |words| {
+        match expiry {
+            NewExpiry::None => {}
+            NewExpiry::Kept => _ = words.word(b"KEEPTTL"),
+            NewExpiry::At(at_ms) => _ = words.word(b"PXAT").integer(at_ms),
+        }
+        if expiry != NewExpiry::None {
+            words.word(b"FIELDS").integer(pairs.len() / 2);
+        }
+        pairs.clone().for_each(|arg| _ = words.word(args.at(arg)));
+    });
 }

@@ -3,7 +3,7 @@
 use super::access::{self, new_field};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::events::Event;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Hash, NewExpiry};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
+        elements: Some(ElementArgs::one(2)),
         syntax: "key field value",
         example: Example {
             given: &["HSET user name Ann"],

@@ -30,9 +30,9 @@ fn lindex(call: &mut Call<'_, '_>) -> CommandResult {
         reply.null();
         return Ok(());
     };
-    match list.get(position(integer(*args, 2)?, list.len())) {
+    list.with(position(integer(*args, 2)?, list.len()), |element| match element {
         Some(element) => element.write(reply),
         None => reply.null(),
-    }
+    });
     Ok(())
 }

@@ -44,6 +44,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 /// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the reply;
 /// false, with nothing written, if there is none.
 pub(super) fn move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, CommandError> {
+    let is_moved = try_move_element(call, from, to)?;
+    if is_moved {
+        let word = |end| if end == End::Front { b"LEFT".as_slice() } else { b"RIGHT" };
+        let args = call.args;
+        call.keys.tell(|words| {
+            words.word(b"LMOVE").word(args.at(1)).word(args.at(2)).word(word(from)).word(word(to));
+        });
+    }
+    Ok(is_moved)
+}
+
+fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, CommandError> {
     let Call { args, keys, reply, .. } = call;
     let limit = limit(keys.turn);
     let mut source = keys.key(1);

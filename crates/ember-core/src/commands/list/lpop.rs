@@ -61,6 +61,9 @@ pub(super) fn take_one(
         }
         list.remove_end(end, 1, limit);
     })?;
+    if taken.is_some() {
+        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |_| {});
+    }
     Ok(taken.is_some())
 }
 
@@ -80,12 +83,15 @@ pub(super) fn take_many(
         head(reply);
         reply.array(count);
         match end {
-            End::Front => list.iter().take(count).for_each(|element| element.write(reply)),
-            End::Back => list.iter().rev().take(count).for_each(|element| element.write(reply)),
+            End::Front => list.visit(0..count, |element| element.write(reply)),
+            End::Back => list.visit_last(count, |element| element.write(reply)),
         }
         list.remove_end(end, count, limit);
         count
     })?;
+    if let Some(count @ 1..) = taken {
+        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |words| _ = words.integer(count));
+    }
     Ok(taken.is_some())
 }
 

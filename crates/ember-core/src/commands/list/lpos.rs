@@ -1,5 +1,7 @@
 //! LPOS.
 
+use std::ops::ControlFlow;
+
 use ember_protocol::Args;
 
 use super::arguments::at_least;
@@ -59,34 +61,31 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
         }
         return Ok(());
     };
-    let is_match = |&(_, element): &(usize, Element<'_>)| needle.matches(element);
-    let mut forwards = list.iter().enumerate().take(options.len_max).filter(is_match);
-    let last = list.len().wrapping_sub(1);
-    let mut backwards = list.iter().rev().enumerate().take(options.len_max).filter(is_match);
-    let mut next = || {
-        if options.backwards {
-            backwards.next().map(|(index, _)| last - index)
-        } else {
-            forwards.next().map(|(index, _)| index)
-        }
-    };
-    let first = (0..options.skip).try_for_each(|_| next().map(|_| ())).and_then(|()| next());
-    let Some(count) = options.count else {
-        match first {
-            Some(position) => reply.integer(position as i64),
-            None => reply.null(),
-        }
-        return Ok(());
-    };
+    let last = list.len().saturating_sub(1);
+    let wanted = options.count.unwrap_or(1);
     let mark = reply.mark();
-    let mut found = 0;
-    let mut position = first;
-    while let Some(index) = position {
-        reply.integer(index as i64);
-        found += 1;
-        position = if found < count { next() } else { None };
+    let (mut skipped, mut seen, mut found) = (0, 0, 0);
+    let look = |element: Element<'_>| {
+        if needle.matches(element) {
+            if skipped < options.skip {
+                skipped += 1;
+            } else {
+                found += 1;
+                reply.integer(if options.backwards { last - seen } else { seen } as i64);
+            }
+        }
+        seen += 1;
+        if found == wanted || seen == options.len_max {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    _ = if options.backwards { list.search_back(last, look) } else { list.search(0, look) };
+    if options.count.is_some() {
+        reply.insert_array(mark, found);
+    } else if found == 0 {
+        reply.null();
     }
-    reply.insert_array(mark, found);
     Ok(())
 }
 

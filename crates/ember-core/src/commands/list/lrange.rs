@@ -38,6 +38,6 @@ fn lrange(call: &mut Call<'_, '_>) -> CommandResult {
     };
     let range = range(start, stop, list.len());
     reply.array(range.len());
-    list.iter_from(range.start).take(range.len()).for_each(|element| element.write(reply));
+    list.visit(range, |element| element.write(reply));
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::reclaim;
 use crate::spec::{Category, Command, Example, Flags, Group, Spec};
+use crate::turn::Turn;
 
 const TEMPLATE: Spec = Spec {
     since: "1.0.0",
@@ -55,7 +56,9 @@ fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError>
 
 fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult {
     let in_background = in_background(call.args, call.turn.frees_flushed_lazily)?;
-    let taken = call.keyspace.flush(database, &mut call.turn.notices);
+    let Turn { notices, journal, .. } = &mut *call.turn;
+    let (current, args) = (call.database, call.args);
+    let taken = call.keyspace.flush(database, notices, || journal.tell_now(current, args));
     call.turn.counters.changes += taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
     if in_background {
         reclaim::later(taken);

@@ -6,6 +6,7 @@ use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{database_in_range, integer};
 use crate::error::CommandError;
 use crate::spec::{Category, Command, Example, Flags, Group, Spec};
+use crate::turn::Turn;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -34,7 +35,9 @@ fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let databases = call.keyspace.databases();
     let (one, other) = (database_in_range(one, databases)?, database_in_range(other, databases)?);
     if one != other {
-        call.keyspace.swap_databases(one, other, &mut call.turn.notices);
+        let Turn { notices, journal, .. } = &mut *call.turn;
+        let (current, args) = (call.database, call.args);
+        call.keyspace.swap_databases(one, other, notices, || journal.tell_now(current, args));
     }
     call.turn.counters.changes += 1;
     call.reply.ok();

@@ -1,7 +1,7 @@
 //! SISMEMBER and SMISMEMBER.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::set::Set;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             arity: 3,
             flags: Flags::READONLY.union(Flags::FAST),
             keys: &[KeySpec::one(1, KeyFlags::RO)],
+            elements: Some(ElementArgs::one(2)),
             syntax: "key member",
             example: Example {
                 given: &["SADD tags rust cache fast"],
@@ -35,6 +36,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             arity: -3,
             flags: Flags::READONLY.union(Flags::FAST),
             keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+            elements: Some(ElementArgs::each(2, 1)),
             syntax: "key member [member ...]",
             example: Example {
                 given: &["SADD tags rust cache fast"],

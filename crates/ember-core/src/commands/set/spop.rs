@@ -5,10 +5,13 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::events::Event;
+use crate::journal::Journal;
+use crate::keys::Key;
 use crate::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Random;
 use crate::types::Collection;
+use crate::types::set::Element;
 use crate::types::set::Set;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -41,9 +44,15 @@ fn spop(call: &mut Call<'_, '_>) -> CommandResult {
 fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
     let Call { keys, reply, .. } = call;
     let mut random = Random::seeded(keys.turn.random.next_u64());
-    let popped = keys.key(1).edit_value(Event::set("spop"), |set: &mut Set| {
-        set.pop_random(&mut random, |member| write_member(reply, member));
+    let mut gone = Gone::for_journal(&keys.turn.journal);
+    let mut key = keys.key(1);
+    let popped = key.edit_value(Event::set("spop"), |set: &mut Set| {
+        set.pop_random(&mut random, |member| {
+            gone.add(member);
+            write_member(reply, member);
+        });
     })?;
+    gone.tell(&mut key);
     if popped.is_none() {
         reply.null();
     }
@@ -61,17 +70,48 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = keys.turn.encoding;
     let mut random = Random::seeded(keys.turn.random.next_u64());
     let mut emptied = Set::default();
-    keys.key(1).edit_value(Event::set("spop"), |set: &mut Set| {
+    let mut gone = Gone::for_journal(&keys.turn.journal);
+    let mut key = keys.key(1);
+    key.edit_value(Event::set("spop"), |set: &mut Set| {
         reply.set(count.min(set.len()));
         if count >= set.len() {
             set.for_each(|member| write_member(reply, member));
             emptied = std::mem::take(set);
         } else {
-            set.pop_many(count, &mut random, &limits, |member| write_member(reply, member));
+            set.pop_many(count, &mut random, &limits, |member| {
+                gone.add(member);
+                write_member(reply, member);
+            });
         }
     })?;
+    gone.tell(&mut key);
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
         reclaim::later(emptied);
     }
     Ok(())
+}
+
+/// Members that were popped, if the journal is to know them.
+struct Gone(Option<Vec<Vec<u8>>>);
+
+impl Gone {
+    fn for_journal(journal: &Journal) -> Gone {
+        Gone(journal.is_on().then(Vec::new))
+    }
+
+    fn add(&mut self, member: Element<'_>) {
+        if let Some(members) = &mut self.0 {
+            members.push(member.to_vec());
+        }
+    }
+
+    /// Tells the journal what is gone: all members with their key, or these.
+    fn tell(self, key: &mut Key<'_>) {
+        let Some(members) = self.0 else { return };
+        if !key.exists() {
+            key.tell_removal();
+        } else if !members.is_empty() {
+            key.tell("SREM", |words| members.iter().for_each(|member| _ = words.word(member)));
+        }
+    }
 }

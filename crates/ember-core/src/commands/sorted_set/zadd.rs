@@ -7,7 +7,7 @@ use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Edited;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::limits::EncodingLimits;
 use crate::types::sorted_set::SortedSet;
 
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             arity: -4,
             flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
             keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+            elements: Some(ElementArgs::each(3, 2)),
             syntax: "key [NX | XX]@3.0.2 [GT | LT]@6.2.0 [CH]@3.0.2 [INCR]@3.0.2 score member [score member ...]",
             history: &[
                 ("2.4.0", "Takes several members."),
@@ -43,6 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             arity: 4,
             flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
             keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
+            elements: Some(ElementArgs::one(3)),
             syntax: "key increment member",
             example: Example {
                 given: &["ZADD board 100 alice"],

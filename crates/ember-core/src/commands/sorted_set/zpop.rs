@@ -179,7 +179,13 @@ fn pop(
         set.remove_range(ranks);
         count
     };
-    Ok(call.keys.key(arg).edit_value(event, edit)?.is_some())
+    let mut key = call.keys.key(arg);
+    let popped = key.edit_value(event, edit)?;
+    if let Some(count @ 1..) = popped {
+        let command = if end == End::Min { "ZPOPMIN" } else { "ZPOPMAX" };
+        key.tell(command, |words| _ = words.integer(count));
+    }
+    Ok(popped.is_some())
 }
 
 fn write_head(reply: &mut Reply, key: &[u8], count: usize, form: Form) {

@@ -196,6 +196,9 @@ impl By<'_> {
     }
 }
 
+/// Up to so many members are counted rather than looking for the other end of a range.
+const COUNTED_MAX: usize = 128;
+
 /// What a command asks for.
 struct Query<'a> {
     by: By<'a>,
@@ -260,7 +263,13 @@ impl<'a> Query<'a> {
 
     /// The ranks of the members to return.
     fn ranks(&self, set: &SortedSet) -> Range<usize> {
-        let ranks = self.by.ranks(set, self.is_reverse);
+        let most = usize::try_from(self.offset.saturating_add(self.count)).ok().filter(|_| self.offset >= 0);
+        let ranks = match (&self.by, most) {
+            (By::Score(range), Some(most @ 0..=COUNTED_MAX)) if self.count >= 0 => {
+                set.score_range_end(range, self.is_reverse, most)
+            }
+            _ => self.by.ranks(set, self.is_reverse),
+        };
         if matches!(self.by, By::Rank(..)) {
             return ranks;
         }
@@ -279,11 +288,9 @@ impl<'a> Query<'a> {
     fn write(&self, set: &SortedSet, reply: &mut Reply) {
         let ranks = self.ranks(set);
         reply::members_head(reply, ranks.len(), self.with_scores);
-        let mut members = set.iter(ranks);
-        let next = if self.is_reverse { DoubleEndedIterator::next_back } else { Iterator::next };
-        while let Some((member, score)) = next(&mut members) {
-            reply::element(reply, member, score, self.with_scores);
-        }
+        let members = set.iter(ranks);
+        let write = |(member, score)| reply::element(reply, member, score, self.with_scores);
+        if self.is_reverse { members.rev().for_each(write) } else { members.for_each(write) }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::sorted_set::SortedSet;
 
@@ -16,6 +16,7 @@ const ZRANK: Spec = Spec {
     arity: -3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    elements: Some(ElementArgs::one(2)),
     syntax: "key member [WITHSCORE]@7.2.0",
     history: &[("7.2.0", "`WITHSCORE` came.")],
     example: Example {

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::events::Event;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -15,6 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+        elements: Some(ElementArgs::each(2, 1)),
         syntax: "key member [member ...]",
         history: &[("2.4.0", "Takes several members.")],
         example: Example {

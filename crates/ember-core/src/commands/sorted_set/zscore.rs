@@ -1,7 +1,7 @@
 //! ZSCORE and ZMSCORE.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 
 const ZSCORE: Spec = Spec {
@@ -12,6 +12,7 @@ const ZSCORE: Spec = Spec {
     arity: 3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    elements: Some(ElementArgs::one(2)),
     syntax: "key member",
     example: Example { given: &["ZADD board 100 alice"], call: "ZSCORE board alice", reply: "\"100\"" },
     ..Spec::DEFAULT
@@ -32,6 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 call: "ZMSCORE board bob carol",
                 reply: "1) \"85\"\n2) (nil)",
             },
+            elements: Some(ElementArgs::each(2, 1)),
             ..ZSCORE
         },
         Run::Keys(zmscore),

@@ -2,8 +2,9 @@
 
 use ember_protocol::{Args, Reply};
 
+use crate::commands::arguments::is_word;
 use crate::error::{CommandError, quoted, quoted_up_to};
-use crate::types::stream::{Entry, StreamId};
+use crate::types::stream::{Entry, References, StreamId};
 
 /// Bytes of an argument that can be an ID at all.
 const ID_BYTES_MAX: usize = 127;
@@ -85,6 +86,13 @@ pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
         (ms, Some(None)) => NewId::At(ms),
         (ms, sequence) => NewId::Given(StreamId::new(ms, sequence.flatten().unwrap_or(0))),
     })
+}
+
+/// What is to become of references to deleted entries, if the word in argument `arg` says that.
+pub(super) fn references_at(args: Args<'_>, arg: usize) -> Option<References> {
+    const WORDS: [(&str, References); 3] =
+        [("KEEPREF", References::Keep), ("DELREF", References::Delete), ("ACKED", References::Respect)];
+    WORDS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, references)| references)
 }
 
 /// The IDs in arguments `from` and later, all of them exact.

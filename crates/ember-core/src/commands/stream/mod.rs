@@ -2,6 +2,7 @@
 
 mod arguments;
 mod reading;
+mod told;
 mod trimming;
 mod xack;
 mod xadd;

@@ -2,11 +2,13 @@
 
 use ember_protocol::Args;
 
-use super::arguments::exact_id;
+use super::arguments::{exact_id, references_at};
+use crate::call::CommandResult;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
+use crate::keys::Key;
 use crate::types::limits::EncodingLimits;
-use crate::types::stream::{BlockLimits, Log, Trim};
+use crate::types::stream::{BlockLimits, References, Stream, StreamId, Trim};
 
 /// How many blocks' entries are trimmed at most in one call, if `~` is given and `LIMIT` is not.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
@@ -22,13 +24,43 @@ pub(super) struct Trimming {
     is_approximate: bool,
     /// Entries; 0 is no limit.
     limit: u64,
+    references: References,
 }
 
 impl Trimming {
     /// Trims; how many entries that removed.
-    pub(super) fn apply(&self, log: &mut Log) -> u64 {
-        log.trim(self.trim, self.is_approximate, self.limit)
+    pub(super) fn apply(&self, stream: &mut Stream) -> u64 {
+        stream.trim(self.trim, self.is_approximate, self.limit, self.references)
     }
+}
+
+/// Tells the journal that entries were trimmed: by how many are left, as far as that says which.
+///
+/// # Errors
+/// `WrongType` if the key holds another type.
+pub(super) fn tell_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> CommandResult {
+    let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
+    let Trimming { trim, is_approximate, limit, references } = *trimming;
+    key.tell("XTRIM", |words| match references {
+        References::Keep => _ = words.word(b"MAXLEN").word(b"=").integer(len),
+        References::Delete => _ = words.word(b"MAXLEN").word(b"=").integer(len).word(b"DELREF"),
+        // Entries that somebody has yet to acknowledge stay between those that go.
+        References::Respect => {
+            let operator: &[u8] = if is_approximate { b"~" } else { b"=" };
+            match trim {
+                Trim::ToLen(len) => _ = words.word(b"MAXLEN").word(operator).integer(len),
+                Trim::BelowId(id) => {
+                    let mut text = [0; StreamId::TEXT_BYTES_MAX];
+                    words.word(b"MINID").word(operator).word(id.text(&mut text));
+                }
+            }
+            if is_approximate {
+                words.word(b"LIMIT").integer(limit);
+            }
+            words.word(b"ACKED");
+        }
+    });
+    Ok(())
 }
 
 /// The options of a call as far as they were read.
@@ -37,6 +69,7 @@ pub(super) struct TrimOptions {
     trim: Option<Trim>,
     is_approximate: bool,
     limit: Option<u64>,
+    references: Option<References>,
 }
 
 impl TrimOptions {
@@ -64,6 +97,10 @@ impl TrimOptions {
             self.limit = Some(not_negative(args, arg + 1, "ERR The LIMIT argument must be >= 0.")?);
             return Ok(Some(arg + 2));
         }
+        if let (Some(references), None) = (references_at(args, arg), self.references) {
+            self.references = Some(references);
+            return Ok(Some(arg + 1));
+        }
         Ok(None)
     }
 
@@ -88,7 +125,8 @@ impl TrimOptions {
             true => default_limit(limits.stream_node_max_entries),
             false => 0,
         });
-        Ok(self.trim.map(|trim| Trimming { trim, is_approximate: self.is_approximate, limit }))
+        let references = self.references.unwrap_or_default();
+        Ok(self.trim.map(|trim| Trimming { trim, is_approximate: self.is_approximate, limit, references }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! XADD.
 
 use super::arguments::{NewId, new_id, reply_id};
-use super::trimming::{TrimOptions, Trimming, block_limits};
+use super::trimming::{TrimOptions, Trimming, block_limits, tell_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
@@ -22,10 +22,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))
             .with_notes("UPDATE instead of INSERT because of the optional trimming feature")],
         tips: &["nondeterministic_output"],
-        syntax: "key [NOMKSTREAM]@6.2.0 trim:[strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0] id_or_auto:<* | id> field value [field value ...]",
+        syntax: "key [NOMKSTREAM]@6.2.0 condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0] id_or_auto:<* | id> field value [field value ...]",
         history: &[
             ("6.2.0", "`NOMKSTREAM`, `MINID` and `LIMIT` came."),
             ("7.0.0", "Of an ID the sequence number alone may be left to the server, as `time-*`."),
+            ("8.2.0", "`KEEPREF`, `DELREF` and `ACKED` came."),
         ],
         example: Example {
             given: &[],
@@ -86,13 +87,17 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
     let fields = (options.fields..args.len()).step_by(2).map(|arg| (args.at(arg), args.at(arg + 1)));
     let (id, trimmed) = key
         .edit_or_create(Event::stream("xadd"), |stream: &mut Stream| {
-            let log = stream.log_mut();
-            let id = append(log, options.id, now_ms, fields, limits)?;
-            let trimmed = options.trimming.map_or(0, |trimming| trimming.apply(log));
+            let id = append(stream.log_mut(), options.id, now_ms, fields, limits)?;
+            let trimmed = options.trimming.map_or(0, |trimming| trimming.apply(stream));
             Ok::<_, CommandError>(Edited::changed((id, trimmed)))
         })??
         .result;
-    if trimmed > 0 {
+    key.tell("XADD", |words| {
+        words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
+        (options.fields..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
+    });
+    if let Some(trimming) = options.trimming.filter(|_| trimmed > 0) {
+        tell_trimmed(&mut key, &trimming)?;
         key.notify(Event::stream("xtrim"));
     }
     reply_id(call.reply, id);

@@ -3,6 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{integer_or, interval_start, no_key_or_group, reply_entry, reply_id};
+use super::told::{tell_acknowledged, tell_consumer, tell_pending};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -76,7 +77,7 @@ fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
 }
 
 fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let claim = read_claim(args, now_ms)?;
     let stream = call.keys.read_value::<Stream>(1)?;
     if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
@@ -87,7 +88,14 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
     let claimed = key.edit_aside(|stream: &mut Stream| {
         stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
     })?;
-    let (is_new, changes) = claimed.flatten().expect("it was looked at under the same lock");
+    let Outcome { is_new, changes, claimed, gone } =
+        claimed.flatten().expect("it was looked at under the same lock");
+    let (group, consumer) = (args.at(2), args.at(3));
+    if is_new {
+        tell_consumer(&mut key, group, consumer);
+    }
+    claimed.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    tell_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
@@ -95,11 +103,21 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Claims entries and writes the reply; whether the consumer is new, and how many changes that were.
-fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> (bool, u64) {
+/// What claiming has changed.
+struct Outcome {
+    /// The consumer is new.
+    is_new: bool,
+    changes: u64,
+    claimed: Vec<(StreamId, Pending)>,
+    /// Entries that nobody can acknowledge any more, because they were deleted.
+    gone: Vec<StreamId>,
+}
+
+/// Claims entries and writes the reply.
+fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> Outcome {
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mut entries = Reply::new(reply.protocol());
-    let (mut claimed, mut deleted) = (0, Vec::new());
+    let (mut claimed, mut gone) = (Vec::new(), Vec::new());
     let mut left = claim.count;
     let mut attempts = claim.count * ATTEMPTS_FACTOR;
     let mut next = Some(claim.start);
@@ -113,7 +131,7 @@ fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut
         next = id.next();
         let Some(entry) = log.entry(id) else {
             group.acknowledge(id);
-            deleted.push(id);
+            gone.push(id);
             left -= 1;
             continue;
         };
@@ -121,22 +139,23 @@ fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut
             continue;
         }
         let deliveries = before.deliveries.wrapping_add(u64::from(!claim.ids_only));
-        group.set_pending(id, Pending { delivered_ms: claim.now_ms, deliveries, consumer });
+        let pending = Pending { delivered_ms: claim.now_ms, deliveries, consumer };
+        group.set_pending(id, pending);
         group.consumer_mut(consumer).active_ms = Some(claim.now_ms);
         if claim.ids_only {
             reply_id(&mut entries, id);
         } else {
             reply_entry(&mut entries, &entry);
         }
-        claimed += 1;
+        claimed.push((id, pending));
         left -= 1;
     }
     let following = next.and_then(|start| group.pending(start..=StreamId::MAX).next());
     reply.array(3);
     reply_id(reply, following.map_or(StreamId::MIN, |(id, _)| id));
-    reply.array(claimed);
+    reply.array(claimed.len());
     reply.append(&entries);
-    reply.array(deleted.len());
-    deleted.iter().for_each(|&id| reply_id(reply, id));
-    (is_new, u64::from(is_new) + (claimed + deleted.len()) as u64)
+    reply.array(gone.len());
+    gone.iter().for_each(|&id| reply_id(reply, id));
+    Outcome { is_new, changes: u64::from(is_new) + (claimed.len() + gone.len()) as u64, claimed, gone }
 }

@@ -3,6 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
+use super::told::{tell_acknowledged, tell_consumer, tell_pending, tell_position};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -98,7 +99,7 @@ fn read_claim(args: Args<'_>, now_ms: i64) -> Result<Claim, CommandError> {
 }
 
 fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let stream = call.keys.read_value::<Stream>(1)?;
     if stream.and_then(|stream| stream.groups().get(args.at(2))).is_none() {
         return Err(no_key_or_group(args.at(1), args.at(2), "'"));
@@ -109,7 +110,17 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
     let claimed = key.edit_aside(|stream: &mut Stream| {
         stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
     })?;
-    let (is_new, changes) = claimed.flatten().expect("it was looked at under the same lock");
+    let Outcome { is_new, changes, position, claimed, gone } =
+        claimed.flatten().expect("it was looked at under the same lock");
+    let (group, consumer) = (args.at(2), args.at(3));
+    if is_new {
+        tell_consumer(&mut key, group, consumer);
+    }
+    if let Some((last_id, entries_read)) = position {
+        tell_position(&mut key, group, last_id, entries_read);
+    }
+    claimed.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    tell_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
@@ -117,19 +128,32 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Claims entries; whether the consumer is new, and how many changes that were.
-fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> (bool, u64) {
+/// What claiming has changed.
+struct Outcome {
+    /// The consumer is new.
+    is_new: bool,
+    changes: u64,
+    /// Where the group stands, if that has changed.
+    position: Option<(StreamId, Option<i64>)>,
+    claimed: Vec<(StreamId, Pending)>,
+    /// Entries that nobody can acknowledge any more, because they were deleted.
+    gone: Vec<StreamId>,
+}
+
+/// Claims entries.
+fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> Outcome {
     let moves_group = claim.last_id > group.last_id;
     if moves_group {
         group.last_id = claim.last_id;
     }
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mark = reply.mark();
-    let (mut claimed, mut changes) = (0, 0);
+    let (mut claimed, mut gone) = (Vec::new(), Vec::new());
     for &id in &claim.ids {
         let Some(entry) = log.entry(id) else {
-            // The entry was deleted: nobody can acknowledge it any more.
-            changes += u64::from(group.acknowledge(id));
+            if group.acknowledge(id) {
+                gone.push(id);
+            }
             continue;
         };
         let Some(pending) = claimed_entry(group, id, consumer, claim) else { continue };
@@ -140,14 +164,15 @@ fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut
         } else {
             reply_entry(reply, &entry);
         }
-        claimed += 1;
-        changes += 1;
+        claimed.push((id, pending));
     }
-    reply.insert_array(mark, claimed);
+    reply.insert_array(mark, claimed.len());
+    let mut changes = (claimed.len() + gone.len()) as u64;
     if changes == 0 {
         changes = u64::from(moves_group);
     }
-    (is_new, changes + u64::from(is_new))
+    let position = moves_group.then_some((group.last_id, group.entries_read));
+    Outcome { is_new, changes: changes + u64::from(is_new), position, claimed, gone }
 }
 
 /// What is to be known of a claimed entry; `None` if it is not to be had.

@@ -2,13 +2,13 @@
 
 use ember_protocol::Args;
 
-use super::arguments::exact_id;
+use super::arguments::{exact_id, references_at};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::stream::{Stream, StreamId};
+use crate::types::stream::{References, Stream, StreamId};
 
 const XDELEX: Spec = Spec {
     name: "xdelex",
@@ -59,17 +59,6 @@ const DELETED: i64 = 1;
 /// A consumer group still needs the entry.
 const NEEDED: i64 = 2;
 
-/// What becomes of deleted entries where they are pending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum References {
-    /// They stay pending.
-    Keep,
-    /// They are pending no longer.
-    Delete,
-    /// Entries that a group has yet to read or to acknowledge are not deleted.
-    Respect,
-}
-
 struct Options<'a> {
     references: References,
     ids: Vec<&'a [u8]>,
@@ -82,14 +71,11 @@ impl Options<'_> {
 }
 
 fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError> {
-    const WORDS: [(&str, References); 3] =
-        [("KEEPREF", References::Keep), ("DELREF", References::Delete), ("ACKED", References::Respect)];
     let (mut references, mut ids) = (None, None);
     let mut arg = from;
     while arg < args.len() {
-        let word = WORDS.iter().find(|(word, _)| is_word(args, arg, word));
-        if let (Some((_, wanted)), None) = (word, references) {
-            references = Some(*wanted);
+        if let (Some(wanted), None) = (references_at(args, arg), references) {
+            references = Some(wanted);
             arg += 1;
         } else if is_word(args, arg, "IDS") && arg + 1 < args.len() {
             let count = ember_protocol::number::parse_i64(args.at(arg + 1))
@@ -106,7 +92,7 @@ fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError
         }
     }
     let ids = ids.ok_or("ERR IDS option is required")?;
-    Ok(Options { references: references.unwrap_or(References::Keep), ids })
+    Ok(Options { references: references.unwrap_or_default(), ids })
 }
 
 /// Deletes an entry.

@@ -281,7 +281,7 @@ fn destroy(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 fn create_consumer(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let mut key = call.keys.key(2);
     let stream = stream_with_group(&key, args)?;
     let group = stream.groups().get(args.at(3));

@@ -20,6 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
         keys: &[keys_from(1)],
         syntax: "[COUNT count] [BLOCK milliseconds] STREAMS streams:<key [key ...] id [id ...]>",
+        history: &[("7.4.0", "`+` as an ID asks for the last entry.")],
         example: Example {
             given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2"],
             call: "XREAD STREAMS readings 1-1",
@@ -73,7 +74,7 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// The IDs behind which the entries wanted begin; `$` is the last one of its stream.
+/// The IDs behind which the entries wanted begin; `$` is the last one of its stream, `+` that before its last entry.
 fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<StreamId>, CommandError> {
     let mut ids = Vec::new();
     for (key, id) in options.streams() {
@@ -84,6 +85,10 @@ fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<St
         };
         ids.push(match call.args.at(id) {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.log().last_id()),
+            b"+" => stream.map_or(StreamId::MIN, |stream| {
+                let last = stream.log().last_entry_id().and_then(StreamId::previous);
+                last.unwrap_or_else(|| stream.log().last_id())
+            }),
             b">" => {
                 return Err(
                     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> \
@@ -97,12 +102,12 @@ fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<St
     Ok(ids)
 }
 
-/// The call with `$` replaced, which would stand for other entries when the call is run again.
+/// The call with `$` and `+` replaced, which would stand for other entries when the call is run again.
 fn with_ids(args: Args<'_>, options: &ReadOptions<'_>, ids: &[StreamId]) -> Option<OwnedBatch> {
     let mut words: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
     let mut is_needed = false;
     for ((_, arg), id) in options.streams().zip(ids) {
-        if words[arg] == b"$" {
+        if matches!(words[arg].as_slice(), b"$" | b"+") {
             words[arg] = id.to_string().into_bytes();
             is_needed = true;
         }

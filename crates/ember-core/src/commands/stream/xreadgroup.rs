@@ -4,6 +4,7 @@ use ember_protocol::Reply;
 
 use super::arguments::{exact_id, no_key_or_group, reply_entry, reply_id};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
+use super::told::{tell_consumer, tell_pending, tell_position};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
@@ -53,7 +54,7 @@ struct Request<'a> {
 fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
     let options = read_options(call.args, WORDS)?;
     let (group, consumer) = options.group.ok_or("ERR Missing GROUP option for XREADGROUP")?;
-    let request = Request { group, consumer, options, now_ms: call.keys.turn.now_ms };
+    let request = Request { group, consumer, options, now_ms: call.keys.turn.clock_ms() };
     let wanted = read_ids(call, &request)?;
     let mark = call.reply.mark();
     let mut found = 0;
@@ -87,6 +88,9 @@ fn deliver(
 ) -> Result<bool, CommandError> {
     let Call { args, keys, reply, .. } = call;
     let mut key = keys.key(arg);
+    let is_journaled = key.is_journaled();
+    let mut told = Vec::new();
+    let mut position = None;
     let delivered = key.edit_aside(|stream: &mut Stream| {
         stream.edit_group(request.group, |log, group| {
             let (consumer, is_new) = see_consumer(group, request.consumer, request.now_ms);
@@ -99,7 +103,20 @@ fn deliver(
             }
             reply.bulk(args.at(arg));
             let is_change = match wanted {
-                Wanted::New => deliver_new(log, group, request, consumer, reply),
+                Wanted::New => {
+                    let first = group.last_id.next();
+                    deliver_new(log, group, request, consumer, reply);
+                    position = Some((group.last_id, group.entries_read));
+                    if let Some(first) = first.filter(|_| is_journaled && !request.options.no_ack) {
+                        let read = group.pending(first..=group.last_id).map(|(id, &pending)| (id, pending));
+                        // Others may have claimed entries before they were delivered, and some of those be deleted.
+                        let is_read = |&(id, pending): &(StreamId, Pending)| {
+                            pending.consumer == consumer && log.entry(id).is_some()
+                        };
+                        told.extend(read.filter(is_read));
+                    }
+                    true
+                }
                 Wanted::Pending(after) => deliver_pending(log, group, request, consumer, after, reply),
             };
             (is_new, true, is_change)
@@ -110,6 +127,14 @@ fn deliver(
         key.notify(Event::stream("xgroup-createconsumer"));
     }
     key.count_changes(u64::from(is_new) + u64::from(is_change));
+    let (group, consumer) = (request.group, request.consumer);
+    if is_new {
+        tell_consumer(&mut key, group, consumer);
+    }
+    told.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    if let Some((last_id, entries_read)) = position {
+        tell_position(&mut key, group, last_id, entries_read);
+    }
     Ok(is_found)
 }
 
@@ -126,6 +151,12 @@ fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted
             b"$" => {
                 return Err("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history \
                             of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ \
+                            ID would just return an empty result set."
+                    .into());
+            }
+            b"+" => {
+                return Err("ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history \
+                            of this consumer by specifying a proper ID, or use the > ID to get new messages. The + \
                             ID would just return an empty result set."
                     .into());
             }
@@ -147,14 +178,14 @@ pub(super) fn see_consumer(group: &mut Group, name: &[u8], now_ms: i64) -> (Cons
     (number, known.is_none())
 }
 
-/// Delivers entries that the group has not read yet; true, because that changes the group.
+/// Delivers entries that the group has not read yet.
 fn deliver_new(
     log: &Log,
     group: &mut Group,
     request: &Request<'_>,
     consumer: ConsumerNumber,
     reply: &mut Reply,
-) -> bool {
+) {
     let start = group.last_id.next().expect("there are entries with greater IDs");
     let mark = reply.mark();
     let mut delivered = 0;
@@ -171,7 +202,6 @@ fn deliver_new(
         }
     }
     reply.insert_array(mark, delivered);
-    true
 }
 
 /// Delivers again what the consumer has yet to acknowledge. An entry that was deleted is told by its ID alone. False: what

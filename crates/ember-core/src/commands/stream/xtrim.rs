@@ -1,6 +1,6 @@
 //! XTRIM.
 
-use super::trimming::{TrimOptions, Trimming};
+use super::trimming::{TrimOptions, Trimming, tell_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
@@ -18,8 +18,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::WRITE,
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
         tips: &["nondeterministic_output"],
-        syntax: "key trim:<strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0>",
-        history: &[("6.2.0", "`MINID` and `LIMIT` came.")],
+        syntax: "key trim:<strategy:<MAXLEN | MINID @6.2.0> operator:[= | ~] threshold [LIMIT count]@6.2.0> condition:[KEEPREF | DELREF | ACKED]@8.2.0",
+        history: &[
+            ("6.2.0", "`MINID` and `LIMIT` came."),
+            ("8.2.0", "`KEEPREF`, `DELREF` and `ACKED` came."),
+        ],
         example: Example {
             given: &["XADD readings 1-1 a 1", "XADD readings 2-1 a 2", "XADD readings 3-1 a 3"],
             call: "XTRIM readings MAXLEN 2",
@@ -42,9 +45,12 @@ fn read_trimming(call: &Call<'_, '_>) -> Result<Trimming, CommandError> {
 fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
     let trimming = read_trimming(call)?;
     let mut key = call.keys.key(1);
-    let trimmed = key
-        .edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream.log_mut()) as i64)?;
+    let trimmed =
+        key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream) as i64)?;
     let trimmed = trimmed.unwrap_or(0);
+    if trimmed > 0 {
+        tell_trimmed(&mut key, &trimming)?;
+    }
     key.count_changes((trimmed - 1).max(0) as u64);
     call.reply.integer(trimmed);
     Ok(())

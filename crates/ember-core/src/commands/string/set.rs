@@ -6,6 +6,7 @@ use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
 use crate::error::CommandError;
+use crate::keys::Key;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const SETEX: Spec = Spec {
@@ -160,6 +161,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
             }
             _ => value::store(&mut key, new, expire_at_ms),
         }
+        tell(&mut key, args.at(2), expiry, expire_at_ms);
     }
     match (get, refused) {
         (true, _) => {}
@@ -206,9 +208,26 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
     Ok(options)
 }
 
+/// Tells the journal what was stored, whatever the conditions were.
+fn tell(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
+    if !key.exists() {
+        return key.tell_removal();
+    }
+    key.tell("SET", |words| {
+        words.word(value);
+        match expire_at_ms {
+            Some(expire_at_ms) => _ = words.word(b"PXAT").integer(expire_at_ms),
+            None if matches!(expiry, Expiry::Keep) => _ = words.word(b"KEEPTTL"),
+            None => {}
+        }
+    });
+}
+
 fn set_expiring(call: &mut Call<'_, '_>, unit: ExpiryUnit, name: &'static str) -> CommandResult {
     let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.now_ms, name)?;
-    value::store(&mut call.keys.key(1), value::of_argument(call.args, 3), Some(expire_at_ms));
+    let mut key = call.keys.key(1);
+    value::store(&mut key, value::of_argument(call.args, 3), Some(expire_at_ms));
+    tell(&mut key, call.args.at(3), Expiry::None, Some(expire_at_ms));
     call.reply.ok();
     Ok(())
 }

@@ -26,28 +26,18 @@ pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'
     }
 }
 
-/// The bytes of a value; an integer's digits are written to `digits`.
-#[inline]
-pub(crate) fn bytes<'a>(value: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
-    match value {
-        StringValue::Int(number) => digits.format(number).as_bytes(),
-        StringValue::Inline(bytes) => bytes,
-        StringValue::Large(large) => large.bytes(),
-    }
-}
-
 /// Whether an entry is there and holds the string `bytes`.
 ///
 /// # Errors
 /// `WrongType` if the entry holds another type.
 pub(crate) fn equals(entry: Option<EntryRef<'_>>, expected: &[u8]) -> Result<bool, CommandError> {
-    Ok(string(entry)?.is_some_and(|value| bytes(value, &mut itoa::Buffer::new()) == expected))
+    Ok(string(entry)?.is_some_and(|value| value.bytes(&mut itoa::Buffer::new()) == expected))
 }
 
 /// The bytes of a value that may be missing, which is as good as empty.
 #[inline]
 pub(crate) fn bytes_or_empty<'a>(value: Option<StringValue<'a>>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
-    value.map_or(b"", |value| bytes(value, digits))
+    value.map_or(b"", |value| value.bytes(digits))
 }
 
 /// The number of bytes of a value that may be missing.
@@ -109,6 +99,21 @@ pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce
         let result = edit(&mut bytes);
         set_raw(key, bytes, None);
         result
+    }
+}
+
+/// As [`edit_bytes`] for an edit that tells whether it was a change, which only then counts as one; a key that is created
+/// counts in any case.
+pub(crate) fn edit_bytes_maybe(
+    key: &mut Key<'_>,
+    len_min: usize,
+    edit: impl FnOnce(&mut [u8]) -> bool,
+) -> bool {
+    if key.exists() {
+        let is_change = key.edit_maybe(|slot| edit(slot.bytes_mut_grown(len_min)));
+        is_change.expect("the key is there")
+    } else {
+        edit_bytes(key, len_min, edit)
     }
 }
 

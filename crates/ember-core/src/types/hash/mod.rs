@@ -21,6 +21,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{NewValue, StringValue, size_class};
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
@@ -281,8 +282,8 @@ impl Hash {
         for field in packed::fields(list, stride) {
             let (mut name, mut value) = (itoa::Buffer::new(), itoa::Buffer::new());
             let new = NewField {
-                name: bytes(field.name, &mut name),
-                value: bytes(field.value, &mut value),
+                name: field.name.bytes(&mut name),
+                value: field.value.bytes(&mut value),
                 shared: None,
                 expiry: field.expire_at_ms.map_or(NewExpiry::None, NewExpiry::At),
             };
@@ -321,15 +322,6 @@ fn set_triplet(list: &mut Listpack, new: &NewField<'_>, now_ms: i64) -> bool {
     !was_live
 }
 
-/// The bytes of a name or value; an integer's digits are written to `digits`.
-fn bytes<'a>(text: StringValue<'a>, digits: &'a mut itoa::Buffer) -> &'a [u8] {
-    match text {
-        StringValue::Int(number) => digits.format(number).as_bytes(),
-        StringValue::Inline(bytes) => bytes,
-        StringValue::Large(large) => large.bytes(),
-    }
-}
-
 impl Collection for Hash {
     variant!(Hash);
 
@@ -358,6 +350,12 @@ impl Collection for Hash {
         }
     }
 
+    fn fetch_elements(&self, names: &[&[u8]]) {
+        if let View::Table(table) = self.view() {
+            table.fetch_ahead(names);
+        }
+    }
+
     fn free_effort(&self) -> usize {
         match self.view() {
             View::Packed(..) => 1,
@@ -374,11 +372,11 @@ impl Collection for Hash {
         }
     }
 
-    fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+    fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
         match &mut self.0 {
             Fields::Pairs(_) => 0,
-            Fields::Triplets(list) => packed::remove_expired(list, now_ms, max),
-            Fields::Table(table) => table.remove_expired(now_ms, max),
+            Fields::Triplets(list) => packed::remove_expired(list, now_ms, max, names),
+            Fields::Table(table) => table.remove_expired(now_ms, max, names),
         }
     }
 

@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::StringValue;
 use crate::types::listpack::{Element, Listpack};
 
@@ -148,8 +149,15 @@ pub(super) fn earliest_ms(triplets: &Listpack) -> Option<i64> {
 }
 
 /// Removes up to `max` triplets that have expired, and returns how many. O(fields).
-pub(super) fn remove_expired(triplets: &mut Listpack, now_ms: i64, max: usize) -> usize {
-    let expired = fields(triplets, TRIPLET).take(max).take_while(|field| field.is_expired(now_ms)).count();
+pub(super) fn remove_expired(
+    triplets: &mut Listpack,
+    now_ms: i64,
+    max: usize,
+    names: &mut ExpiredNames,
+) -> usize {
+    let mut digits = itoa::Buffer::new();
+    let expired = fields(triplets, TRIPLET).take(max).take_while(|field| field.is_expired(now_ms));
+    let expired = expired.inspect(|field| names.add(field.name.bytes(&mut digits))).count();
     if let (1.., Some(first)) = (expired, triplets.first()) {
         triplets.remove_range(first, expired * TRIPLET);
     }

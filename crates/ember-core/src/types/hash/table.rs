@@ -9,6 +9,7 @@
 
 use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
+use crate::journal::ExpiredNames;
 use crate::keyspace::entry::{EntryRef, StringValue, size_class};
 use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
@@ -46,6 +47,11 @@ impl Table {
     #[inline]
     pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
         self.fields.get(name).map(field)
+    }
+
+    /// Asks the processor to fetch what look-ups of these fields will read.
+    pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
+        self.fields.fetch_ahead(names.iter().copied());
     }
 
     /// Every field, expired or not.
@@ -178,12 +184,13 @@ impl Table {
 
     /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
     /// removed. O(log fields) for each look.
-    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize) -> usize {
+    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };
             // Several fields may have one position. Those that have expired go; the others may have lost their element.
             while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
+                names.add(self.fields.entry(place).key());
                 self.remove_at(place, now_ms);
                 removed += 1;
             }

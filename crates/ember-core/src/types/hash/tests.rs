@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::journal::ExpiredNames;
 use crate::turn::Random;
 
 /// What the model knows of a field.
@@ -61,7 +62,7 @@ fn live(model: &Model, now_ms: i64) -> Vec<(Vec<u8>, Known)> {
 }
 
 fn known(field: Field<'_>) -> (Vec<u8>, Known) {
-    let text = |text| bytes(text, &mut itoa::Buffer::new()).to_vec();
+    let text = |text: StringValue<'_>| text.bytes(&mut itoa::Buffer::new()).to_vec();
     (text(field.name), Known { value: text(field.value), expire_at_ms: field.expire_at_ms })
 }
 
@@ -106,7 +107,7 @@ fn apply(hash: &mut Hash, model: &mut Model, step: Step, now_ms: &mut i64, limit
         Step::Pass(ms, looks) => {
             *now_ms += ms;
             let len = hash.len();
-            let removed = hash.remove_expired(*now_ms, looks);
+            let removed = hash.remove_expired(*now_ms, looks, &mut ExpiredNames::unwanted());
             assert_eq!(hash.len() + removed, len);
         }
         Step::Clone => *hash = hash.clone(),
@@ -138,7 +139,7 @@ fn compare(steps: Vec<Step>, limits: EncodingLimits) {
             );
         }
     }
-    hash.remove_expired(now_ms, usize::MAX);
+    hash.remove_expired(now_ms, usize::MAX, &mut ExpiredNames::unwanted());
     assert_eq!(hash.len(), live(&model, now_ms).len(), "what has expired can be removed at once");
     assert!(!hash.is_due(now_ms));
 }

@@ -4,19 +4,22 @@
 //! `list-max-listpack-size`, and what would exceed it becomes a quicklist; after a removal a quicklist that is down to
 //! one node of half that size becomes a listpack again.
 
+mod compressed;
 mod element;
 mod node;
 mod quicklist;
 
+use std::borrow::Cow;
+use std::ops::{ControlFlow, Range};
+
 pub use element::{Element, Needle, NewElement, OwnedElement};
 pub use node::NodeLimit;
-pub use quicklist::Iter;
 
-use node::{Node, NodeIter, remove_in_listpack};
+use node::{Node, remove_in_listpack, search_listpack, search_listpack_back, visit_listpack};
 use quicklist::Quicklist;
 
 use crate::keyspace::entry::size_class;
-use crate::types::listpack::Listpack;
+use crate::types::listpack::{self, Listpack};
 use crate::types::{Collection, variant};
 
 /// An end of a list.
@@ -38,10 +41,10 @@ pub enum Side {
 }
 
 /// A part of a list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum NodeView<'a> {
-    /// Elements in a listpack.
-    Packed(&'a Listpack),
+    /// Elements in a listpack: the list's own, or what it has compressed.
+    Packed(Cow<'a, Listpack>),
     /// One large element.
     Large(&'a [u8]),
 }
@@ -130,7 +133,7 @@ impl List {
     /// Takes the element at `from` away and adds it at `to`; a copy of it, if there is one.
     pub fn rotate(&mut self, from: End, to: End, limit: NodeLimit) -> Option<OwnedElement> {
         let element = self.end(from)?.to_owned();
-        self.remove_here(if from == End::Front { 0 } else { self.len() - 1 }, 1);
+        self.remove_here(if from == End::Front { 0 } else { self.len() - 1 }, 1, limit);
         self.push(to, element.as_new(), limit);
         self.shrink(limit);
         Some(element)
@@ -139,58 +142,95 @@ impl List {
     /// The element at an end.
     #[inline]
     pub fn end(&self, end: End) -> Option<Element<'_>> {
-        match end {
-            End::Front => self.iter().next(),
-            End::Back => self.iter().next_back(),
+        match (&self.form, end) {
+            (Form::Packed(packed), End::Front) => packed.iter().next().map(Element::from),
+            (Form::Packed(packed), End::Back) => packed.iter().next_back().map(Element::from),
+            (Form::Nodes(list), end) => list.end(end),
         }
     }
 
-    /// The element at `index`. O(nodes to the nearer end + elements of a node).
-    pub fn get(&self, index: usize) -> Option<Element<'_>> {
-        self.iter_from(index).next()
+    /// Shows `look` the element at `index`. O(nodes to the nearer end + elements of a node).
+    pub fn with<R>(&self, index: usize, look: impl FnOnce(Option<Element<'_>>) -> R) -> R {
+        let mut look = Some(look);
+        let mut result = None;
+        _ = self.search(index, |element| {
+            result = look.take().map(|look| look(Some(element)));
+            ControlFlow::Break(())
+        });
+        // Without such an element it was not shown anything.
+        result.unwrap_or_else(|| look.expect("it was not called")(None))
     }
 
     /// The nodes in order: what is saved of the list.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeView<'_>> {
         let (packed, nodes) = match &self.form {
             Form::Packed(packed) => (Some(packed), None),
             Form::Nodes(list) => (None, Some(list.nodes())),
         };
         let nodes = nodes.into_iter().flatten().map(|node| match node {
-            Node::Packed(packed) => NodeView::Packed(packed),
+            Node::Packed(packed) => NodeView::Packed(Cow::Borrowed(packed)),
+            Node::Compressed(compressed) => NodeView::Packed(Cow::Owned(compressed.unpack())),
             Node::Large(bytes) => NodeView::Large(bytes),
         });
-        packed.map(NodeView::Packed).into_iter().chain(nodes)
+        packed.map(|packed| NodeView::Packed(Cow::Borrowed(packed))).into_iter().chain(nodes)
     }
 
-    /// All elements in order, from either end.
-    pub fn iter(&self) -> Iter<'_> {
+    /// Copies of all elements in order, from either end; made node by node.
+    pub fn copies(&self) -> impl DoubleEndedIterator<Item = Vec<u8>> {
+        self.nodes().flat_map(|node| match node {
+            NodeView::Packed(packed) => packed.iter().map(listpack::Element::to_vec).collect(),
+            NodeView::Large(bytes) => vec![bytes.to_vec()],
+        })
+    }
+
+    /// Shows `visit` the elements from the one at `index` on until it says to stop; none if it is beyond the end. O(nodes to
+    /// the nearer end + elements shown).
+    #[inline]
+    pub fn search(
+        &self,
+        index: usize,
+        mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         match &self.form {
-            Form::Packed(packed) => Iter { front: NodeIter::Packed(packed.iter()), ..Iter::default() },
-            Form::Nodes(list) => Iter { between: list.nodes(), ..Iter::default() },
+            Form::Packed(packed) => search_listpack(packed, index, &mut visit),
+            Form::Nodes(list) => list.search(index, &mut visit),
         }
     }
 
-    /// The elements from the one at `index` on; none if it is beyond the end. O(nodes to the nearer end).
-    pub fn iter_from(&self, index: usize) -> Iter<'_> {
+    /// As [`List::search`] from the element at `index` to the first one.
+    #[inline]
+    pub fn search_back(
+        &self,
+        index: usize,
+        mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         match &self.form {
-            Form::Packed(packed) => match packed.nth(index) {
-                Some(offset) => Iter { front: NodeIter::Packed(packed.iter_from(offset)), ..Iter::default() },
-                None => Iter::default(),
-            },
-            Form::Nodes(list) => list.iter_from(index),
+            Form::Packed(packed) if index < packed.len() => search_listpack_back(packed, index, &mut visit),
+            Form::Packed(_) => ControlFlow::Continue(()),
+            Form::Nodes(list) => list.search_back(index, &mut visit),
         }
     }
 
-    /// The elements up to the one at `index`, that one included; to be read from the back. None if it is beyond the end.
-    /// O(nodes to the nearer end).
-    pub fn iter_to(&self, index: usize) -> Iter<'_> {
+    /// Calls `visit` for the elements with indexes in `range`, in order, as far as there are any; faster than
+    /// [`List::search`]. O(nodes to the nearer end + elements).
+    #[inline]
+    pub fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
         match &self.form {
-            Form::Packed(packed) => match packed.nth(index) {
-                Some(offset) => Iter { back: NodeIter::Packed(packed.iter_to(offset)), ..Iter::default() },
-                None => Iter::default(),
-            },
-            Form::Nodes(list) => list.iter_to(index),
+            Form::Packed(packed) => visit_listpack(packed, range.start, range.len(), &mut visit),
+            Form::Nodes(list) => list.visit(range, visit),
+        }
+    }
+
+    /// Calls `visit` for up to `count` elements from the last one on, towards the first.
+    #[inline]
+    pub fn visit_last(&self, count: usize, mut visit: impl FnMut(Element<'_>)) {
+        let mut left = count.min(self.len());
+        if left > 0 {
+            _ = self.search_back(self.len() - 1, |element| {
+                visit(element);
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
         }
     }
 
@@ -239,7 +279,7 @@ impl List {
 
     /// Removes up to `count` elements from the one at `start` on. O(nodes to the nearer end + what is removed).
     pub fn remove_range(&mut self, start: usize, count: usize, limit: NodeLimit) {
-        self.remove_here(start, count);
+        self.remove_here(start, count, limit);
         self.shrink(limit);
     }
 
@@ -260,7 +300,7 @@ impl List {
     ) -> usize {
         let removed = match &mut self.form {
             Form::Packed(packed) => remove_in_listpack(packed, needle, from, count),
-            Form::Nodes(list) => list.remove_matching(needle, from, count),
+            Form::Nodes(list) => list.remove_matching(needle, from, count, limit),
         };
         if removed > 0 {
             self.shrink(limit);
@@ -279,14 +319,14 @@ impl List {
     }
 
     /// Removes elements without a look at the form.
-    fn remove_here(&mut self, start: usize, count: usize) {
+    fn remove_here(&mut self, start: usize, count: usize, limit: NodeLimit) {
         match &mut self.form {
             Form::Packed(packed) => {
                 if let Some(offset) = packed.nth(start) {
                     packed.remove_range(offset, count);
                 }
             }
-            Form::Nodes(list) => list.remove_range(start, count),
+            Form::Nodes(list) => list.remove_range(start, count, limit),
         }
     }
 

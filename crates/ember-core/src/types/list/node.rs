@@ -1,11 +1,14 @@
-//! A node of a large list: a listpack of a few kilobytes, or one large element.
+//! A node of a large list: a listpack of a few kilobytes, compressed or not, or one large element.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::End;
+use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
 use crate::keyspace::entry::size_class;
-use crate::types::listpack::{self, Listpack};
+use crate::types::limits::EncodingLimits;
+use crate::types::listpack::Listpack;
 
 /// What Redis adds to the length of an element when it asks whether a node has room for it.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
@@ -22,23 +25,35 @@ const LEVEL_LOWEST: i64 = -5;
 /// Two numbers and the bytes behind an `Arc<Vec<u8>>` before the vector's own.
 const SHARED_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 
-/// How much a node may hold: `list-max-listpack-size`.
+/// How much a node may hold, and which nodes are compressed: `list-max-listpack-size`, `list-compress-depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimit {
     bytes_max: usize,
     /// `usize::MAX` where the limit is one of bytes.
     count_max: usize,
+    /// Nodes at each end that are not compressed; 0 if none is.
+    pub(super) compress_depth: usize,
 }
 
 impl NodeLimit {
+    /// The limit that the configuration sets.
+    pub fn of(limits: &EncodingLimits) -> NodeLimit {
+        NodeLimit {
+            compress_depth: limits.list_compress_depth,
+            ..NodeLimit::new(limits.list_max_listpack_size)
+        }
+    }
+
     /// The limit that `list-max-listpack-size` means: -1 to -5 are 4, 8, 16, 32 and 64 KiB, a positive number counts
-    /// elements.
+    /// elements. No node is compressed.
     pub fn new(list_max_listpack_size: i64) -> NodeLimit {
         match usize::try_from(list_max_listpack_size) {
-            Ok(count) => NodeLimit { bytes_max: COUNTED_BYTES_MAX, count_max: count.max(1) },
+            Ok(count) => {
+                NodeLimit { bytes_max: COUNTED_BYTES_MAX, count_max: count.max(1), compress_depth: 0 }
+            }
             Err(_) => {
                 let level = -1 - list_max_listpack_size.max(LEVEL_LOWEST);
-                NodeLimit { bytes_max: SIZED_BYTES_MIN << level, count_max: usize::MAX }
+                NodeLimit { bytes_max: SIZED_BYTES_MIN << level, count_max: usize::MAX, compress_depth: 0 }
             }
         }
     }
@@ -46,7 +61,13 @@ impl NodeLimit {
     /// A limit of bytes too small for the parameter, so that tests need not fill kilobytes.
     #[cfg(test)]
     pub(super) fn of_bytes(bytes_max: usize) -> NodeLimit {
-        NodeLimit { bytes_max, count_max: usize::MAX }
+        NodeLimit { bytes_max, count_max: usize::MAX, compress_depth: 0 }
+    }
+
+    /// The same with another depth.
+    #[cfg(test)]
+    pub(super) fn with_depth(self, compress_depth: usize) -> NodeLimit {
+        NodeLimit { compress_depth, ..self }
     }
 
     /// Whether so much is too much for a node.
@@ -71,6 +92,8 @@ impl NodeLimit {
 pub(super) enum Node {
     /// Elements in a listpack.
     Packed(Listpack),
+    /// The same, compressed.
+    Compressed(Compressed),
     /// One element that is too large for one.
     Large(Arc<Vec<u8>>),
 }
@@ -89,6 +112,7 @@ impl Node {
     pub(super) fn len(&self) -> usize {
         match self {
             Node::Packed(packed) => packed.len(),
+            Node::Compressed(compressed) => compressed.len(),
             Node::Large(_) => 1,
         }
     }
@@ -97,11 +121,21 @@ impl Node {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Node::Packed(packed) => packed.memory_bytes(),
+            Node::Compressed(compressed) => compressed.memory_bytes(),
             Node::Large(bytes) => size_class(SHARED_BYTES) + size_class(bytes.capacity()),
         }
     }
 
-    /// Its listpack, if it has room for an element of `bytes`.
+    /// Bytes and elements of its listpack, compressed or not, if it has one.
+    pub(super) fn packed_size(&self) -> Option<(usize, usize)> {
+        match self {
+            Node::Packed(packed) => Some((packed.len_bytes(), packed.len())),
+            Node::Compressed(compressed) => Some((compressed.len_bytes(), compressed.len())),
+            Node::Large(_) => None,
+        }
+    }
+
+    /// Its listpack, if that is not compressed and has room for an element of `bytes`.
     pub(super) fn with_room(&mut self, bytes: usize, limit: NodeLimit) -> Option<&mut Listpack> {
         match self {
             Node::Packed(packed)
@@ -117,7 +151,7 @@ impl Node {
         }
     }
 
-    /// Removes `count` elements, which it has, from `index` on.
+    /// Removes `count` elements, which it has, from `index` on. It is not compressed.
     pub(super) fn remove_range(&mut self, index: usize, count: usize) {
         match self {
             Node::Packed(packed) => {
@@ -125,14 +159,17 @@ impl Node {
                     packed.remove_range(offset, count);
                 }
             }
+            Node::Compressed(_) => unreachable!("{EDITED_UNPACKED}"),
             Node::Large(_) => *self = Node::Packed(Listpack::new()),
         }
     }
 
-    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were.
+    /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. It is not
+    /// compressed.
     pub(super) fn remove_matching(&mut self, needle: &Needle<'_>, from: End, count: usize) -> usize {
         match self {
             Node::Packed(packed) => remove_in_listpack(packed, needle, from, count),
+            Node::Compressed(_) => unreachable!("{EDITED_UNPACKED}"),
             Node::Large(bytes) if needle.bytes() == bytes.as_slice() => {
                 *self = Node::Packed(Listpack::new());
                 1
@@ -141,13 +178,97 @@ impl Node {
         }
     }
 
-    /// The elements in order, from either end.
+    /// Calls `visit` for `count` elements, which it has, from `index` on. A compressed node is unpacked meanwhile.
     #[inline]
-    pub(super) fn iter(&self) -> NodeIter<'_> {
+    pub(super) fn visit(&self, index: usize, count: usize, visit: &mut impl FnMut(Element<'_>)) {
         match self {
-            Node::Packed(packed) => NodeIter::Packed(packed.iter()),
-            Node::Large(bytes) => NodeIter::Large(Some(bytes)),
+            Node::Packed(packed) => visit_listpack(packed, index, count, visit),
+            Node::Compressed(compressed) => visit_listpack(&compressed.unpack(), index, count, visit),
+            Node::Large(bytes) => visit(Element::Large(bytes)),
         }
+    }
+
+    /// Where the first element equal to `needle` is.
+    pub(super) fn position(&self, needle: &Needle<'_>) -> Option<usize> {
+        let mut index = 0;
+        let stopped = self.search(0, &mut |element| {
+            if needle.matches(element) {
+                return ControlFlow::Break(());
+            }
+            index += 1;
+            ControlFlow::Continue(())
+        });
+        stopped.is_break().then_some(index)
+    }
+
+    /// Shows `visit` the elements from the one at `index` on until it says to stop. A compressed node is unpacked meanwhile.
+    #[inline]
+    pub(super) fn search(
+        &self,
+        index: usize,
+        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Node::Packed(packed) => search_listpack(packed, index, visit),
+            Node::Compressed(compressed) => search_listpack(&compressed.unpack(), index, visit),
+            Node::Large(bytes) => visit(Element::Large(bytes)),
+        }
+    }
+
+    /// As [`Node::search`] from the element at `index`, or the last one, to the first.
+    #[inline]
+    pub(super) fn search_back(
+        &self,
+        index: usize,
+        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Node::Packed(packed) => search_listpack_back(packed, index, visit),
+            Node::Compressed(compressed) => search_listpack_back(&compressed.unpack(), index, visit),
+            Node::Large(bytes) => visit(Element::Large(bytes)),
+        }
+    }
+}
+
+/// Why a node that is edited is not compressed.
+const EDITED_UNPACKED: &str = "a node is unpacked before it is edited";
+
+/// Calls `visit` for `count` elements of a listpack from `index` on, as far as there are any.
+#[inline]
+pub(super) fn visit_listpack(
+    packed: &Listpack,
+    index: usize,
+    count: usize,
+    visit: &mut impl FnMut(Element<'_>),
+) {
+    if let Some(offset) = packed.nth(index) {
+        packed.iter_from(offset).take(count).for_each(|element| visit(element.into()));
+    }
+}
+
+/// Shows `visit` the elements of a listpack from the one at `index` on until it says to stop.
+#[inline]
+pub(super) fn search_listpack(
+    packed: &Listpack,
+    index: usize,
+    visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    match packed.nth(index) {
+        Some(offset) => packed.iter_from(offset).try_for_each(|element| visit(element.into())),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// As [`search_listpack`] from the element at `index`, or the last one, to the first.
+#[inline]
+pub(super) fn search_listpack_back(
+    packed: &Listpack,
+    index: usize,
+    visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    match packed.nth(index) {
+        Some(offset) => packed.iter_to(offset).rev().try_for_each(|element| visit(element.into())),
+        None => packed.iter_back().try_for_each(|element| visit(element.into())),
     }
 }
 
@@ -175,35 +296,4 @@ pub(super) fn remove_in_listpack(
         seen <= spared || seen > spared + removed
     });
     removed
-}
-
-/// The elements of a node, from either end.
-#[derive(Clone, Debug)]
-pub(super) enum NodeIter<'a> {
-    /// Those of a listpack.
-    Packed(listpack::Iter<'a>),
-    /// One or none.
-    Large(Option<&'a Arc<Vec<u8>>>),
-}
-
-impl<'a> Iterator for NodeIter<'a> {
-    type Item = Element<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Element<'a>> {
-        match self {
-            NodeIter::Packed(elements) => elements.next().map(Element::from),
-            NodeIter::Large(element) => element.take().map(Element::Large),
-        }
-    }
-}
-
-impl<'a> DoubleEndedIterator for NodeIter<'a> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Element<'a>> {
-        match self {
-            NodeIter::Packed(elements) => elements.next_back().map(Element::from),
-            NodeIter::Large(element) => element.take().map(Element::Large),
-        }
-    }
 }

@@ -5,15 +5,22 @@
 //! so that the same commands leave lists in the same encoding. The nodes stand in a ring of 24 bytes for each, instead
 //! of being linked: the ring is walked at the speed of memory, and a node added inside moves at most half of it.
 //!
+//! Nodes that are further from both ends than `list-compress-depth` are compressed when they are made or edited, as in
+//! Redis. Who reads such a node unpacks a copy; who edits it unpacks it for good and leaves it to
+//! [`Quicklist::settle`].
+//!
 //! # Invariants
 //!
 //! * No node is empty.
+//! * The first node and the last are not compressed; `compressed` is the number of those that are.
 //! * `count` is the sum of the nodes' lengths, `nodes_bytes` that of the memory behind them.
 
 use std::collections::{VecDeque, vec_deque};
+use std::ops::{ControlFlow, Range};
 
+use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
-use super::node::{Node, NodeIter, NodeLimit};
+use super::node::{Node, NodeLimit};
 use super::{End, Side};
 use crate::keyspace::entry::size_class;
 use crate::types::listpack::Listpack;
@@ -44,6 +51,7 @@ pub(super) struct Quicklist {
     nodes: VecDeque<Node>,
     count: usize,
     nodes_bytes: usize,
+    compressed: usize,
 }
 
 impl Clone for Quicklist {
@@ -51,7 +59,7 @@ impl Clone for Quicklist {
     fn clone(&self) -> Quicklist {
         let nodes = self.nodes.clone();
         let nodes_bytes = nodes.iter().map(Node::memory_bytes).sum();
-        Quicklist { nodes, count: self.count, nodes_bytes }
+        Quicklist { nodes, count: self.count, nodes_bytes, compressed: self.compressed }
     }
 }
 
@@ -115,37 +123,67 @@ impl Quicklist {
                 return;
             }
         }
-        let at = if end == End::Front { 0 } else { self.nodes.len() };
+        let nodes_before = self.nodes.len();
+        let at = if end == End::Front { 0 } else { nodes_before };
         self.insert_node(at, Node::of(element, limit));
+        self.settle(at, nodes_before, limit);
     }
 
-    /// The elements from the one at `index` on, which may be the length. O(nodes to the nearer end).
-    pub(super) fn iter_from(&self, index: usize) -> Iter<'_> {
-        let Some(place) = self.place(index) else { return Iter::default() };
-        let mut front = self.nodes[place.node].iter();
-        if let (NodeIter::Packed(elements), Node::Packed(packed)) = (&mut front, &self.nodes[place.node])
-            && let Some(offset) = packed.nth(place.index)
-        {
-            *elements = packed.iter_from(offset);
+    /// The element at an end.
+    #[inline]
+    pub(super) fn end(&self, end: End) -> Option<Element<'_>> {
+        let node = if end == End::Front { self.nodes.front() } else { self.nodes.back() };
+        match (node?, end) {
+            (Node::Packed(packed), End::Front) => packed.iter().next().map(Element::from),
+            (Node::Packed(packed), End::Back) => packed.iter().next_back().map(Element::from),
+            (Node::Large(bytes), _) => Some(Element::Large(bytes)),
+            (Node::Compressed(_), _) => unreachable!("the nodes at the ends are not compressed"),
         }
-        Iter { front, between: self.nodes.range(place.node + 1..), back: NodeIter::Large(None) }
     }
 
-    /// The elements up to the one at `index`, that one included, to be read from the back. O(nodes to the nearer end).
-    pub(super) fn iter_to(&self, index: usize) -> Iter<'_> {
-        let Some(place) = self.place(index) else { return Iter::default() };
-        let mut back = self.nodes[place.node].iter();
-        if let (NodeIter::Packed(elements), Node::Packed(packed)) = (&mut back, &self.nodes[place.node])
-            && let Some(offset) = packed.nth(place.index)
-        {
-            *elements = packed.iter_to(offset);
+    /// Calls `visit` for the elements with indexes in `range`, in order. O(nodes to the nearer end + elements).
+    pub(super) fn visit(&self, range: Range<usize>, mut visit: impl FnMut(Element<'_>)) {
+        let Some(place) = self.place(range.start) else { return };
+        let mut left = range.len();
+        let mut skipped = place.index;
+        for node in self.nodes.range(place.node..) {
+            if left == 0 {
+                return;
+            }
+            let visited = left.min(node.len() - skipped);
+            node.visit(skipped, visited, &mut visit);
+            left -= visited;
+            skipped = 0;
         }
-        Iter { front: NodeIter::Large(None), between: self.nodes.range(..place.node), back }
+    }
+
+    /// Shows `visit` the elements from the one at `index` on until it says to stop. O(nodes to the nearer end + elements
+    /// shown).
+    pub(super) fn search(
+        &self,
+        index: usize,
+        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
+        self.nodes[place.node].search(place.index, visit)?;
+        self.nodes.range(place.node + 1..).try_for_each(|node| node.search(0, visit))
+    }
+
+    /// As [`Quicklist::search`] from the element at `index` to the first one.
+    pub(super) fn search_back(
+        &self,
+        index: usize,
+        visit: &mut impl FnMut(Element<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(place) = self.place(index) else { return ControlFlow::Continue(()) };
+        self.nodes[place.node].search_back(place.index, visit)?;
+        self.nodes.range(..place.node).rev().try_for_each(|node| node.search_back(usize::MAX, visit))
     }
 
     /// Puts `element` in the place of the one at `index`, which is inside. O(nodes to the nearer end + bytes of a node).
     pub(super) fn replace(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) {
         let place = self.place(index).expect("the caller has looked at the length");
+        let nodes_before = self.nodes.len();
         let bytes = element.bytes();
         let is_large = limit.is_large(bytes.len());
         let (in_place, was_large) = self.edit_node(place.node, |node| match node {
@@ -167,10 +205,11 @@ impl Quicklist {
         });
         if !in_place {
             self.insert(place, Side::Before, element, limit);
-            self.remove_range(index + 1, 1);
+            self.remove(index + 1, 1);
         } else if was_large && !is_large {
             self.merge_around(place.node, limit);
         }
+        self.settle(place.node, nodes_before, limit);
     }
 
     /// Adds `element` beside the first one equal to `pivot`; whether there is one. O(N).
@@ -182,18 +221,27 @@ impl Quicklist {
         limit: NodeLimit,
     ) -> bool {
         let found = self.nodes.iter().enumerate().find_map(|(node, elements)| {
-            let index = elements.iter().position(|element| pivot.matches(element))?;
+            let index = elements.position(pivot)?;
             Some(Place { node, index })
         });
         if let Some(place) = found {
+            let nodes_before = self.nodes.len();
             self.insert(place, side, element, limit);
+            self.settle(place.node, nodes_before, limit);
         }
         found.is_some()
     }
 
     /// Removes up to `count` elements from the one at `start` on. O(nodes to the nearer end + what is removed).
-    pub(super) fn remove_range(&mut self, start: usize, count: usize) {
-        let Some(Place { mut node, index }) = self.place(start) else { return };
+    pub(super) fn remove_range(&mut self, start: usize, count: usize, limit: NodeLimit) {
+        let nodes_before = self.nodes.len();
+        let changed = self.remove(start, count);
+        self.settle(changed, nodes_before, limit);
+    }
+
+    /// As [`Quicklist::remove_range`] without a look at what is to be compressed; returns the node where it was.
+    fn remove(&mut self, start: usize, count: usize) -> usize {
+        let Some(Place { mut node, index }) = self.place(start) else { return 0 };
         let mut left = count.min(self.count - start);
         // What is wanted of the first node if that begins before `start`, then whole nodes, then the rest.
         if index > 0 {
@@ -211,17 +259,29 @@ impl Quicklist {
         if left > 0 {
             self.remove_in_node(node, 0, left);
         }
+        node
     }
 
     /// Removes up to `count` elements equal to `needle`, those nearest to `from` first; how many there were. O(N).
-    pub(super) fn remove_matching(&mut self, needle: &Needle<'_>, from: End, count: usize) -> usize {
+    pub(super) fn remove_matching(
+        &mut self,
+        needle: &Needle<'_>,
+        from: End,
+        count: usize,
+        limit: NodeLimit,
+    ) -> usize {
+        let nodes_before = self.nodes.len();
         let mut removed = 0;
         let mut emptied = Emptied::None;
-        for step in 0..self.nodes.len() {
+        for step in 0..nodes_before {
             if removed == count {
                 break;
             }
-            let index = if from == End::Front { step } else { self.nodes.len() - 1 - step };
+            let index = if from == End::Front { step } else { nodes_before - 1 - step };
+            let was_compressed = matches!(self.nodes[index], Node::Compressed(_));
+            if was_compressed && self.nodes[index].position(needle).is_none() {
+                continue;
+            }
             let (found, is_empty) = self.edit_node(index, |node| {
                 let found = node.remove_matching(needle, from, count - removed);
                 (found, node.len() == 0)
@@ -229,25 +289,38 @@ impl Quicklist {
             removed += found;
             if is_empty {
                 emptied = if emptied == Emptied::None { Emptied::One(index) } else { Emptied::Several };
+            } else if was_compressed {
+                self.compress(index);
             }
         }
         self.count -= removed;
         self.drop_emptied(emptied);
+        self.settle(0, nodes_before, limit);
         removed
     }
 
     /// Panics if an invariant does not hold. For tests.
     pub(super) fn check_invariants(&self) {
-        let (mut count, mut bytes) = (0, 0);
+        let (mut count, mut bytes, mut compressed) = (0, 0, 0);
         for node in &self.nodes {
             assert!(node.len() > 0, "no node is empty");
             if let Node::Packed(packed) = node {
                 packed.check_invariants();
             }
+            if let Node::Compressed(node) = node {
+                node.unpack().check_invariants();
+                assert_eq!((node.unpack().len(), node.unpack().len_bytes()), (node.len(), node.len_bytes()));
+                compressed += 1;
+            }
             count += node.len();
             bytes += node.memory_bytes();
         }
-        assert_eq!((count, bytes), (self.count, self.nodes_bytes));
+        assert_eq!((count, bytes, compressed), (self.count, self.nodes_bytes, self.compressed));
+        let ends = [self.nodes.front(), self.nodes.back()];
+        assert!(
+            !ends.iter().any(|node| matches!(node, Some(Node::Compressed(_)))),
+            "ends are not compressed"
+        );
     }
 
     /// The place of the element at `index`, if it is inside. O(nodes to the nearer end).
@@ -310,7 +383,7 @@ impl Quicklist {
         self.edit_node(part, |part| match part {
             Node::Packed(packed) if is_after => packed.push_front(bytes),
             Node::Packed(packed) => packed.push_back(bytes),
-            Node::Large(_) => unreachable!("a node of one element is not split"),
+            _ => unreachable!("a node of one element is not split"),
         });
         self.count += 1;
         self.merge_around(kept, limit);
@@ -338,7 +411,7 @@ impl Quicklist {
                 let offset = packed.nth(index).expect("the place is in the node");
                 packed.split_off(offset)
             }
-            Node::Large(_) => unreachable!("a node of one element is not split"),
+            _ => unreachable!("a node of one element is not split"),
         });
         self.count -= tail.len();
         self.insert_node(node + 1, Node::Packed(tail));
@@ -358,15 +431,16 @@ impl Quicklist {
     }
 
     fn merge_with_next(&mut self, node: usize, limit: NodeLimit) -> bool {
-        let (Some(Node::Packed(left)), Some(Node::Packed(right))) =
-            (self.nodes.get(node), self.nodes.get(node + 1))
+        let size = |at: usize| self.nodes.get(at).and_then(Node::packed_size);
+        let (Some((left_bytes, left_len)), Some((right_bytes, right_len))) = (size(node), size(node + 1))
         else {
             return false;
         };
-        let bytes = left.len_bytes() + right.len_bytes() - Listpack::new().len_bytes();
-        if limit.is_exceeded_by(bytes, left.len() + right.len()) {
+        let bytes = left_bytes + right_bytes - Listpack::new().len_bytes();
+        if limit.is_exceeded_by(bytes, left_len + right_len) {
             return false;
         }
+        self.unpack(node + 1);
         let Some(Node::Packed(right)) = self.take_node(node + 1) else { return false };
         self.count += right.len();
         self.edit_node(node, |node| {
@@ -394,6 +468,7 @@ impl Quicklist {
         for node in self.nodes.drain(start..end) {
             self.count -= node.len();
             self.nodes_bytes -= node.memory_bytes();
+            self.compressed -= usize::from(matches!(node, Node::Compressed(_)));
         }
         self.give_back_ring();
     }
@@ -415,8 +490,68 @@ impl Quicklist {
         self.give_back_ring();
     }
 
-    /// Lets `edit` change a node and keeps the account of memory.
+    /// After a change near node `changed` of what were `nodes_before` nodes: unpacks the nodes that have come to stand at
+    /// the ends, and compresses those inside that the change has touched or moved inside. O(`list-compress-depth`) if the
+    /// number of nodes has changed, else O(1), besides the nodes that are compressed.
+    #[inline]
+    fn settle(&mut self, changed: usize, nodes_before: usize, limit: NodeLimit) {
+        if limit.compress_depth != 0 || self.compressed != 0 {
+            self.settle_some(changed, nodes_before, limit.compress_depth);
+        }
+    }
+
+    #[cold]
+    fn settle_some(&mut self, changed: usize, nodes_before: usize, depth: usize) {
+        /// How far from the node where a change begins it can reach: two pairs of neighbours are merged on either side.
+        const REACH: usize = 3;
+        /// Nodes that one change can add.
+        const ADDED_MAX: usize = 2;
+        let len = self.nodes.len();
+        if len != nodes_before {
+            for at in 0..depth.max(1).min(len) {
+                self.unpack(at);
+                self.unpack(len - 1 - at);
+            }
+        }
+        if depth == 0 || len <= depth.saturating_mul(2) {
+            return;
+        }
+        let inner = depth..len - depth;
+        let near = changed.saturating_sub(REACH)..changed.saturating_add(REACH + 1);
+        let borders = [inner.start..inner.start + ADDED_MAX, inner.end.saturating_sub(ADDED_MAX)..inner.end];
+        for at in borders.into_iter().flatten().chain(near).filter(|at| inner.contains(at)) {
+            self.compress(at);
+        }
+    }
+
+    /// Compresses a node if that is worth it. O(bytes of it).
+    fn compress(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if let Node::Packed(packed) = node
+            && let Some(compressed) = Compressed::of(packed)
+        {
+            self.nodes_bytes -= node.memory_bytes();
+            *node = Node::Compressed(compressed);
+            self.nodes_bytes += node.memory_bytes();
+            self.compressed += 1;
+        }
+    }
+
+    /// Unpacks a node if it is compressed. O(bytes of it).
+    fn unpack(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if let Node::Compressed(compressed) = node {
+            let packed = compressed.unpack();
+            self.nodes_bytes -= node.memory_bytes();
+            *node = Node::Packed(packed);
+            self.nodes_bytes += node.memory_bytes();
+            self.compressed -= 1;
+        }
+    }
+
+    /// Lets `edit` change a node, which is unpacked before, and keeps the account of memory.
     fn edit_node<R>(&mut self, node: usize, edit: impl FnOnce(&mut Node) -> R) -> R {
+        self.unpack(node);
         let node = &mut self.nodes[node];
         let memory_before = node.memory_bytes();
         let result = edit(node);
@@ -440,6 +575,7 @@ impl Quicklist {
         let node = self.nodes.remove(at)?;
         self.count -= node.len();
         self.nodes_bytes -= node.memory_bytes();
+        self.compressed -= usize::from(matches!(node, Node::Compressed(_)));
         Some(node)
     }
 
@@ -447,59 +583,6 @@ impl Quicklist {
     fn give_back_ring(&mut self) {
         if self.nodes.len() < self.nodes.capacity() / 4 {
             self.nodes.shrink_to(self.nodes.len() * 2);
-        }
-    }
-}
-
-/// The elements of a list, from either end.
-#[derive(Clone, Debug)]
-pub struct Iter<'a> {
-    /// What is left of the node that is read from the front.
-    pub(super) front: NodeIter<'a>,
-    /// Nodes not begun.
-    pub(super) between: vec_deque::Iter<'a, Node>,
-    /// What is left of the node that is read from the back.
-    pub(super) back: NodeIter<'a>,
-}
-
-impl Default for Iter<'_> {
-    fn default() -> Self {
-        Iter {
-            front: NodeIter::Large(None),
-            between: vec_deque::Iter::default(),
-            back: NodeIter::Large(None),
-        }
-    }
-}
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = Element<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Element<'a>> {
-        loop {
-            if let Some(element) = self.front.next() {
-                return Some(element);
-            }
-            match self.between.next() {
-                Some(node) => self.front = node.iter(),
-                None => return self.back.next(),
-            }
-        }
-    }
-}
-
-impl<'a> DoubleEndedIterator for Iter<'a> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Element<'a>> {
-        loop {
-            if let Some(element) = self.back.next_back() {
-                return Some(element);
-            }
-            match self.between.next_back() {
-                Some(node) => self.back = node.iter(),
-                None => return self.front.next_back(),
-            }
         }
     }
 }

@@ -10,7 +10,23 @@ use super::*;
 type Model = VecDeque<Vec<u8>>;
 
 fn elements(list: &List) -> Model {
-    list.iter().map(|element| element.bytes(&mut itoa::Buffer::new()).to_vec()).collect()
+    list.copies().collect()
+}
+
+/// The elements from one on, shown one by one, forwards or backwards.
+fn shown(list: &List, index: usize, is_back: bool) -> Vec<Vec<u8>> {
+    let mut shown = Vec::new();
+    let visit = |element: Element<'_>| {
+        shown.push(element.bytes(&mut itoa::Buffer::new()).to_vec());
+        ControlFlow::Continue(())
+    };
+    _ = if is_back { list.search_back(index, visit) } else { list.search(index, visit) };
+    shown
+}
+
+fn compressed_count(list: &List) -> usize {
+    let Form::Nodes(nodes) = &list.form else { return 0 };
+    nodes.nodes().filter(|node| matches!(node, node::Node::Compressed(_))).count()
 }
 
 fn filled(count: usize, limit: NodeLimit) -> List {
@@ -69,7 +85,7 @@ fn nodes_stay_within_their_limit_and_are_filled() {
         let node::Node::Packed(packed) = node else { panic!("no element is large") };
         assert!(packed.len_bytes() <= 8192);
     }
-    let bytes: usize = list.iter().map(|element| element.bytes(&mut itoa::Buffer::new()).len() + 2).sum();
+    let bytes: usize = list.copies().map(|element| element.len() + 2).sum();
     assert!(list.memory_bytes() < bytes + bytes / 50, "{} for {bytes}", list.memory_bytes());
 }
 
@@ -85,7 +101,7 @@ fn a_large_element_is_shared_and_not_copied() {
     let copy = list.clone();
     list.set(0, NewElement::Bytes(b"small"), limit);
     assert_eq!((list.encoding_name(), list.len()), ("listpack", 4));
-    assert_eq!(copy.get(0).map(|element| matches!(element, Element::Large(_))), Some(true));
+    assert!(copy.with(0, |element| matches!(element, Some(Element::Large(_)))));
 }
 
 #[test]
@@ -109,6 +125,53 @@ fn the_account_of_memory_returns_to_where_it_was() {
     }
     list.remove_end(End::Front, 10_000, limit);
     assert_eq!((list.len(), list.memory_bytes()), (10, memory_bytes));
+}
+
+#[test]
+fn inner_nodes_are_compressed_and_the_ends_are_not() {
+    for depth in [1, 2, 5] {
+        let limit = NodeLimit::new(8).with_depth(depth);
+        let mut list = filled(800, limit);
+        assert_eq!((node_count(&list), compressed_count(&list)), (100, 100 - 2 * depth));
+        list.check_invariants();
+        for number in 0..80 {
+            list.push(End::Front, NewElement::Bytes(format!("before {number}").as_bytes()), limit);
+        }
+        assert_eq!((node_count(&list), compressed_count(&list)), (110, 110 - 2 * depth));
+        list.remove_end(End::Back, 400, limit);
+        assert_eq!((node_count(&list), compressed_count(&list)), (60, 60 - 2 * depth));
+        list.set(240, NewElement::Bytes(b"another"), limit);
+        assert_eq!(compressed_count(&list), 60 - 2 * depth, "what was unpacked is compressed again");
+        assert!(list.with(240, |element| element.unwrap().bytes(&mut itoa::Buffer::new()) == b"another"));
+        assert_eq!(list.remove_matching(&Needle::new(b"another"), End::Front, 9, limit), 1);
+        assert_eq!(compressed_count(&list), 60 - 2 * depth);
+        list.clone().check_invariants();
+        list.remove_range(8 * depth, 480 - 1 - 16 * depth, limit);
+        assert_eq!(compressed_count(&list), 0);
+        list.check_invariants();
+    }
+}
+
+#[test]
+fn compression_saves_memory_and_counts_for_what_is_changed_later() {
+    let (plain, compressing) = (NodeLimit::new(-2), NodeLimit::new(-2).with_depth(1));
+    let (mut list, small) = (filled(50_000, plain), filled(50_000, compressing));
+    assert!(
+        small.memory_bytes() < list.memory_bytes() / 2,
+        "{} {}",
+        small.memory_bytes(),
+        list.memory_bytes()
+    );
+    assert_eq!(elements(&small), elements(&list));
+    assert_eq!(compressed_count(&list), 0);
+    list.set(25_000, NewElement::Bytes(b"x"), compressing);
+    assert!((1..=11).contains(&compressed_count(&list)), "what is near, and where the inside begins");
+    let mut list = small;
+    list.set(25_000, NewElement::Bytes(b"x"), plain);
+    assert_eq!(compressed_count(&list), node_count(&list) - 3);
+    list.remove_end(End::Front, 49_999, plain);
+    list.check_invariants();
+    assert_eq!((list.encoding_name(), list.len()), ("listpack", 1));
 }
 
 #[derive(Clone, Debug)]
@@ -143,10 +206,16 @@ fn element() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn limit() -> impl Strategy<Value = NodeLimit> {
+    let depth = prop_oneof![2 => Just(0usize), 3 => 1usize..4];
+    (size_limit(), depth).prop_map(|(limit, depth)| limit.with_depth(depth))
+}
+
+fn size_limit() -> impl Strategy<Value = NodeLimit> {
     prop_oneof![
         (1i64..6).prop_map(NodeLimit::new),
         Just(NodeLimit::new(-1)),
         (16usize..64).prop_map(NodeLimit::of_bytes),
+        (64usize..200).prop_map(NodeLimit::of_bytes),
     ]
 }
 
@@ -263,12 +332,19 @@ proptest! {
             prop_assert_eq!(&elements(&list), &model);
         }
         for index in 0..model.len() {
-            let forward = list.iter_from(index).map(|element| element.bytes(&mut itoa::Buffer::new()).to_vec());
-            prop_assert!(forward.eq(model.iter().skip(index).cloned()));
-            let back = list.iter_to(index).rev().map(|element| element.bytes(&mut itoa::Buffer::new()).to_vec());
-            prop_assert!(back.eq(model.iter().take(index + 1).rev().cloned()));
+            prop_assert!(shown(&list, index, false).iter().eq(model.iter().skip(index)));
+            prop_assert!(shown(&list, index, true).iter().eq(model.iter().take(index + 1).rev()));
         }
-        prop_assert!(list.get(model.len()).is_none());
+        for (start, len) in [(0, model.len()), (model.len() / 3, model.len()), (1, 3)] {
+            let mut visited = Model::new();
+            list.visit(start..start + len, |element| visited.push_back(element.bytes(&mut itoa::Buffer::new()).to_vec()));
+            prop_assert!(visited.iter().eq(model.iter().skip(start).take(len)));
+        }
+        let mut last = Model::new();
+        list.visit_last(5, |element| last.push_back(element.bytes(&mut itoa::Buffer::new()).to_vec()));
+        prop_assert!(last.iter().eq(model.iter().rev().take(5)));
+        prop_assert!(list.with(model.len(), |element| element.is_none()));
+        prop_assert!(list.copies().rev().eq(model.iter().rev().cloned()));
         let copy = list.clone();
         copy.check_invariants();
         prop_assert_eq!(elements(&copy), model);

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use std::collections::VecDeque;
+
 use super::*;
 
 fn listpack(elements: &[&[u8]]) -> Listpack {
@@ -280,6 +282,35 @@ proptest! {
             read.push_front(b"x");
             read.push_back(b"y");
             read.check_invariants();
+        }
+    }
+}
+
+#[test]
+fn a_queue_through_a_listpack_stays_in_its_room() {
+    for (front_in, front_out) in [(true, false), (false, true), (true, true), (false, false)] {
+        let mut listpack = Listpack::new();
+        let mut model = VecDeque::new();
+        for number in 0..2000 {
+            let element = vec![b'a' + (number % 26) as u8; 1 + number % 90];
+            if front_in {
+                listpack.push_front(&element);
+                model.push_front(element);
+            } else {
+                listpack.push_back(&element);
+                model.push_back(element);
+            }
+            if model.len() > 50 {
+                let offset = if front_out { listpack.first() } else { listpack.last() };
+                listpack.remove(offset.unwrap());
+                if front_out {
+                    model.pop_front()
+                } else {
+                    model.pop_back()
+                };
+            }
+            assert!(listpack.iter().map(Element::to_vec).eq(model.iter().cloned()));
+            listpack.check_invariants();
         }
     }
 }

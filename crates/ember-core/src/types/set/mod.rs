@@ -81,6 +81,12 @@ impl Collection for Set {
         }
     }
 
+    fn fetch_elements(&self, names: &[&[u8]]) {
+        if let Set::Table(elements) = self {
+            elements.fetch_ahead(names.iter().copied());
+        }
+    }
+
     fn free_effort(&self) -> usize {
         match self {
             Set::Intset(_) | Set::Listpack(_) => 1,

@@ -70,6 +70,11 @@ fn order_to<'a>(
 }
 
 impl Indexed {
+    /// Asks the processor to fetch what look-ups of these members will read.
+    pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
+        self.members.fetch_ahead(names.iter().copied());
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
@@ -150,6 +155,20 @@ impl Indexed {
         let start = self.order.rank(|score, _| range.is_before(score));
         let end = self.order.rank(|score, _| range.is_not_behind(score));
         start..end.max(start)
+    }
+
+    /// The ranks of the first `most` scores in a range; of the last ones if `is_reverse`. O(log n + most), with one search.
+    pub(super) fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
+        if is_reverse {
+            let end = self.order.rank(|score, _| range.is_not_behind(score));
+            let elements = self.order.iter(end.saturating_sub(most)..end).rev();
+            let count = elements.take_while(|&(score, _)| !range.is_before(score)).count();
+            end - count..end
+        } else {
+            let start = self.order.rank(|score, _| range.is_before(score));
+            let elements = self.order.iter(start..start.saturating_add(most));
+            start..start + elements.take_while(|&(score, _)| range.is_not_behind(score)).count()
+        }
     }
 
     /// The ranks of the members in a range, all having one score. O(log n).

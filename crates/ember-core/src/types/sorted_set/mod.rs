@@ -155,6 +155,18 @@ impl SortedSet {
         either!(&self.0, form => form.score_range(range))
     }
 
+    /// The ranks of the first `most` scores in a range; of the last ones if `is_reverse`. O(log n + most).
+    pub fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
+        match &self.0 {
+            Form::Packed(packed) => {
+                let ranks = packed.score_range(range);
+                let count = ranks.len().min(most);
+                if is_reverse { ranks.end - count..ranks.end } else { ranks.start..ranks.start + count }
+            }
+            Form::Indexed(indexed) => indexed.score_range_end(range, is_reverse, most),
+        }
+    }
+
     /// The ranks of the members in a range, in a set whose scores are all equal. In others it depends on the form what is
     /// found, and in a listpack on the end from which it is looked for. O(log n).
     pub fn lex_range(&self, range: &LexRange<'_>, is_reverse: bool) -> Range<usize> {
@@ -233,6 +245,12 @@ impl Collection for SortedSet {
 
     fn len(&self) -> usize {
         either!(&self.0, form => form.len())
+    }
+
+    fn fetch_elements(&self, names: &[&[u8]]) {
+        if let Form::Indexed(indexed) = &self.0 {
+            indexed.fetch_ahead(names);
+        }
     }
 
     fn free_effort(&self) -> usize {

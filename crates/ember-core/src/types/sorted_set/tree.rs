@@ -82,6 +82,7 @@ impl<R: Copy + Default> Tree<R> {
                         self.nodes += inner.make_room(index, &is_before);
                         index = inner.child_for(&is_before);
                     }
+                    inner.child(index).fetch();
                     *inner.count_mut(index) += 1;
                     let first = inner.first_of(index);
                     if !is_before(first.0, first.1) {
@@ -173,6 +174,7 @@ impl<R: Copy + Default> Tree<R> {
                     let index = inner.child_for(&is_not_behind);
                     is_last &= index + 1 == inner.len();
                     node = inner.child_mut(index);
+                    node.fetch();
                 }
                 Node::Leaf(leaf) => {
                     let from = leaf.partition(&|score, reference| order(score, reference) == Ordering::Less);
@@ -210,8 +212,9 @@ impl<R: Copy + Default> Tree<R> {
                 Node::Leaf(leaf) => return rank + leaf.partition(&is_before),
                 Node::Inner(inner) => {
                     let index = inner.child_for(&is_before);
-                    rank += inner.counts()[..index].iter().sum::<usize>();
                     node = inner.child(index);
+                    node.fetch();
+                    rank += inner.counts()[..index].iter().sum::<usize>();
                 }
             }
         }
@@ -292,7 +295,9 @@ fn remove_run<R: Copy + Default>(
             (count, 0)
         }
         Node::Inner(inner) => {
-            let (count, nodes) = remove_run(inner.child_mut(index), find, visit);
+            let child = inner.child_mut(index);
+            child.fetch();
+            let (count, nodes) = remove_run(child, find, visit);
             *inner.count_mut(index) -= count;
             if count == 0 { (0, 0) } else { (count, nodes + inner.mend(index)) }
         }

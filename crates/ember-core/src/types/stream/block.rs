@@ -240,6 +240,11 @@ impl Block {
         })
     }
 
+    /// Deletes all entries that `wanted` says of; returns how many. O(bytes of the block).
+    pub(super) fn delete_all(&mut self, mut wanted: impl FnMut(StreamId) -> bool) -> usize {
+        self.delete_while(|entry| if wanted(entry.id) { Step::Delete } else { Step::Skip })
+    }
+
     /// Walks over the entries that are not deleted and does what `judge` says; returns how many were deleted.
     fn delete_while(&mut self, mut judge: impl FnMut(&Entry<'_>) -> Step) -> usize {
         let master = self.master();

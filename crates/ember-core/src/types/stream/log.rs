@@ -217,6 +217,17 @@ impl Log {
     /// Removes entries from the beginning and returns how many. Only whole blocks if `whole_blocks`; no more than `limit`
     /// entries, unless that is 0. O(blocks removed + a block).
     pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
+        self.trim_and_tell(trim, whole_blocks, limit, None)
+    }
+
+    /// As [`Log::trim`], and tells the ID of each entry that it removes. O(entries removed + a block).
+    pub(super) fn trim_and_tell(
+        &mut self,
+        trim: Trim,
+        whole_blocks: bool,
+        limit: u64,
+        mut removed: Option<&mut dyn FnMut(StreamId)>,
+    ) -> u64 {
         let before = self.len;
         let mut next = self.blocks.first();
         while let Some(place) = next {
@@ -233,12 +244,15 @@ impl Log {
                 Trim::BelowId(id) => block.last_id() < id,
             };
             if goes_whole {
+                if let Some(removed) = &mut removed {
+                    block.entries().for_each(|entry| removed(entry.id));
+                }
                 self.len -= live;
                 next = self.blocks.remove(place);
                 continue;
             }
             if !whole_blocks {
-                self.trim_block(place, trim);
+                self.trim_block(place, trim, removed);
             }
             break;
         }
@@ -248,19 +262,77 @@ impl Log {
         before - self.len
     }
 
+    /// As [`Log::trim`] for entries that `is_needed` does not say of: the others stay, wherever they are, and what comes
+    /// behind them goes in their place. With `whole_blocks` a block with an entry that stays ends the trimming. O(entries
+    /// looked at, each with the price of `is_needed`).
+    pub(super) fn trim_unneeded(
+        &mut self,
+        trim: Trim,
+        whole_blocks: bool,
+        limit: u64,
+        is_needed: impl Fn(StreamId) -> bool,
+    ) -> u64 {
+        let before = self.len;
+        let mut next = self.blocks.first();
+        let mut may_leave_holes = false;
+        while let Some(place) = next {
+            let block = self.blocks.get(place);
+            let live = block.live();
+            let excess = match trim {
+                Trim::ToLen(len) => self.len.saturating_sub(len),
+                Trim::BelowId(_) => u64::MAX,
+            };
+            let is_below = |id: StreamId| !matches!(trim, Trim::BelowId(limit) if id >= limit);
+            if excess == 0 || !is_below(block.first_id()) {
+                break;
+            }
+            let goes: Vec<StreamId> = block
+                .entries()
+                .map(|entry| entry.id)
+                .filter(|&id| is_below(id) && !is_needed(id))
+                .take(usize::try_from(excess).unwrap_or(usize::MAX))
+                .collect();
+            let goes_whole = goes.len() == live;
+            if whole_blocks && (!goes_whole || (limit != 0 && before - self.len + live as u64 > limit)) {
+                break;
+            }
+            if let Some(&last) = goes.last().filter(|_| may_leave_holes || !goes_whole) {
+                self.max_deleted_id = self.max_deleted_id.max(last);
+            }
+            may_leave_holes |= !goes_whole;
+            self.len -= goes.len() as u64;
+            next = if goes_whole {
+                self.blocks.remove(place)
+            } else {
+                self.blocks.edit(place, |block| block.delete_all(|id| goes.binary_search(&id).is_ok()));
+                self.blocks.next(place)
+            };
+        }
+        if self.len != before {
+            self.find_first_id();
+        }
+        before - self.len
+    }
+
     /// Removes entries from the beginning of the first block.
-    fn trim_block(&mut self, place: Place, trim: Trim) {
+    fn trim_block(&mut self, place: Place, trim: Trim, mut removed: Option<&mut dyn FnMut(StreamId)>) {
         let mut excess = match trim {
             Trim::ToLen(len) => self.len - len,
             Trim::BelowId(_) => 0,
         };
-        let wanted = |id: StreamId| match trim {
-            Trim::ToLen(_) => {
-                let is_excess = excess > 0;
-                excess = excess.saturating_sub(1);
-                is_excess
+        let wanted = |id: StreamId| {
+            let is_wanted = match trim {
+                Trim::ToLen(_) => {
+                    let is_excess = excess > 0;
+                    excess = excess.saturating_sub(1);
+                    is_excess
+                }
+                Trim::BelowId(limit) => id < limit,
+            };
+            if let Some(removed) = removed.as_mut().filter(|_| is_wanted) {
+                removed(id);
             }
-            Trim::BelowId(limit) => id < limit,
+            is_wanted
         };
         // A block that this leaves without entries stays, with room for more: Redis keeps it, and where blocks begin decides
         // what is trimmed approximately.

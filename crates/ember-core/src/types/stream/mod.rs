@@ -29,7 +29,36 @@ struct Parts {
     groups: Groups,
 }
 
+/// What becomes of deleted entries where they are pending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum References {
+    /// They stay pending.
+    #[default]
+    Keep,
+    /// They are pending no longer.
+    Delete,
+    /// Entries that a group has yet to read or to acknowledge are not deleted.
+    Respect,
+}
+
 impl Stream {
+    /// Removes entries from the beginning, or those of them that no group needs, and returns how many. Only whole blocks if
+    /// `whole_blocks`; no more than `limit` entries, unless that is 0. O(blocks removed + a block); if `references` are not
+    /// kept, O(entries removed or left · groups · log pending).
+    pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64, references: References) -> u64 {
+        let Parts { log, groups } = &mut *self.0;
+        match references {
+            References::Delete if !groups.is_empty() => {
+                let mut forget = |id| _ = groups.acknowledge_everywhere(id);
+                log.trim_and_tell(trim, whole_blocks, limit, Some(&mut forget))
+            }
+            References::Respect if !groups.is_empty() => {
+                log.trim_unneeded(trim, whole_blocks, limit, |id| groups.need(id))
+            }
+            _ => log.trim(trim, whole_blocks, limit),
+        }
+    }
+
     /// The entries.
     pub fn log(&self) -> &Log {
         &self.0.log

@@ -12,6 +12,7 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue};
 use emberkv_core::rdb;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+use emberkv_core::types::limits::EncodingLimits;
 use emberkv_core::types::list::NodeView;
 use emberkv_core::types::{Aggregate, Collection};
 
@@ -175,7 +176,7 @@ fn object(session: &mut Session<'_>) -> SessionResult {
             rdb::dump(entry).len() - PAYLOAD_FRAME_BYTES,
             entry.clock(),
             session.turn.idle_seconds(entry.clock()),
-            nodes_line(entry, session.turn.encoding.list_max_listpack_size),
+            nodes_line(entry, &session.turn.encoding),
         )
     });
     session.reply.simple(&line.ok_or(CommandError::NoSuchKey)?);
@@ -183,7 +184,7 @@ fn object(session: &mut Session<'_>) -> SessionResult {
 }
 
 /// What more there is to tell of a list of several nodes.
-fn nodes_line(entry: EntryRef<'_>, node_size: i64) -> String {
+fn nodes_line(entry: EntryRef<'_>, limits: &EncodingLimits) -> String {
     let Some(Aggregate::List(list)) = entry.aggregate() else { return String::new() };
     if list.encoding_name() != "quicklist" {
         return String::new();
@@ -198,8 +199,10 @@ fn nodes_line(entry: EntryRef<'_>, node_size: i64) -> String {
     }
     let average = list.len() as f64 / f64::from(nodes);
     format!(
-        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{node_size} ql_compressed:0 \
-         ql_uncompressed_size:{bytes}"
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{} ql_compressed:{} \
+         ql_uncompressed_size:{bytes}",
+        limits.list_max_listpack_size,
+        u8::from(limits.list_compress_depth != 0),
     )
 }
 

@@ -6,8 +6,8 @@
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
 use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
-use emberkv_core::types::Aggregate;
 use emberkv_core::types::stream::StreamId;
+use emberkv_core::types::{Aggregate, Collection};
 
 use crate::scripting::sha1;
 
@@ -56,7 +56,9 @@ impl Digest {
     fn add_elements(&mut self, aggregate: &Aggregate, now_ms: i64) {
         let (mut digits, mut more_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
         match aggregate {
-            Aggregate::List(list) => list.iter().for_each(|element| self.mix(element.bytes(&mut digits))),
+            Aggregate::List(list) => {
+                list.visit(0..list.len(), |element| self.mix(element.bytes(&mut digits)));
+            }
             Aggregate::Set(set) => set.for_each(|member| self.combine(member.bytes(&mut digits))),
             Aggregate::SortedSet(set) => {
                 for (member, score) in set.iter_all() {

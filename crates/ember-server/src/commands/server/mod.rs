@@ -2,9 +2,11 @@
 
 mod acl;
 mod command;
+mod commandlog;
 mod config;
 mod debug;
 mod digest;
+mod hotkeys;
 mod info;
 mod latency;
 mod memory;
@@ -19,8 +21,10 @@ use crate::session::ServerCommand;
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     acl::COMMANDS,
     command::COMMANDS,
+    commandlog::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
+    hotkeys::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,

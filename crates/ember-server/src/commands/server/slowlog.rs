@@ -1,8 +1,9 @@
 //! SLOWLOG.
 
-use ember_protocol::number::parse_i64;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use super::commandlog::{parse_count, reply_calls};
+use crate::command_log::LogKind;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -63,7 +64,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 ..TEMPLATE
             },
             Some(|session| {
-                session.reply.integer(session.server.slow_log.len() as i64);
+                session.reply.integer(session.server.command_log.len(LogKind::Slow) as i64);
                 Ok(Outcome::Done)
             }),
         ),
@@ -78,7 +79,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 ..TEMPLATE
             },
             Some(|session| {
-                session.server.slow_log.clear();
+                session.server.command_log.clear(LogKind::Slow);
                 session.reply.ok();
                 Ok(Outcome::Done)
             }),
@@ -102,25 +103,8 @@ const COUNT_DEFAULT: usize = 10;
 fn get(session: &mut Session<'_>) -> SessionResult {
     let count = match session.args.len() {
         2 => COUNT_DEFAULT,
-        3 => match parse_i64(session.args.at(2)) {
-            Some(-1) => usize::MAX,
-            Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX),
-            _ => return Err("ERR count should be greater than or equal to -1".into()),
-        },
+        3 => parse_count(session.args.at(2))?,
         _ => return Err(wrong_subcommand("SLOWLOG", session.args.at(1))),
     };
-    let calls = session.server.slow_log.newest(count);
-    let reply = &mut *session.reply;
-    reply.array(calls.len());
-    for call in calls {
-        reply.array(6);
-        reply.integer(call.id as i64);
-        reply.integer(call.at_seconds);
-        reply.integer(call.microseconds as i64);
-        reply.array(call.arguments.len());
-        call.arguments.iter().for_each(|argument| reply.bulk(argument));
-        reply.bulk(call.address.as_bytes());
-        reply.bulk(call.name.as_bytes());
-    }
-    Ok(Outcome::Done)
+    reply_calls(session, LogKind::Slow, count)
 }

@@ -88,7 +88,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 
 fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
     let args = call.args;
-    let options = Options::parse(args, may_store)?;
+    let options = Options::parse(args, may_store, call.keys.turn.reads_any_key)?;
     let is_set = match call.keys.read_as(1, Lookup::Use).map(EntryRef::aggregate) {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
@@ -173,7 +173,7 @@ fn part(
 }
 
 fn list_elements(list: &List) -> impl DoubleEndedIterator<Item = Vec<u8>> {
-    list.iter().map(|element| element.bytes(&mut itoa::Buffer::new()).to_vec())
+    list.copies()
 }
 
 fn members(set: &SortedSet) -> impl DoubleEndedIterator<Item = Vec<u8>> {
@@ -211,7 +211,7 @@ fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
 
 /// Stores a list of what would be returned; what is missing is an empty string there.
 fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
-    let limit = NodeLimit::new(call.keys.turn.encoding.list_max_listpack_size);
+    let limit = NodeLimit::of(&call.keys.turn.encoding);
     let mut list = List::default();
     for element in elements {
         for value in wanted(&call.keys, get, element) {
@@ -219,5 +219,13 @@ fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: 
         }
     }
     call.reply.integer(list.len() as i64);
-    call.keys.key(target).store_value(Event::list("sortstore"), list);
+    let mut key = call.keys.key(target);
+    key.tell_removal();
+    let mut digits = itoa::Buffer::new();
+    if !list.is_empty() {
+        key.tell("RPUSH", |words| {
+            list.visit(0..list.len(), |element| _ = words.word(element.bytes(&mut digits)));
+        });
+    }
+    key.store_value(Event::list("sortstore"), list);
 }

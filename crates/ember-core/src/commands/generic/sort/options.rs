@@ -31,7 +31,17 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn parse(args: Args<'a>, may_store: bool) -> Result<Options<'a>, CommandError> {
+    /// The options of a call that may read keys which its arguments do not name only if `reads_any_key`.
+    pub(super) fn parse(
+        args: Args<'a>,
+        may_store: bool,
+        reads_any_key: bool,
+    ) -> Result<Options<'a>, CommandError> {
+        let denied = |option: &str| {
+            CommandError::from(format!(
+                "ERR {option} option of SORT denied due to insufficient ACL permissions."
+            ))
+        };
         let order = Order { is_descending: false, is_text: false };
         let mut options =
             Options { order, by: By::Elements, get: Vec::new(), offset: 0, count: -1, store: None };
@@ -54,8 +64,14 @@ impl<'a> Options<'a> {
             } else if is_word(args, arg, "BY") && following >= 1 {
                 arg += 1;
                 let pattern = Pattern::new(args.at(arg));
+                if pattern.names_keys() && !reads_any_key {
+                    return Err(denied("BY"));
+                }
                 options.by = if pattern.names_keys() { By::Pattern(pattern) } else { By::Nothing };
             } else if is_word(args, arg, "GET") && following >= 1 {
+                if !reads_any_key {
+                    return Err(denied("GET"));
+                }
                 arg += 1;
                 options.get.push(Pattern::new(args.at(arg)));
             } else {

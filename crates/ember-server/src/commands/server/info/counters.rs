@@ -21,6 +21,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("instantaneous_output_repl_kbps", "0.00");
     report.line("rejected_connections", sum(|stats| &stats.connections_rejected));
     report.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    report.line("expired_subkeys", sum(|stats| &stats.expired_fields));
     report.line("expired_keys", sum(|stats| &stats.expired));
     report.line("expired_stale_perc", "0.00");
     report.zeros(&["expired_time_cap_reached_count"]);

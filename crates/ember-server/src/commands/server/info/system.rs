@@ -1,16 +1,19 @@
 //! The sections of INFO that tell what the server is and has: server, clients, memory, persistence, replication, cpu,
 //! keyspace.
 
+use std::collections::HashSet;
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use emberkv_core::keyspace::SHARDS;
+use emberkv_core::observers::Waiter;
 
 use super::Report;
 use crate::config::Config;
 use crate::memory::{self, human, ratio};
-use crate::server::REDIS_VERSION;
+use crate::server::{REDIS_VERSION, Server};
 use crate::supervisor;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -84,8 +87,47 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("blocked_clients", report.server.blocked_clients.load(Ordering::Relaxed));
     report.line("pubsub_clients", views.iter().filter(|view| view.is_subscribed()).count());
     report.line("tracking_clients", report.server.trackers.len());
-    report.zeros(&["watching_clients", "clients_in_timeout_table"]);
-    report.zeros(&["total_watched_keys", "total_blocking_keys", "total_blocking_keys_on_nokey"]);
+    let observed = report.server.observed();
+    report.line("watching_clients", observed.watching_clients);
+    report.zeros(&["clients_in_timeout_table"]);
+    report.line("total_watched_keys", observed.watched_keys);
+    report.line("total_blocking_keys", observed.awaited_keys);
+    report.line("total_blocking_keys_on_nokey", observed.awaited_keys_or_none);
+}
+
+/// How many keys are observed.
+#[derive(Default)]
+struct Observed {
+    watching_clients: usize,
+    watched_keys: usize,
+    /// Keys that somebody waits for.
+    awaited_keys: usize,
+    /// Those of them whose waiters are told, too, when the key is there no more.
+    awaited_keys_or_none: usize,
+}
+
+impl Server {
+    /// O(keys observed).
+    fn observed(&self) -> Observed {
+        let mut observed = Observed::default();
+        let mut watches = HashSet::new();
+        let ends_without_key =
+            |waiter: &Arc<Waiter>| self.registry.get(waiter.command).spec.name == "xreadgroup";
+        for shard in 0..SHARDS {
+            let shard = self.keyspace.lock(shard);
+            let Some(observers) = shard.observers() else { continue };
+            for watches_of_key in observers.all_watches() {
+                observed.watched_keys += 1;
+                watches.extend(watches_of_key.iter().map(Arc::as_ptr));
+            }
+            for waiters in observers.all_waiters() {
+                observed.awaited_keys += 1;
+                observed.awaited_keys_or_none += usize::from(waiters.iter().any(ends_without_key));
+            }
+        }
+        observed.watching_clients = watches.len();
+        observed
+    }
 }
 
 /// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.

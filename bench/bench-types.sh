@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Lists, hashes, sets, sorted sets, streams and scripts: memory and the server's CPU time for each operation, ember with one
+# worker beside redis-server, both on CPU 0, the load on CPU 1. Settings: ELEMENT_COUNT (1000000 in each value), BENCH_REQUESTS
+# (1000000 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE (16).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+need redis-benchmark "install the package redis-tools"
+need redis-cli "install the package redis-tools"
+need taskset "install the package util-linux"
+ELEMENT_COUNT=${ELEMENT_COUNT:-1000000}
+BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
+BENCH_ROUNDS=${BENCH_ROUNDS:-3}
+BENCH_CLIENTS=${BENCH_CLIENTS:-50}
+BENCH_PIPELINE=${BENCH_PIPELINE:-16}
+
+# Starts both servers; sets redis_port, redis_pid, ember_port and ember_pid.
+start_both() {
+    redis_port=$(free_port)
+    start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no
+    redis_pid=$started_pid
+    ember_port=$(free_port)
+    start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --shards 1
+    ember_pid=$started_pid
+}
+
+stop_both() {
+    kill "$redis_pid" "$ember_pid"
+    wait "$redis_pid" "$ember_pid" 2>/dev/null || true
+}
+
+# The commands that make a value, one a line; awk's NUMBER runs over ELEMENT_COUNT.
+commands_for() { # what
+    local line
+    case $1 in
+        "small hashes of 10 fields")
+            line='"HSET hash:" n " f0 v" n " f1 v" n " f2 v" n " f3 v" n " f4 v" n " f5 v" n " f6 v" n " f7 v" n " f8 v" n " f9 v" n' ;;
+        "a hash") line='"HSET hash field:" n " value:" n' ;;
+        "a set") line='"SADD set member:" n' ;;
+        "a sorted set") line='"ZADD zset " n " member:" n' ;;
+        "a list") line='"RPUSH list element:" n' ;;
+        "a stream") line='"XADD stream " n + 1 "-0 sensor " n % 100 " value " n' ;;
+    esac
+    awk -v count="$ELEMENT_COUNT" "BEGIN { for (n = 0; n < count; n++) print $line }"
+}
+
+fill() { # port, what
+    commands_for "$2" | redis-cli -p "$1" --pipe >"$bench_work/pipe.log" 2>&1 || fail "load: $(cat "$bench_work/pipe.log")"
+}
+
+bytes_for_each() { # pid, port, what
+    local before
+    before=$(resident_kib "$1")
+    fill "$2" "$3"
+    awk -v before="$before" -v after="$(resident_kib "$1")" -v count="$ELEMENT_COUNT" \
+        'BEGIN { printf "%.1f", (after - before) * 1024 / count }'
+}
+
+echo "$ELEMENT_COUNT of each:"
+echo
+echo "| value | redis-server, resident bytes for each | ember | ember / redis-server |"
+echo "|---|--:|--:|--:|"
+for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "a list" "a stream"; do
+    start_both
+    redis=$(bytes_for_each "$redis_pid" "$redis_port" "$what")
+    ember=$(bytes_for_each "$ember_pid" "$ember_port" "$what")
+    echo "| $what | $redis | $ember | $(ratio "$ember" "$redis") |"
+    stop_both
+done
+
+load() { # port, requests, words of a command
+    local port=$1 requests=$2
+    shift 2
+    taskset -c 1 redis-benchmark -h 127.0.0.1 -p "$port" -P "$BENCH_PIPELINE" -n "$requests" -c "$BENCH_CLIENTS" \
+        -r "$ELEMENT_COUNT" -q "$@" >/dev/null 2>&1 || fail "redis-benchmark failed on port $port: $*"
+}
+
+start_both
+data=$(printf 'x%.0s' $(seq 64))
+script="local old = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[2]) return old"
+for port in "$redis_port" "$ember_port"; do
+    sha=$(redis-cli -p "$port" SCRIPT LOAD "$script")
+    for what in "a hash" "a set" "a list"; do fill "$port" "$what"; done
+    awk -v count="$ELEMENT_COUNT" 'BEGIN { for (n = 0; n < count; n++) printf "ZADD zset %d member:%012d\n", n, n }' |
+        redis-cli -p "$port" --pipe >/dev/null
+done
+echo
+echo "| command (P=$BENCH_PIPELINE) | redis-server, ns an operation | ember | ember / redis-server |"
+echo "|---|--:|--:|--:|"
+rows=(
+    "LPUSH pushed $data"
+    "RPOP pushed"
+    "HSET fields element:__rand_int__ $data"
+    "HGET fields element:__rand_int__"
+    "SADD members element:__rand_int__"
+    "SISMEMBER members element:__rand_int__"
+    "ZADD scores __rand_int__ element:__rand_int__"
+    "ZRANK zset member:__rand_int__"
+    "ZRANGE zset __rand_int__ __rand_int__ BYSCORE LIMIT 0 10"
+    "ZRANGE zset 500000 500009"
+    "LRANGE list 0 99"
+    "EVALSHA $sha 2 {script}:__rand_int__ {script}:count $data"
+)
+for row in "${rows[@]}"; do
+    read -ra words <<<"$row"
+    requests=$BENCH_REQUESTS
+    [ "${words[0]}" != LRANGE ] || requests=$((requests / 5))
+    : >"$bench_work/redis-ns"
+    : >"$bench_work/ember-ns"
+    for _ in $(seq "$BENCH_ROUNDS"); do
+        nanoseconds "$redis_pid" "$requests" load "$redis_port" "$requests" "${words[@]}" >>"$bench_work/redis-ns"
+        nanoseconds "$ember_pid" "$requests" load "$ember_port" "$requests" "${words[@]}" >>"$bench_work/ember-ns"
+    done
+    redis=$(median <"$bench_work/redis-ns")
+    ember=$(median <"$bench_work/ember-ns")
+    row=${row//$data/64-bytes}
+    echo "| ${row//$sha/sha} | $redis | $ember | $(ratio "$ember" "$redis") |"
+done

@@ -1,0 +1,40 @@
+//! What the journal is told of consumer groups: where they stand and what is pending, whatever brought it there.
+
+use crate::keys::Key;
+use crate::types::stream::{Pending, StreamId};
+
+/// A consumer was made.
+pub(super) fn tell_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
+    key.tell_words(|words, name| {
+        words.word(b"XGROUP").word(b"CREATECONSUMER").word(name).word(group).word(consumer);
+    });
+}
+
+/// A group has read up to an entry, so many in all if that is known.
+pub(super) fn tell_position(key: &mut Key<'_>, group: &[u8], last_id: StreamId, entries_read: Option<i64>) {
+    key.tell_words(|words, name| {
+        words.word(b"XGROUP").word(b"SETID").word(name).word(group);
+        words.word(last_id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
+        words.word(b"ENTRIESREAD").integer(entries_read.unwrap_or(-1));
+    });
+}
+
+/// An entry is pending for a consumer.
+pub(super) fn tell_pending(key: &mut Key<'_>, group: &[u8], consumer: &[u8], id: StreamId, pending: Pending) {
+    key.tell("XCLAIM", |words| {
+        words.word(group).word(consumer).integer(0).word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
+        words.word(b"TIME").integer(pending.delivered_ms).word(b"RETRYCOUNT").integer(pending.deliveries);
+        words.word(b"FORCE").word(b"JUSTID");
+    });
+}
+
+/// Entries are pending no more.
+pub(super) fn tell_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId]) {
+    if ids.is_empty() {
+        return;
+    }
+    key.tell("XACK", |words| {
+        words.word(group);
+        ids.iter().for_each(|id| _ = words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX])));
+    });
+}

@@ -1,0 +1,302 @@
+//! The journal: what commands change, as commands that change the same wherever and whenever they are run again.
+//!
+//! ```text
+//! effect   a command in RESP and the database it belongs to
+//! record   the effects of one call, transaction or script: all or none of them are to be run again
+//! segment  the records of one worker since it was last asked for them
+//! ```
+//!
+//! A record gets its number from a [`Sequence`] that all workers share, while the locks of what was changed are still held.
+//! So the records of all workers in the order of their numbers are one history of the keyspace: run from the beginning on an
+//! empty one they lead to the same contents.
+//!
+//! A call that has changed something is its own effect, word by word, unless its handler tells another ([`Journal::tell`]):
+//! what depends on the time or on chance is told by its outcome (EXPIRE as PEXPIREAT, SPOP as SREM), what waits without
+//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::tell_aside`]). Effects
+//! are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in between.
+//!
+//! As long as nobody reads the journal, a call pays one branch for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ember_protocol::{Args, OwnedBatch};
+
+/// The time at which effects are run again: before all expiries, which are told as removals instead.
+pub const REPLAY_TIME_MS: i64 = 0;
+
+/// Where the records of all workers get their numbers: 1, 2, 3, …, none left out.
+#[derive(Debug, Default)]
+pub struct Sequence(AtomicU64);
+
+impl Sequence {
+    /// The next number.
+    fn next(&self) -> u64 {
+        // The locks of what was changed order numbers of records that depend on each other.
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// A command that is part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect<'s> {
+    /// The number of the database it is run in.
+    pub database: usize,
+    /// The command in RESP.
+    pub command: &'s [u8],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct EffectEnd {
+    database: u32,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RecordEnd {
+    number: u64,
+    effects: usize,
+}
+
+/// Records of one worker, in the order of their numbers.
+#[derive(Debug, Default)]
+pub struct Segment {
+    bytes: Vec<u8>,
+    effects: Vec<EffectEnd>,
+    records: Vec<RecordEnd>,
+}
+
+impl Segment {
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The bytes of all effects.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The records: the number of each, and its effects, one at least.
+    pub fn records(&self) -> impl Iterator<Item = (u64, impl Iterator<Item = Effect<'_>>)> {
+        self.records.iter().enumerate().map(|(at, record)| {
+            let first = if at == 0 { 0 } else { self.records[at - 1].effects };
+            (record.number, (first..record.effects).map(|index| self.effect(index)))
+        })
+    }
+
+    fn effect(&self, index: usize) -> Effect<'_> {
+        let start = if index == 0 { 0 } else { self.effects[index - 1].bytes };
+        let EffectEnd { database, bytes } = self.effects[index];
+        Effect { database: database as usize, command: &self.bytes[start..bytes] }
+    }
+
+    fn sealed_effects(&self) -> usize {
+        self.records.last().map_or(0, |record| record.effects)
+    }
+}
+
+/// The words of an effect, as they are added.
+#[derive(Debug)]
+pub struct Words<'j> {
+    bytes: &'j mut Vec<u8>,
+    count: usize,
+}
+
+impl Words<'_> {
+    /// Adds a word.
+    pub fn word(&mut self, word: &[u8]) -> &mut Self {
+        self.bytes.push(b'$');
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(word.len()).as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
+        self.bytes.extend_from_slice(word);
+        self.bytes.extend_from_slice(b"\r\n");
+        self.count += 1;
+        self
+    }
+
+    /// Adds the digits of a number.
+    pub fn integer(&mut self, number: impl itoa::Integer) -> &mut Self {
+        self.word(itoa::Buffer::new().format(number).as_bytes())
+    }
+}
+
+/// What a worker's calls change.
+#[derive(Debug, Default)]
+pub struct Journal {
+    /// Where numbers come from; `None` while nobody reads the journal.
+    sequence: Option<Arc<Sequence>>,
+    segment: Segment,
+    /// Calls and units that are under way, one in the other.
+    depth: u32,
+    /// The handler of the call under way has told what is to be run in its place.
+    is_told: bool,
+    /// Changes counted in the call under way that have been told aside.
+    told_aside: u64,
+    /// The words of the effect that is being told; kept for its memory.
+    scratch: Vec<u8>,
+}
+
+/// A call under way; see [`Journal::begin_call`].
+#[derive(Debug)]
+pub struct CallMark {
+    changes: u64,
+    is_told: bool,
+    told_aside: u64,
+}
+
+impl Journal {
+    /// A journal that somebody reads.
+    pub fn numbered_by(sequence: Arc<Sequence>) -> Journal {
+        Journal { sequence: Some(sequence), ..Journal::default() }
+    }
+
+    /// Whether somebody reads it.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.sequence.is_some()
+    }
+
+    /// Takes the records.
+    pub fn take(&mut self) -> Segment {
+        debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
+        std::mem::take(&mut self.segment)
+    }
+
+    /// What is told until [`Journal::end_unit`] is one record.
+    pub fn begin_unit(&mut self) {
+        self.depth += 1;
+    }
+
+    /// Ends a unit. The locks of all it has changed are still held.
+    pub fn end_unit(&mut self) {
+        self.depth -= 1;
+        self.seal();
+    }
+
+    /// Begins a call; `changes` is what [`KeyspaceCounters::changes`] says now.
+    ///
+    /// [`KeyspaceCounters::changes`]: crate::turn::KeyspaceCounters::changes
+    pub fn begin_call(&mut self, changes: u64) -> CallMark {
+        self.depth += 1;
+        CallMark {
+            changes,
+            is_told: std::mem::take(&mut self.is_told),
+            told_aside: std::mem::take(&mut self.told_aside),
+        }
+    }
+
+    /// Ends a call. If it has changed something and has not told what, that is the call itself, word by word.
+    pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
+        if changes - mark.changes > self.told_aside && !self.is_told {
+            self.append(database, |words| args.iter().for_each(|word| _ = words.word(word)));
+        }
+        (self.is_told, self.told_aside) = (mark.is_told, mark.told_aside);
+        self.depth -= 1;
+        self.seal();
+    }
+
+    /// Tells a command to be run in the place of the call under way; several are run one after the other.
+    pub fn tell(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
+        if self.is_on() {
+            self.is_told = true;
+            self.append(database, write);
+        }
+    }
+
+    /// Tells that the call under way is not to be run again, whatever it has changed.
+    pub fn tell_nothing(&mut self) {
+        self.is_told = true;
+    }
+
+    /// Tells what has happened beside the call under way, if there is any, and was counted as so many changes.
+    pub fn tell_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+        if self.is_on() {
+            self.told_aside += changes;
+            self.append(database, write);
+            self.seal();
+        }
+    }
+
+    /// Tells that a key was removed because its time had come, or to make room.
+    #[inline]
+    pub fn tell_removal(&mut self, database: usize, key: &[u8]) {
+        self.tell_aside(database, 0, |words| _ = words.word(b"DEL").word(key));
+    }
+
+    fn append(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let mut words = Words { bytes: &mut scratch, count: 0 };
+        write(&mut words);
+        let count = words.count;
+        let bytes = &mut self.segment.bytes;
+        bytes.push(b'*');
+        bytes.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&scratch);
+        self.segment.effects.push(EffectEnd { database: database as u32, bytes: bytes.len() });
+        if scratch.capacity() <= SCRATCH_KEPT_MAX {
+            self.scratch = scratch;
+        }
+    }
+
+    /// Makes a record of the effects that are in none, unless more may belong to it.
+    fn seal(&mut self) {
+        let effects = self.segment.effects.len();
+        if self.depth == 0
+            && effects > self.segment.sealed_effects()
+            && let Some(sequence) = &self.sequence
+        {
+            self.segment.records.push(RecordEnd { number: sequence.next(), effects });
+        }
+    }
+
+    /// Tells the call under way, word by word, as a record of its own unless it is part of a unit: its handler is about to
+    /// release the locks of what it has changed.
+    pub fn tell_now(&mut self, database: usize, args: Args<'_>) {
+        if !self.is_on() {
+            return;
+        }
+        self.tell(database, |words| args.iter().for_each(|word| _ = words.word(word)));
+        self.depth -= 1;
+        self.seal();
+        self.depth += 1;
+    }
+}
+
+/// The names of elements that were removed because their time had come, if anybody wants to know them.
+#[derive(Debug, Default)]
+pub struct ExpiredNames(Option<OwnedBatch>);
+
+impl ExpiredNames {
+    /// Names that nobody wants to know.
+    pub fn unwanted() -> ExpiredNames {
+        ExpiredNames(None)
+    }
+
+    /// Names for a journal, if somebody reads it.
+    pub fn for_journal(journal: &Journal) -> ExpiredNames {
+        ExpiredNames(journal.is_on().then(OwnedBatch::new))
+    }
+
+    /// Adds a name.
+    #[inline]
+    pub fn add(&mut self, name: &[u8]) {
+        if let Some(names) = &mut self.0 {
+            names.push(&[name]);
+        }
+    }
+
+    /// Tells the journal that these fields of a hash are gone, which was counted as so many changes.
+    pub fn tell(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
+        let Some(names) = self.0.as_ref().filter(|names| !names.is_empty()) else { return };
+        journal.tell_aside(database, changes, |words| {
+            words.word(b"HDEL").word(key);
+            (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
+        });
+    }
+}
+
+/// Bytes of a told effect for which memory is kept.
+const SCRATCH_KEPT_MAX: usize = 64 * 1024;

@@ -1,0 +1,92 @@
+//! A compressed node: a listpack that LZF has made smaller.
+//!
+//! ```text
+//! offset  bytes
+//!  0      4      length of the listpack in bytes, little-endian
+//!  4      4      number of its elements, little-endian
+//!  8      …      the listpack, compressed
+//! ```
+
+use crate::keyspace::entry::size_class;
+use crate::rdb::lzf;
+use crate::types::listpack::Listpack;
+
+const HEADER_BYTES: usize = 8;
+
+/// A listpack of less is not worth the effort, as in Redis.
+const BYTES_MIN: usize = 48;
+
+/// What compression must save at least, as in Redis.
+const SAVED_MIN: usize = 8;
+
+/// A compressed listpack.
+#[derive(Clone, Debug)]
+pub(super) struct Compressed(Box<[u8]>);
+
+impl Compressed {
+    /// The compressed form of a listpack, if it is worth having. O(bytes).
+    pub(super) fn of(packed: &Listpack) -> Option<Compressed> {
+        let bytes = packed.as_bytes();
+        if bytes.len() < BYTES_MIN {
+            return None;
+        }
+        let compressed = lzf::compress(bytes, bytes.len() - SAVED_MIN - 1)?;
+        let (len_bytes, len) = (u32::try_from(bytes.len()).ok()?, u32::try_from(packed.len()).ok()?);
+        Some(Compressed([&len_bytes.to_le_bytes()[..], &len.to_le_bytes(), &compressed].concat().into()))
+    }
+
+    /// The listpack. O(bytes of it).
+    pub(super) fn unpack(&self) -> Listpack {
+        let bytes = lzf::decompress(&self.0[HEADER_BYTES..], self.len_bytes());
+        let packed = bytes.and_then(|bytes| Listpack::from_bytes(bytes).ok());
+        packed.expect("it is what was compressed")
+    }
+
+    /// The length of the listpack in bytes.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.number_at(0)
+    }
+
+    /// The number of elements.
+    pub(super) fn len(&self) -> usize {
+        self.number_at(4)
+    }
+
+    /// The heap bytes it owns.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_class(self.0.len())
+    }
+
+    fn number_at(&self, at: usize) -> usize {
+        let bytes = self.0[at..].first_chunk().expect("the header is there");
+        u32::from_le_bytes(*bytes) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(elements: &[&[u8]]) -> (Listpack, Option<Compressed>) {
+        let mut packed = Listpack::new();
+        elements.iter().for_each(|element| packed.push_back(element));
+        let compressed = Compressed::of(&packed);
+        (packed, compressed)
+    }
+
+    #[test]
+    fn repetitive_elements_take_less_and_come_back() {
+        let (packed, compressed) = of(&[b"the same element" as &[u8]; 100]);
+        let compressed = compressed.unwrap();
+        assert!(compressed.memory_bytes() < packed.memory_bytes() / 4);
+        assert_eq!((compressed.len(), compressed.len_bytes()), (100, packed.len_bytes()));
+        assert_eq!(compressed.unpack().as_bytes(), packed.as_bytes());
+    }
+
+    #[test]
+    fn what_is_short_or_does_not_shrink_is_left_as_it_is() {
+        assert!(of(&[b"a" as &[u8]; 10]).1.is_none());
+        let every_byte: Vec<u8> = (0..=255).collect();
+        assert!(of(&[&every_byte]).1.is_none());
+    }
+}

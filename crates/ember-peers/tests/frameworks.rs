@@ -1,0 +1,51 @@
+//! Frameworks do their ordinary jobs with ember, in both modes: every job is done, in time, and once.
+
+use std::path::Path;
+use std::process::Command;
+
+use ember_peers::{frameworks_directory, in_both_modes, require_program, tools_directory};
+use ember_testkit::Server;
+
+/// A program in Python with the port of the server; it starts the framework's workers itself.
+fn python(script: &str, server: &Server) -> Command {
+    let mut command = Command::new(tools_directory().join("python/bin/python"));
+    // The source tree is left as it is.
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(frameworks_directory().join(script)).arg(port(server));
+    command
+}
+
+fn port(server: &Server) -> String {
+    server.port().to_string()
+}
+
+#[test]
+fn bullmq_works() {
+    in_both_modes(|server| {
+        let mut command = Command::new(require_program("node"));
+        command.env("PEER_MODULES", tools_directory().join("bullmq"));
+        command.arg(frameworks_directory().join("bullmq/jobs.js")).arg(port(server));
+        command
+    });
+}
+
+#[test]
+fn celery_works() {
+    in_both_modes(|server| python("celery/jobs.py", server));
+}
+
+#[test]
+fn rq_works() {
+    in_both_modes(|server| python("rq/jobs.py", server));
+}
+
+#[test]
+fn redisson_works() {
+    let tools = tools_directory().join("redisson");
+    let show = |path: &Path| path.display().to_string();
+    let class_path = format!("{}:{}/lib/*", show(&tools.join("classes")), show(&tools));
+    in_both_modes(|server| {
+        let mut command = Command::new(require_program("java"));
+        command.args(["-cp", &class_path, "Jobs", &port(server)]);
+        command
+    });
+}

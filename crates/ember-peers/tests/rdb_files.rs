@@ -1,0 +1,233 @@
+//! RDB files and AOFs of one server are loaded by the other, and Redis's checkers find nothing wrong with ours.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ember_peers::require_program;
+use ember_persistence::aof::{AofDirectory, Batch};
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{Disk, OsDisk};
+use ember_persistence::rdb_file::{FILE_VERSION, Step};
+use ember_protocol::Protocol;
+use ember_testkit::{Server, Value, split_arguments};
+use emberkv_core::local::Local;
+
+#[path = "../../ember-persistence/tests/support/mod.rs"]
+mod support;
+
+use support::{assert_same, load_file, must, sample, sample_commands, save, seen, start, write_keys};
+
+/// A directory for one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ember-rdb-files-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn redis(&self, arguments: &[&str]) -> Server {
+        let builder = Server::builder(require_program("redis-server")).directory(&self.0);
+        builder.arguments(&["--save", ""]).arguments(arguments).start()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(OsDisk)
+}
+
+/// Runs one of Redis's checkers, which must be content; what it says.
+fn checked(program: &str, file: &Path) -> String {
+    let output = Command::new(require_program(program)).arg(file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{program}: {said}");
+    said
+}
+
+fn saved_by(redis: &Server, folder: &Folder) -> Local {
+    assert_eq!(redis.client().command(&["SAVE"]), Value::ok());
+    load_file(disk().as_ref(), &folder.file("dump.rdb"), 1).unwrap().0
+}
+
+/// When consumers were active is not in files of Redis 7.0.
+fn without_streams(mut seen: support::Seen) -> support::Seen {
+    seen.retain(|(_, name), _| name != b"stream");
+    seen
+}
+
+#[test]
+fn redis_loads_what_is_saved_and_saves_the_same() {
+    let folder = Folder::new();
+    let mut local = sample(false);
+    save(&local, &disk(), &folder.file("dump.rdb"), FILE_VERSION);
+    assert!(checked("redis-check-rdb", &folder.file("dump.rdb")).contains("RDB looks OK"));
+    let redis = folder.redis(&[]);
+    assert_eq!(redis.client().command(&["DBSIZE"]), Value::Integer(local.keyspace.len(0) as i64));
+    let libraries = redis.client().command(&["FUNCTION", "LIST"]);
+    assert_eq!(libraries.elements().map(<[Value]>::len), Some(1));
+    let stream = redis.client().run("XINFO STREAM stream FULL");
+    assert_eq!(
+        stream.get("entries-added"),
+        must(&mut local, "XINFO STREAM stream FULL").get("entries-added")
+    );
+    let mut saved = saved_by(&redis, &folder);
+    assert_same(&without_streams(seen(&mut saved)), &without_streams(seen(&mut local)));
+    assert_eq!(must(&mut saved, "XRANGE stream - +"), must(&mut local, "XRANGE stream - +"));
+}
+
+#[test]
+fn what_redis_saves_is_loaded() {
+    let folder = Folder::new();
+    let redis = folder.redis(&["--maxmemory-policy", "allkeys-lfu"]);
+    let mut client = redis.client();
+    let mut local = Local::new(Protocol::Resp2);
+    for line in sample_commands(false) {
+        let words = split_arguments(&line).unwrap();
+        let reply = client.command(&words);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+        must(&mut local, &line);
+    }
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    assert!(!client.command(&["FUNCTION", "LOAD", code]).is_error());
+    assert_eq!(client.command(&["SAVE"]), Value::ok());
+    let (mut loaded, steps) = load_file(disk().as_ref(), &folder.file("dump.rdb"), 2).unwrap();
+    // Relative expiries have begun at other times.
+    let strip = |seen: support::Seen| {
+        let mut seen = without_streams(seen);
+        seen.retain(|(_, name), _| name != b"text" && name != b"large-hash");
+        seen
+    };
+    assert_same(&strip(seen(&mut loaded)), &strip(seen(&mut local)));
+    assert_eq!(must(&mut loaded, "HLEN large-hash").integer(), Some(600));
+    assert!(steps.contains(&Step::Function(code.as_bytes().to_vec())), "{steps:?}");
+    assert!(
+        steps.iter().any(
+            |step| matches!(step, Step::Aux { name, value } if name == b"redis-ver" && value == b"7.0.15")
+        )
+    );
+}
+
+#[test]
+fn redis_loads_and_continues_an_aof_of_ours() {
+    let folder = Folder::new();
+    let disk = disk();
+    let directory = folder.file("appendonlydir");
+    let off = Encryption::off();
+    let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &off).unwrap();
+    let mut local = sample(false);
+    let (mut writer, rewrite) = aof.begin_anew().unwrap();
+    let base = aof.begin_base().unwrap();
+    aof.write_base(&base, true, |writer| {
+        writer.usual_aux("7.0.15", 1_700_000_000, 1, true)?;
+        write_keys(&local, writer)
+    })
+    .unwrap();
+    aof.finish_rewrite(rewrite, base).unwrap();
+    let mut batch = Batch::new();
+    for number in 0..300 {
+        batch.clear();
+        batch.time(1_700_000_000 + number);
+        batch.command(&[b"SELECT", b"0"]);
+        batch.command(&[b"MULTI"]);
+        for words in
+            [[&b"RPUSH"[..], b"log", number.to_string().as_bytes()], [b"SET", b"\r\n", &b"x".repeat(3000)]]
+        {
+            batch.command(&words);
+            local.run(&words);
+        }
+        batch.command(&[b"EXEC"]);
+        writer.append(&mut batch).unwrap();
+        if number == 150 {
+            aof.rotate(&mut writer).unwrap();
+        }
+    }
+    writer.close().unwrap();
+    drop((aof, writer));
+    let manifest = directory.join("appendonly.aof.manifest");
+    let said = checked("redis-check-aof", &manifest);
+    assert!(said.contains("All AOF files and manifest are valid"), "{said}");
+    let redis = folder.redis(&["--appendonly", "yes"]);
+    let mut loaded = saved_by(&redis, &folder);
+    assert_same(&without_streams(seen(&mut loaded)), &without_streams(seen(&mut local)));
+    // Redis goes on with our last increment, and we start from that.
+    assert!(!redis.client().run("RPUSH log from-redis").is_error());
+    let mut redis = redis;
+    redis.client().send_command(&["SHUTDOWN", "NOSAVE"]).unwrap();
+    redis.wait();
+    let (mut local, _) = start(&disk, &directory, &off).unwrap();
+    assert_eq!(must(&mut local, "LLEN log").integer(), Some(301));
+    assert_eq!(must(&mut local, "LINDEX log -1").text(), "from-redis");
+}
+
+#[test]
+fn an_aof_of_redis_is_loaded_with_and_without_a_preamble() {
+    for preamble in ["yes", "no"] {
+        let folder = Folder::new();
+        let redis = folder.redis(&[
+            "--appendonly",
+            "yes",
+            "--aof-timestamp-enabled",
+            "yes",
+            "--aof-use-rdb-preamble",
+            preamble,
+            "--appendfsync",
+            "always",
+        ]);
+        let mut client = redis.client();
+        for line in sample_commands(false) {
+            assert!(!client.command(&split_arguments(&line).unwrap()).is_error());
+        }
+        client.command(&["BGREWRITEAOF"]);
+        loop {
+            let info = client.command(&["INFO", "persistence"]).text();
+            if info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0") {
+                break;
+            }
+        }
+        for line in ["MULTI", "RPUSH log a", "RPUSH log b", "EXEC", "SELECT 3", "SET n 1", "INCR n"] {
+            client.run(line);
+        }
+        let mut saved = saved_by(&redis, &folder);
+        let folder_of_aof = redis.crash().join("appendonlydir");
+        let (mut local, aof) = start(&disk(), &folder_of_aof, &Encryption::off()).unwrap();
+        assert_eq!(aof.live_files().len(), 2);
+        assert_same(&without_streams(seen(&mut local)), &without_streams(seen(&mut saved)));
+        assert_eq!(must(&mut local, "LLEN log").integer(), Some(2));
+        local.database = 3;
+        assert_eq!(must(&mut local, "GET n").text(), "2");
+    }
+}
+
+#[test]
+fn a_single_file_of_an_old_redis_becomes_the_base() {
+    let folder = Folder::new();
+    let old = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n";
+    std::fs::write(folder.file("appendonly.aof"), old).unwrap();
+    let disk = disk();
+    let directory = folder.file("appendonlydir");
+    let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &Encryption::off()).unwrap();
+    assert!(!aof.exists() && aof.single_file() == folder.file("appendonly.aof"));
+    aof.adopt().unwrap();
+    aof.begin_increment().unwrap();
+    let (mut local, _) = start(&disk, &directory, &Encryption::off()).unwrap();
+    assert_eq!(must(&mut local, "GET a").text(), "b");
+    let redis = folder.redis(&["--appendonly", "yes"]);
+    assert_eq!(redis.client().run("GET a").text(), "b");
+}

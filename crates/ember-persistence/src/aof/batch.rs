@@ -1,0 +1,206 @@
+//! Batches: commands that are written at once, behind a line that says whether they are whole.
+//!
+//! The line is `#CRC:` and four numbers in hexadecimal digits: the CRC-64 of the batch, 16; its length in bytes, 8; how
+//! many bytes of the file were durable when it was written, 16; and a check of the line, 16: the CRC-64 of the file's
+//! identity, the line's offset in the file, and the three numbers before. The checksum is that of RDB files: it is
+//! computed as fast as shorter ones, and batches can be long.
+//!
+//! The identity is a random number on the file's first line, `#EMBER:` and 16 digits. With the offset it makes sure that
+//! no value that a client has stored looks like such a line.
+//!
+//! Redis skips lines that begin with `#`, if they are shorter than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
+
+use crc_fast::{CrcAlgorithm, Digest, checksum};
+use ember_protocol::number;
+
+/// How the line before a batch begins.
+pub(super) const BATCH_LINE: &[u8] = b"#CRC:";
+
+/// How a file's first line begins.
+pub(super) const IDENTITY_LINE: &[u8] = b"#EMBER:";
+
+/// How a line with a time begins: Unix time in s, as in Redis.
+pub(super) const TIME_LINE: &[u8] = b"#TS:";
+
+/// The line before a batch: its digits, what begins and ends it, and what stands between.
+pub(super) const BATCH_LINE_BYTES: usize = BATCH_LINE.len() + 16 + 1 + 8 + 1 + 16 + 1 + 16 + 2;
+
+/// The longest batch: its length has eight digits.
+pub const BATCH_BYTES_MAX: usize = u32::MAX as usize;
+
+pub(super) fn crc(bytes: &[u8]) -> u64 {
+    checksum(CrcAlgorithm::Crc64Redis, bytes)
+}
+
+/// The first line of the file with an identity.
+pub(super) fn identity_line(identity: u64) -> Vec<u8> {
+    [IDENTITY_LINE, format!("{identity:016x}\r\n").as_bytes()].concat()
+}
+
+/// The identity that a first line says.
+pub(super) fn parse_identity(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(IDENTITY_LINE)?.strip_suffix(b"\r\n")?;
+    hexadecimal(digits, 16)
+}
+
+fn hexadecimal(digits: &[u8], count: usize) -> Option<u64> {
+    let is_plain = digits.len() == count && digits.iter().all(|digit| b"0123456789abcdef".contains(digit));
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_plain)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// What the line before a batch says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BatchLine {
+    pub(super) crc: u64,
+    pub(super) len: u32,
+    pub(super) durable: u64,
+}
+
+impl BatchLine {
+    fn check(self, identity: u64, offset: u64) -> u64 {
+        let mut digest = Digest::new(CrcAlgorithm::Crc64Redis);
+        for number in [identity, offset, self.crc, self.len.into(), self.durable] {
+            digest.update(&number.to_le_bytes());
+        }
+        digest.finalize()
+    }
+
+    /// The line at `offset` of the file with `identity`.
+    pub(super) fn to_bytes(self, identity: u64, offset: u64) -> Vec<u8> {
+        let BatchLine { crc, len, durable } = self;
+        let check = self.check(identity, offset);
+        format!("#CRC:{crc:016x} {len:08x} {durable:016x} {check:016x}\r\n").into_bytes()
+    }
+
+    /// Reads the line at `offset` of the file with `identity`; None if it is none, or one of another place.
+    pub(super) fn parse(line: &[u8], identity: u64, offset: u64) -> Option<BatchLine> {
+        let numbers = line.strip_prefix(BATCH_LINE)?.strip_suffix(b"\r\n")?;
+        let mut numbers = numbers.split(|&byte| byte == b' ');
+        let mut next = |count| numbers.next().and_then(|digits| hexadecimal(digits, count));
+        let (crc, len, durable, check) = (next(16)?, next(8)? as u32, next(16)?, next(16)?);
+        let line = BatchLine { crc, len, durable };
+        (numbers.next().is_none() && check == line.check(identity, offset)).then_some(line)
+    }
+}
+
+/// The time that a line says: Unix time in s.
+pub(super) fn parse_time(line: &[u8]) -> Option<i64> {
+    number::parse_i64(line.strip_prefix(TIME_LINE)?.strip_suffix(b"\r\n")?)
+}
+
+/// Commands that are to be written at once. It keeps its room when it is cleared.
+#[derive(Debug)]
+pub struct Batch {
+    /// Room for the line, then the commands.
+    bytes: Vec<u8>,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
+    }
+}
+
+impl Batch {
+    /// An empty one.
+    pub fn new() -> Batch {
+        Batch { bytes: vec![0; BATCH_LINE_BYTES] }
+    }
+
+    /// Adds a command.
+    pub fn command(&mut self, words: &[&[u8]]) {
+        let mut digits = itoa::Buffer::new();
+        let mut header = |bytes: &mut Vec<u8>, mark: u8, count: usize| {
+            bytes.push(mark);
+            bytes.extend_from_slice(digits.format(count).as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        };
+        header(&mut self.bytes, b'*', words.len());
+        for word in words {
+            header(&mut self.bytes, b'$', word.len());
+            self.bytes.extend_from_slice(word);
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Adds whole commands that are encoded already.
+    pub fn encoded(&mut self, commands: &[u8]) {
+        self.bytes.extend_from_slice(commands);
+    }
+
+    /// Says the time, Unix time in s, of the commands that follow. Not inside a transaction.
+    pub fn time(&mut self, now_s: i64) {
+        self.bytes.extend_from_slice(TIME_LINE);
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(now_s).as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// All that was added, encoded.
+    pub fn commands(&self) -> &[u8] {
+        &self.bytes[BATCH_LINE_BYTES..]
+    }
+
+    /// Its bytes, without the line before them.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - BATCH_LINE_BYTES
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes all commands.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(BATCH_LINE_BYTES);
+    }
+
+    /// All bytes for the file with `identity`, at `offset`, `durable` bytes of which are durable.
+    pub(super) fn seal(&mut self, identity: u64, offset: u64, durable: u64) -> &[u8] {
+        assert!(self.len() <= BATCH_BYTES_MAX, "whoever fills a batch looks at its length");
+        let (line, commands) = self.bytes.split_at_mut(BATCH_LINE_BYTES);
+        let said = BatchLine { crc: crc(commands), len: commands.len() as u32, durable };
+        line.copy_from_slice(&said.to_bytes(identity, offset));
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_at_its_place_only() {
+        let line = BatchLine { crc: u64::MAX - 5, len: 77, durable: 1 << 40 };
+        let bytes = line.to_bytes(3, 1000);
+        assert_eq!(bytes.len(), BATCH_LINE_BYTES);
+        assert_eq!(BatchLine::parse(&bytes, 3, 1000), Some(line));
+        assert_eq!(BatchLine::parse(&bytes, 3, 1001), None);
+        assert_eq!(BatchLine::parse(&bytes, 4, 1000), None);
+        for index in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[index] ^= 1;
+            assert_eq!(BatchLine::parse(&other, 3, 1000), None, "{index}");
+            assert_eq!(BatchLine::parse(&bytes[..index], 3, 1000), None);
+        }
+        assert_eq!(parse_identity(&identity_line(u64::MAX)), Some(u64::MAX));
+        assert_eq!(parse_time(b"#TS:1700000000\r\n"), Some(1_700_000_000));
+    }
+
+    #[test]
+    fn a_batch_is_its_commands_behind_a_line() {
+        let mut batch = Batch::new();
+        batch.time(7);
+        batch.command(&[b"SET", b"key", b""]);
+        batch.encoded(b"*1\r\n$4\r\nPING\r\n");
+        let commands = b"#TS:7\r\n*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$0\r\n\r\n*1\r\n$4\r\nPING\r\n";
+        assert_eq!(batch.len(), commands.len());
+        let bytes = batch.seal(1, 2, 3);
+        assert_eq!(&bytes[BATCH_LINE_BYTES..], commands);
+        let line = BatchLine::parse(&bytes[..BATCH_LINE_BYTES], 1, 2).unwrap();
+        assert_eq!(line, BatchLine { crc: crc(commands), len: commands.len() as u32, durable: 3 });
+        batch.clear();
+        assert!(batch.is_empty());
+    }
+}

@@ -1,0 +1,369 @@
+//! The files of an AOF: which of them count, when a new one begins, and when an old one goes.
+//!
+//! Every change is one new manifest, which replaces the old one in one step. Before it names a file, that file and its
+//! name are durable; after it names a file no more, that file is removed. So whatever the moment of a crash, the manifest
+//! that is there names files that are there, and what no manifest names is overwritten later.
+//!
+//! When the replacement itself fails nobody knows which of the two a crash would find. So each is to be complete then: an
+//! increment that was closed stays closed, no file goes, and the next change first writes the manifest that counts here
+//! until that has succeeded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{AofError, AofFile, AofWriter, FileType, Manifest, TornEnd};
+use crate::encryption::Encryption;
+use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole};
+use crate::rdb_file::{self, FILE_VERSION, RdbWriter, SaveOptions, Written};
+
+/// An AOF in its directory.
+#[derive(Debug)]
+pub struct AofDirectory {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    /// How the names of its files begin.
+    name: String,
+    encryption: Encryption,
+    manifest: Manifest,
+    /// Whether it is on the disk.
+    has_manifest: bool,
+    /// Whether no other one can be.
+    is_certain: bool,
+}
+
+/// A rewrite that is under way: the increments from `first` on stay, all before is replaced by a base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    first: u64,
+    /// An increment that the manifest does not name yet.
+    apart: Option<AofFile>,
+}
+
+impl AofDirectory {
+    /// Opens the AOF in `directory` whose files' names begin with `name`; without files if there is none. What a rewrite
+    /// that was finished has left is removed.
+    ///
+    /// # Errors
+    /// Those of the disk; if the manifest is none, or names files that are not there; if there are files without one.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        name: &str,
+        encryption: &Encryption,
+    ) -> Result<AofDirectory, AofError> {
+        let mut aof = AofDirectory {
+            disk: Arc::clone(disk),
+            directory: directory.to_owned(),
+            name: name.to_owned(),
+            encryption: encryption.clone(),
+            manifest: Manifest::default(),
+            has_manifest: false,
+            is_certain: true,
+        };
+        let path = aof.manifest_path();
+        let names: Vec<String> = match disk.list(directory) {
+            Ok(names) => names.into_iter().filter_map(|name| name.into_string().ok()).collect(),
+            Err(error) if error.is_missing() => return Ok(aof),
+            Err(error) => return Err(error.into()),
+        };
+        match read_whole(disk.as_ref(), &path, Manifest::MAX_BYTES) {
+            Ok(bytes) => {
+                let manifest = Manifest::parse(&bytes);
+                aof.manifest = manifest.map_err(|error| AofError::Manifest { file: path, error })?;
+                aof.has_manifest = true;
+            }
+            Err(error) if error.is_missing() => {
+                let is_increment = |name: &String| {
+                    name.starts_with(&aof.name) && (name.ends_with(".incr.aof") || name.contains(".base."))
+                };
+                if names.iter().any(is_increment) {
+                    return Err(AofError::NoManifest(directory.to_owned()));
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        for file in aof.manifest.live() {
+            if !names.contains(&file.name) {
+                if file.name == aof.name && disk.open_to_read(&aof.single_file()).is_ok() {
+                    // A crash in the middle of [`AofDirectory::adopt`].
+                    aof.move_single()?;
+                    continue;
+                }
+                return Err(AofError::Missing(directory.join(&file.name)));
+            }
+        }
+        Ok(aof)
+    }
+
+    /// Whether there is an AOF.
+    pub fn exists(&self) -> bool {
+        self.manifest.live().next().is_some()
+    }
+
+    /// What the manifest says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The files to load, in order.
+    pub fn live_files(&self) -> Vec<PathBuf> {
+        self.manifest.live().map(|file| self.directory.join(&file.name)).collect()
+    }
+
+    /// From now on new files are encrypted so.
+    pub fn set_encryption(&mut self, encryption: &Encryption) {
+        self.encryption = encryption.clone();
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.directory.join(format!("{}.manifest", self.name))
+    }
+
+    /// Makes `manifest` the one that counts.
+    fn write_manifest(&mut self, manifest: Manifest) -> Result<(), AofError> {
+        let temporary = TemporaryFile::create(&self.disk, &self.manifest_path())?;
+        self.is_certain = false;
+        temporary.file().write_at(0, &manifest.to_bytes())?;
+        temporary.publish()?;
+        self.manifest = manifest;
+        self.has_manifest = true;
+        self.is_certain = true;
+        Ok(())
+    }
+
+    /// Makes sure that the manifest on the disk is the one that counts here, if there is one.
+    fn make_certain(&mut self) -> Result<(), AofError> {
+        if self.is_certain || !self.has_manifest {
+            Ok(())
+        } else {
+            self.write_manifest(self.manifest.clone())
+        }
+    }
+
+    /// Where the single file of an AOF of Redis before 7 is: beside the directory.
+    pub fn single_file(&self) -> PathBuf {
+        directory_of(&self.directory).join(&self.name)
+    }
+
+    /// Makes the single file of an AOF of Redis before 7, with or without an RDB preamble, the base of this one, which has
+    /// no files. It is moved. After a crash at whatever moment [`AofDirectory::open`] finds the file in its old place, or
+    /// this done.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn adopt(&mut self) -> Result<(), AofError> {
+        assert!(!self.exists(), "an AOF with files has its own base");
+        let single = self.single_file();
+        self.disk.open(&single)?.sync()?;
+        self.disk.create_directory(&self.directory)?;
+        let base = AofFile { name: self.name.clone(), sequence: 1, file_type: FileType::Base };
+        self.write_manifest(Manifest { base: Some(base), ..Manifest::default() })?;
+        self.move_single()
+    }
+
+    fn move_single(&self) -> Result<(), AofError> {
+        self.disk.rename(&self.single_file(), &self.directory.join(&self.name))?;
+        self.disk.sync_directory(&self.directory)?;
+        Ok(self.disk.sync_directory(directory_of(&self.directory))?)
+    }
+
+    /// Makes sure that there is a manifest, so that files without one are known to have lost it. One that names nothing
+    /// would be none.
+    fn begin_manifest(&mut self) -> Result<(), AofError> {
+        if self.has_manifest {
+            return Ok(());
+        }
+        let nothing =
+            AofFile { name: format!("{}.none", self.name), sequence: 1, file_type: FileType::History };
+        self.write_manifest(Manifest { history: vec![nothing], ..Manifest::default() })
+    }
+
+    /// Cuts the last increment at its torn end, if it has one, and makes it whole, so that another can follow it.
+    ///
+    /// # Errors
+    /// Those of the disk; and for an encrypted file, that the end is in the middle of a chunk, which a repair can cut.
+    pub fn settle(&self, torn: Option<TornEnd>) -> Result<(), AofError> {
+        let Some(last) = self.manifest.live().last() else { return Ok(()) };
+        let path = self.directory.join(&last.name);
+        let file = self.disk.open(&path)?;
+        #[cfg(feature = "encryption")]
+        if crate::encryption::is_encrypted(file.as_ref()).map_err(|error| unreadable(&path, error))? {
+            return self.settle_encrypted(&path, file, torn);
+        }
+        if let Some(torn) = torn {
+            file.set_size(torn.valid_to)?;
+        }
+        // Also what a process that was killed had not synced.
+        Ok(file.sync()?)
+    }
+
+    #[cfg(feature = "encryption")]
+    fn settle_encrypted(
+        &self,
+        path: &Path,
+        file: Arc<dyn crate::files::StoredFile>,
+        torn: Option<TornEnd>,
+    ) -> Result<(), AofError> {
+        use std::io::Read;
+
+        use crate::encryption::{Ending, Unsealer};
+        let open = || Unsealer::open(Arc::clone(&file), &self.encryption, Ending::MayBeTorn);
+        let failed = |error| unreadable(path, error);
+        let said = match torn {
+            Some(torn) => torn.valid_to,
+            None => {
+                let counted = std::io::copy(&mut open().map_err(failed)?.by_ref(), &mut std::io::sink());
+                counted.map_err(|cause| AofError::Unreadable { file: path.to_owned(), offset: 0, cause })?
+            }
+        };
+        let found = open().map_err(failed)?.sealer_at(said).map_err(failed)?;
+        let Some((stored, mut sealer)) = found else {
+            return Err(AofError::damaged(
+                path,
+                said,
+                "the torn end begins in the middle of an encrypted chunk",
+            ));
+        };
+        if torn.is_none() && sealer.is_over() {
+            return Ok(file.sync()?);
+        }
+        file.set_size(stored)?;
+        file.sync()?;
+        let mut last = Vec::new();
+        sealer.seal(&[], said, true, &mut last);
+        file.write_at(stored, &last)?;
+        Ok(file.sync()?)
+    }
+
+    /// Begins the next increment; what is appended to it counts. The one before is to be closed or settled before that:
+    /// behind a running one, [`AofDirectory::rotate`].
+    ///
+    /// # Errors
+    /// Those of the disk. The increment before is still the last one then.
+    pub fn begin_increment(&mut self) -> Result<AofWriter, AofError> {
+        let (writer, file) = self.create_increment()?;
+        let mut manifest = self.manifest.clone();
+        manifest.increments.push(file);
+        self.write_manifest(manifest)?;
+        Ok(writer)
+    }
+
+    /// Closes the increment that is written to and begins the next one in its place. If it fails it is to be tried again
+    /// before anything else is appended, after [`AofWriter::recover`] where that is needed.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn rotate(&mut self, writer: &mut AofWriter) -> Result<(), AofError> {
+        writer.close()?;
+        *writer = self.begin_increment()?;
+        Ok(())
+    }
+
+    /// Creates the next increment; no manifest names it.
+    fn create_increment(&mut self) -> Result<(AofWriter, AofFile), AofError> {
+        self.disk.create_directory(&self.directory)?;
+        self.begin_manifest()?;
+        self.make_certain()?;
+        let sequence = self.manifest.increments.last().map_or(0, |last| last.sequence) + 1;
+        let name = format!("{}.{sequence}.incr.aof", self.name);
+        let writer = AofWriter::create(&self.disk, &self.directory.join(&name), &self.encryption)?;
+        self.disk.sync_directory(&self.directory)?;
+        Ok((writer, AofFile { name, sequence, file_type: FileType::Increment }))
+    }
+
+    /// Begins an increment that counts only when the rewrite that begins with it is finished; none of the files that there
+    /// are counts then. For an AOF that is switched on, and for one whose last increment is [`AofError::Lost`]. Until then
+    /// a crash finds the AOF as it was.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn begin_anew(&mut self) -> Result<(AofWriter, Rewrite), AofError> {
+        let (writer, file) = self.create_increment()?;
+        Ok((writer, Rewrite { first: file.sequence, apart: Some(file) }))
+    }
+
+    /// Says that a rewrite begins whose base has all data as it was when the last increment began.
+    pub fn begin_rewrite(&self) -> Rewrite {
+        Rewrite { first: self.manifest.increments.last().map_or(1, |last| last.sequence), apart: None }
+    }
+
+    /// A file for the base of a rewrite; dropped before it is given to [`AofDirectory::finish_rewrite`] it is removed.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn begin_base(&mut self) -> Result<TemporaryFile, AofError> {
+        self.make_certain()?;
+        self.disk.create_directory(&self.directory)?;
+        Ok(TemporaryFile::create(&self.disk, &self.directory.join(self.next_base().name))?)
+    }
+
+    /// Writes such a file ([`rdb_file::save_to`]), of a version that redis-server 7.0 reads.
+    ///
+    /// # Errors
+    /// Those of `fill` and of the disk.
+    pub fn write_base(
+        &self,
+        base: &TemporaryFile,
+        is_packed: bool,
+        fill: impl FnOnce(&mut RdbWriter<crate::encryption::FileSink>) -> std::io::Result<()>,
+    ) -> Result<Written, DiskError> {
+        let options = SaveOptions { version: FILE_VERSION, is_packed, encryption: &self.encryption };
+        rdb_file::save_to(base.file(), &options, fill)
+    }
+
+    fn next_base(&self) -> AofFile {
+        let sequence = self.manifest.base.as_ref().map_or(0, |base| base.sequence) + 1;
+        AofFile { name: format!("{}.{sequence}.base.rdb", self.name), sequence, file_type: FileType::Base }
+    }
+
+    /// Puts the base in the place of the old one and of all increments before the rewrite, and removes those.
+    ///
+    /// # Errors
+    /// Those of the disk. What counts is what did before, unless only the removal has failed, which the next rewrite makes
+    /// up for.
+    pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: TemporaryFile) -> Result<(), AofError> {
+        // Or else the base could take the place of one that is in use.
+        self.make_certain()?;
+        let new = self.next_base();
+        base.publish()?;
+        let mut manifest = self.manifest.clone();
+        let old = std::mem::take(&mut manifest.increments);
+        let (stay, go): (Vec<AofFile>, Vec<AofFile>) =
+            old.into_iter().partition(|file| file.sequence >= rewrite.first);
+        let gone = manifest.base.take().into_iter().chain(go);
+        manifest.history.extend(gone.map(|file| AofFile { file_type: FileType::History, ..file }));
+        manifest.base = Some(new);
+        manifest.increments = stay;
+        manifest.increments.extend(rewrite.apart);
+        self.write_manifest(manifest)?;
+        self.remove_history()
+    }
+
+    /// Removes the files that are no longer needed.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn remove_history(&mut self) -> Result<(), AofError> {
+        self.make_certain()?;
+        if self.manifest.history.is_empty() {
+            return Ok(());
+        }
+        for file in &self.manifest.history {
+            match self.disk.remove(&self.directory.join(&file.name)) {
+                Err(error) if error.is_missing() => {}
+                result => result?,
+            }
+        }
+        self.write_manifest(Manifest { history: Vec::new(), ..self.manifest.clone() })
+    }
+}
+
+#[cfg(feature = "encryption")]
+fn unreadable(path: &Path, error: crate::encryption::EncryptionError) -> AofError {
+    AofError::Unreadable { file: path.to_owned(), offset: error.offset, cause: error.into() }
+}

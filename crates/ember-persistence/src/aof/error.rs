@@ -1,0 +1,129 @@
+//! What can be wrong with an AOF.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::ManifestError;
+use crate::encryption::EncryptionError;
+use crate::files::DiskError;
+use crate::rdb_file::RdbError;
+
+/// An AOF cannot be read or written.
+#[derive(Debug)]
+pub enum AofError {
+    /// An operation of the disk failed.
+    Disk(DiskError),
+    /// The manifest is none.
+    Manifest {
+        /// The manifest's file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: ManifestError,
+    },
+    /// A file that the manifest names is not there.
+    Missing(PathBuf),
+    /// There are files of an AOF but no manifest.
+    NoManifest(PathBuf),
+    /// The RDB part of a file cannot be read.
+    Rdb(RdbError),
+    /// A file is damaged at a place behind which there is more that counts.
+    Damaged {
+        /// Which.
+        file: PathBuf,
+        /// Where the damage begins.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// A file cannot be read.
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// From where on.
+        offset: u64,
+        /// Why.
+        cause: io::Error,
+    },
+    /// What was written and not synced is not known: a sync failed, and there was too much of it to be kept. A rewrite
+    /// begins anew.
+    Lost(PathBuf),
+    /// The increment was closed, and no other one could be begun yet.
+    Closed(PathBuf),
+}
+
+impl AofError {
+    /// Whether a file is not what was written, from some place on, as against unreadable.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            AofError::Damaged { .. } => true,
+            AofError::Unreadable { cause, .. } => EncryptionError::is_damage(cause),
+            AofError::Rdb(error) => error.problem.is_damage(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn damaged(file: &Path, offset: u64, what: &'static str) -> AofError {
+        AofError::Damaged { file: file.to_owned(), offset, what }
+    }
+}
+
+impl Display for AofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AofError::Disk(error) => write!(f, "{error}"),
+            AofError::Manifest { file, error } => write!(
+                f,
+                "{} {error}; restore a backup of it, or write one line for each file in the directory",
+                file.display()
+            ),
+            AofError::Missing(file) => write!(
+                f,
+                "{} is named by the manifest but is not there; restore it from a backup of the whole directory",
+                file.display()
+            ),
+            AofError::NoManifest(directory) => write!(
+                f,
+                "{} has files of an AOF but no manifest; restore a backup of the whole directory",
+                directory.display()
+            ),
+            AofError::Rdb(error) => write!(f, "{error}"),
+            AofError::Damaged { file, offset, what } => write!(
+                f,
+                "{} at offset {offset}: {what}; restore a backup, or keep what is before the damage with \
+                 `ember-cli repair {}`",
+                file.display(),
+                file.display()
+            ),
+            AofError::Unreadable { file, offset, cause } => {
+                write!(
+                    f,
+                    "{} at offset {offset}: {cause}; check the disk and the system's log",
+                    file.display()
+                )
+            }
+            AofError::Closed(file) => {
+                write!(f, "{} is closed, and the file behind it could not be begun yet", file.display())
+            }
+            AofError::Lost(file) => write!(
+                f,
+                "{}: an fsync failed, and what it was to make durable is not kept; BGREWRITEAOF writes all anew",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AofError {}
+
+impl From<DiskError> for AofError {
+    fn from(error: DiskError) -> AofError {
+        AofError::Disk(error)
+    }
+}
+
+impl From<RdbError> for AofError {
+    fn from(error: RdbError) -> AofError {
+        AofError::Rdb(error)
+    }
+}

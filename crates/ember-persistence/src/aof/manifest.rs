@@ -1,0 +1,324 @@
+//! The list of the files of an AOF.
+//!
+//! ```text
+//! file appendonly.aof.1.base.rdb seq 1 type b
+//! file appendonly.aof.3.incr.aof seq 3 type i
+//! ```
+//!
+//! One line for each file: pairs of a word and what it is, of which all but `file`, `seq` and `type` are skipped. Types are
+//! `b`, the base, of which there is one at most; `i`, the increments behind it, in their order; `h`, what is no longer
+//! needed. Names with other than simple characters stand in double quotes with the escapes of redis-cli. Empty files,
+//! empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
+//!
+//! The format: Redis 7, `aof.c` by S. Sanfilippo and C. Zhao.
+
+use std::fmt::{self, Display};
+
+use ember_protocol::number;
+
+/// What a file of an AOF is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileType {
+    /// All data at one moment.
+    Base,
+    /// What changed after that or the increment before.
+    Increment,
+    /// It is no longer needed.
+    History,
+}
+
+impl FileType {
+    fn letter(self) -> char {
+        match self {
+            FileType::Base => 'b',
+            FileType::Increment => 'i',
+            FileType::History => 'h',
+        }
+    }
+}
+
+/// A file of an AOF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AofFile {
+    /// Its name, in the directory of the AOF.
+    pub name: String,
+    /// Its number among those of its type.
+    pub sequence: u64,
+    /// What it is.
+    pub file_type: FileType,
+}
+
+/// The files of an AOF.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The base, if there is one.
+    pub base: Option<AofFile>,
+    /// What is no longer needed.
+    pub history: Vec<AofFile>,
+    /// The increments, by ascending number.
+    pub increments: Vec<AofFile>,
+}
+
+/// A manifest is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    /// The line, from 1; 0 for the whole.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+impl Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// Lines are shorter; a name is at most 255 bytes long, and each of them four characters.
+const LINE_MAX_BYTES: usize = 1024;
+
+impl Manifest {
+    /// The longest manifest that is read.
+    pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn parse(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        let mut manifest = Manifest::default();
+        if bytes.is_empty() {
+            return Err(ManifestError { line: 0, what: "it is empty" });
+        }
+        let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
+        for (index, line) in lines.enumerate() {
+            let error = |what| ManifestError { line: index + 1, what };
+            if line.starts_with(b"#") {
+                continue;
+            }
+            if line.len() >= LINE_MAX_BYTES {
+                return Err(error("it is too long"));
+            }
+            manifest.add(parse_line(line).map_err(error)?).map_err(error)?;
+        }
+        Ok(manifest)
+    }
+
+    fn add(&mut self, file: AofFile) -> Result<(), &'static str> {
+        match file.file_type {
+            FileType::Base if self.base.is_some() => return Err("there are two bases"),
+            FileType::Base => self.base = Some(file),
+            FileType::History => self.history.push(file),
+            FileType::Increment => {
+                if self.increments.last().is_some_and(|last| last.sequence >= file.sequence) {
+                    return Err("the numbers of increments do not ascend");
+                }
+                self.increments.push(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// The manifest's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut text = String::new();
+        for file in self.base.iter().chain(&self.history).chain(&self.increments) {
+            let AofFile { name, sequence, file_type } = file;
+            let (name, letter) = (quoted(name), file_type.letter());
+            text.push_str(&format!("file {name} seq {sequence} type {letter}\n"));
+        }
+        text.into_bytes()
+    }
+
+    /// The files to load, in order.
+    pub fn live(&self) -> impl Iterator<Item = &AofFile> {
+        self.base.iter().chain(&self.increments)
+    }
+}
+
+/// The name as it stands in the manifest: in quotes if it needs them.
+fn quoted(name: &str) -> String {
+    let is_simple = |byte: u8| byte.is_ascii_graphic() && !b"\\\"'".contains(&byte);
+    if !name.is_empty() && name.bytes().all(is_simple) {
+        return name.to_owned();
+    }
+    let mut text = String::from("\"");
+    for byte in name.bytes() {
+        match byte {
+            b'\\' | b'"' => text.extend(['\\', char::from(byte)]),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            7 => text.push_str("\\a"),
+            8 => text.push_str("\\b"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
+    const INCOMPLETE: &str = "a file has a name, a number and a type";
+    let words = split(line).ok_or("its quotes are not balanced")?;
+    if words.len() < 6 || !words.len().is_multiple_of(2) {
+        return Err(INCOMPLETE);
+    }
+    let (mut name, mut sequence, mut file_type) = (None, None, None);
+    for pair in words.chunks_exact(2) {
+        let (word, value) = (pair[0].to_ascii_lowercase(), &pair[1]);
+        match word.as_slice() {
+            b"file" => name = Some(file_name(value)?),
+            b"seq" => {
+                let number = number::parse_u64(value).filter(|&number| number > 0);
+                sequence = Some(number.ok_or("its number is none")?);
+            }
+            b"type" => {
+                file_type = Some(match value.as_slice() {
+                    b"b" => FileType::Base,
+                    b"i" => FileType::Increment,
+                    b"h" => FileType::History,
+                    _ => return Err("its type is none of b, i and h"),
+                });
+            }
+            _ => {}
+        }
+    }
+    match (name, sequence, file_type) {
+        (Some(name), Some(sequence), Some(file_type)) => Ok(AofFile { name, sequence, file_type }),
+        _ => Err(INCOMPLETE),
+    }
+}
+
+fn file_name(bytes: &[u8]) -> Result<String, &'static str> {
+    let name = String::from_utf8(bytes.to_vec()).map_err(|_| "the file's name is not UTF-8")?;
+    if name.is_empty() || name.contains(['/', '\\', '\0']) || name == "." || name == ".." {
+        return Err("the file is to be a name without a path");
+    }
+    Ok(name)
+}
+
+/// The words of a line; those in quotes without them. None if quotes are not balanced or not at the end of a word.
+fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some((&first, after)) = rest.split_first() else { return Some(words) };
+        let mut word = Vec::new();
+        rest = match first {
+            b'"' | b'\'' => unquote(after, first, &mut word)?,
+            _ => {
+                let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+                word.extend_from_slice(&rest[..end]);
+                &rest[end..]
+            }
+        };
+        words.push(word);
+    }
+}
+
+/// Reads up to the closing `quote`; what follows it.
+fn unquote<'a>(mut rest: &'a [u8], quote: u8, word: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let is_double = quote == b'"';
+    loop {
+        rest = match rest {
+            [b'\\', b'x', high, low, after @ ..]
+                if is_double && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digits = [*high, *low].map(|digit| char::from(digit).to_digit(16).unwrap_or(0) as u8);
+                word.push(digits[0] << 4 | digits[1]);
+                after
+            }
+            [b'\\', letter, after @ ..] if is_double => {
+                word.push(match letter {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'a' => 7,
+                    b'b' => 8,
+                    other => *other,
+                });
+                after
+            }
+            [b'\\', b'\'', after @ ..] if !is_double => {
+                word.push(b'\'');
+                after
+            }
+            [closing, after @ ..] if *closing == quote => {
+                return after.first().is_none_or(u8::is_ascii_whitespace).then_some(after);
+            }
+            [byte, after @ ..] => {
+                word.push(*byte);
+                after
+            }
+            [] => return None,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn manifests_of_redis_are_read_and_written_as_they_are() {
+        let text =
+            b"file appendonly.aof.2.base.rdb seq 2 type b\nfile appendonly.aof.1.base.rdb seq 1 type h\n\
+            file appendonly.aof.4.incr.aof seq 4 type i\nfile appendonly.aof.5.incr.aof seq 5 type i\n";
+        let manifest = Manifest::parse(text).unwrap();
+        assert_eq!(manifest.to_bytes(), text);
+        let live: Vec<u64> = manifest.live().map(|file| file.sequence).collect();
+        assert_eq!(live, [2, 4, 5]);
+        let other = b"# a comment\nfile \"a b\\x01.aof\" SEQ 1 later x type i\nfile 'it\\'s' seq 9 type b";
+        let manifest = Manifest::parse(other).unwrap();
+        assert_eq!(manifest.increments[0].name, "a b\u{1}.aof");
+        assert_eq!(manifest.to_bytes(), b"file \"it's\" seq 9 type b\nfile \"a b\\x01.aof\" seq 1 type i\n");
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused_with_its_line() {
+        let long = [b"file ", &[b'a'; 1020][..], b" seq 1 type i\n"].concat();
+        for (text, line) in [
+            (&b""[..], 0),
+            (b"\n", 1),
+            (b"file a seq 1 type i\n\n", 2),
+            (b"file a seq 1\n", 1),
+            (b"file a seq 1 type i more\n", 1),
+            (b"file a seq 0 type i\n", 1),
+            (b"file a seq x type i\n", 1),
+            (b"file a seq 1 type j\n", 1),
+            (b"file a/b seq 1 type i\n", 1),
+            (b"file .. seq 1 type i\n", 1),
+            (b"file \"\" seq 1 type i\n", 1),
+            (b"file \"a seq 1 type i\n", 1),
+            (b"file \"a\"b seq 1 type i\n", 1),
+            (b"file a seq 1 file a seq 1\n", 1),
+            (b"file a seq 2 type b\nfile b seq 3 type b\n", 2),
+            (b"file a seq 2 type i\nfile b seq 2 type i\n", 2),
+            (b"file \xFF seq 2 type i\n", 1),
+            (&long, 1),
+        ] {
+            let error = Manifest::parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{}: {error}", text.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_comes_back(name in "[^/\\\\\u{0}]{1,40}", sequence in 1..u64::MAX >> 1) {
+            prop_assume!(name != "." && name != "..");
+            let file = AofFile { name, sequence, file_type: FileType::Increment };
+            let manifest = Manifest { increments: vec![file], ..Manifest::default() };
+            prop_assert_eq!(Manifest::parse(&manifest.to_bytes()).unwrap(), manifest);
+        }
+
+        #[test]
+        fn any_bytes_are_a_manifest_or_not(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Manifest::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The commands of a file of an AOF, in order, in units that count as a whole.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use ember_protocol::{OwnedBatch, number};
+use emberkv_core::types::limits::EncodingLimits;
+
+use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, parse_identity, parse_time};
+use super::{AofError, tail};
+use crate::encryption::{Ending, FileSource};
+use crate::rdb_file::{RdbReader, Source};
+
+/// The longest line: Redis reads 128 characters, its checker 1024.
+const LINE_MAX_BYTES: usize = 1024;
+
+/// Words of a command, as the protocol allows.
+const WORDS_MAX: u64 = 1024 * 1024;
+
+/// Bytes of a word, as the protocol allows with its greatest limit.
+const WORD_MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+
+/// What follows in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Commands that count together or not at all, in the batch that was given: one, or those of a transaction.
+    Unit,
+    /// What follows was written at this Unix time in s or later.
+    Time(i64),
+    /// Nothing.
+    End,
+}
+
+/// The end of a file that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TornEnd {
+    /// The file is valid up to this offset: it is to be cut there.
+    pub valid_to: u64,
+    /// How many bytes there are behind it.
+    pub torn_bytes: u64,
+    /// What is wrong with them.
+    pub what: &'static str,
+}
+
+/// Why nothing more can be read at a place.
+enum Stop {
+    /// The bytes end.
+    Ends,
+    /// They are nothing that can be here.
+    Wrong(&'static str),
+    /// They cannot be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => Stop::Ends,
+            _ => Stop::Io(error),
+        }
+    }
+}
+
+const CUT: &str = "the file ends in the middle of a command or batch";
+const NO_COMMAND: &str = "there is no command where one should begin";
+const OPEN_TRANSACTION: &str = "a transaction has no EXEC";
+
+/// Bytes in order: of the file, or of a batch that was found whole.
+trait Input {
+    fn buffered(&mut self) -> io::Result<&[u8]>;
+    fn advance(&mut self, count: usize);
+
+    /// Takes a line with its end, whatever is in it.
+    fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Stop> {
+        line.clear();
+        loop {
+            let buffered = self.buffered()?;
+            if buffered.is_empty() {
+                return Err(Stop::Ends);
+            }
+            let end = memchr::memchr(b'\n', buffered);
+            let count = end.map_or(buffered.len(), |end| end + 1);
+            if line.len() + count > LINE_MAX_BYTES {
+                return Err(Stop::Wrong("a line is too long"));
+            }
+            line.extend_from_slice(&buffered[..count]);
+            self.advance(count);
+            if end.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes `count` bytes and adds them to `out`.
+    fn gather(&mut self, count: u64, out: &mut Vec<u8>) -> Result<(), Stop> {
+        let mut rest = count;
+        while rest > 0 {
+            let buffered = self.buffered()?;
+            if buffered.is_empty() {
+                return Err(Stop::Ends);
+            }
+            let piece = usize::try_from(rest).map_or(buffered.len(), |rest| rest.min(buffered.len()));
+            out.extend_from_slice(&buffered[..piece]);
+            self.advance(piece);
+            rest -= piece as u64;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Input for Source<R> {
+    fn buffered(&mut self) -> io::Result<&[u8]> {
+        Source::buffered(self)
+    }
+
+    fn advance(&mut self, count: usize) {
+        Source::advance(self, count);
+    }
+}
+
+/// A batch that was found whole.
+#[derive(Debug, Default)]
+struct WholeBatch {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl WholeBatch {
+    fn is_over(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+}
+
+impl Input for WholeBatch {
+    fn buffered(&mut self) -> io::Result<&[u8]> {
+        Ok(&self.bytes[self.at..])
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.at += count;
+    }
+}
+
+/// What an input begins with.
+enum Item {
+    Command,
+    Time(i64),
+    Identity(u64),
+    /// A line before a batch; its bytes stand in the reader's line.
+    BatchLine,
+    Nothing,
+}
+
+/// Takes what comes next. The words of a command come into `bytes`, one behind the other, and the end of each into `ends`.
+fn item(
+    input: &mut impl Input,
+    line: &mut Vec<u8>,
+    bytes: &mut Vec<u8>,
+    ends: &mut Vec<usize>,
+) -> Result<Item, Stop> {
+    bytes.clear();
+    ends.clear();
+    input.line(line)?;
+    let count = match line.first() {
+        Some(b'*') => counted(line, WORDS_MAX).filter(|&count| count > 0).ok_or(Stop::Wrong(NO_COMMAND))?,
+        Some(b'#') if line.starts_with(BATCH_LINE) => return Ok(Item::BatchLine),
+        Some(b'#') if line.starts_with(IDENTITY_LINE) => {
+            return parse_identity(line)
+                .map(Item::Identity)
+                .ok_or(Stop::Wrong("the file's identity is none"));
+        }
+        Some(b'#') => return Ok(parse_time(line).map_or(Item::Nothing, Item::Time)),
+        _ => return Err(Stop::Wrong(NO_COMMAND)),
+    };
+    for _ in 0..count {
+        input.line(line)?;
+        let len = line.first().filter(|&&mark| mark == b'$').and_then(|_| counted(line, WORD_MAX_BYTES));
+        let len = len.ok_or(Stop::Wrong("a word of a command has no length"))?;
+        input.gather(len, bytes)?;
+        ends.push(bytes.len());
+        input.gather(2, bytes)?;
+        if !bytes.ends_with(b"\r\n") {
+            return Err(Stop::Wrong("a word of a command is longer than it says"));
+        }
+        bytes.truncate(bytes.len() - 2);
+    }
+    Ok(Item::Command)
+}
+
+/// The number in a line behind its mark, if it is no greater than `max`.
+fn counted(line: &[u8], max: u64) -> Option<u64> {
+    let digits = line.get(1..)?.strip_suffix(b"\r\n")?;
+    number::parse_u64(digits).filter(|&count| count <= max)
+}
+
+/// Reads a file. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have come, and
+/// no input panics.
+#[derive(Debug)]
+pub struct AofReader<R> {
+    source: Source<R>,
+    file: PathBuf,
+    ending: Ending,
+    /// The file's, if it is one of ours.
+    identity: Option<u64>,
+    whole: WholeBatch,
+    /// The end of the last unit.
+    valid_to: u64,
+    in_transaction: bool,
+    line: Vec<u8>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    torn: Option<TornEnd>,
+    is_over: bool,
+}
+
+impl AofReader<FileSource> {
+    /// The torn end of the file, when [`Part::End`] has come and there is one. `valid_to` counts in what the file says;
+    /// `torn_bytes` those behind it, for an encrypted file as it is stored.
+    pub fn torn_end(&self) -> Option<TornEnd> {
+        let stored = self.source.get_ref().torn_bytes();
+        match (self.torn, stored) {
+            (Some(torn), stored) => {
+                Some(TornEnd { torn_bytes: torn.torn_bytes + stored.unwrap_or(0), ..torn })
+            }
+            (None, Some(torn_bytes)) => Some(TornEnd { valid_to: self.valid_to, torn_bytes, what: CUT }),
+            (None, None) => None,
+        }
+    }
+}
+
+impl<R: Read> AofReader<R> {
+    /// A reader of `source`, which stands in `file`, behind its RDB part if it has one ([`AofReader::split`]).
+    pub fn new(source: Source<R>, file: &Path, ending: Ending) -> AofReader<R> {
+        AofReader {
+            valid_to: source.offset(),
+            source,
+            file: file.to_owned(),
+            ending,
+            identity: None,
+            whole: WholeBatch::default(),
+            in_transaction: false,
+            line: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            torn: None,
+            is_over: false,
+        }
+    }
+
+    /// The reader of the RDB part that a file begins with, or the file's bytes if it has none. What is left of the reader
+    /// when it has come to its end ([`RdbReader::into_source`]) is the commands behind.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or its RDB part is of an unknown version.
+    pub fn split(
+        inner: R,
+        file: &Path,
+        limits: EncodingLimits,
+    ) -> Result<Result<RdbReader<R>, Source<R>>, AofError> {
+        let mut source = Source::new(inner, 0);
+        let first = source.buffered();
+        let first =
+            first.map_err(|cause| AofError::Unreadable { file: file.to_owned(), offset: 0, cause })?;
+        if first.starts_with(b"REDIS") {
+            Ok(Ok(RdbReader::from_source(source, file, limits)?))
+        } else {
+            Ok(Err(source))
+        }
+    }
+
+    /// How many bytes have been read.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// The end of the last unit that was read; for those of a batch that of the batch before until it is over.
+    pub fn valid_to(&self) -> u64 {
+        self.valid_to
+    }
+
+    /// The torn end, when [`Part::End`] has come and there is one, of what the file says: that of an encrypted file may be
+    /// torn too ([`AofReader::torn_end`]).
+    pub fn torn(&self) -> Option<TornEnd> {
+        self.torn
+    }
+
+    /// Whether the file is one of ours: its batches have checksums.
+    pub fn is_checked(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// What comes next. The commands of a unit are put into `unit`, whose old ones go; those of a transaction without its
+    /// MULTI and EXEC.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read. A torn end is the end, unless the file must be whole.
+    pub fn next(&mut self, unit: &mut OwnedBatch) -> Result<Part, AofError> {
+        unit.clear();
+        while !self.is_over {
+            if !self.in_transaction && self.whole.is_over() {
+                self.valid_to = self.source.offset();
+            }
+            match self.part(unit) {
+                Ok(Some(part)) => return Ok(part),
+                Ok(None) => {}
+                Err(stop) => {
+                    unit.clear();
+                    self.end(stop)?;
+                    self.is_over = true;
+                }
+            }
+        }
+        Ok(Part::End)
+    }
+
+    fn part(&mut self, unit: &mut OwnedBatch) -> Result<Option<Part>, Stop> {
+        let in_batch = !self.whole.is_over();
+        let AofReader { source, whole, line, bytes, ends, .. } = self;
+        let item = if in_batch { item(whole, line, bytes, ends) } else { item(source, line, bytes, ends) };
+        match item {
+            // What has the right checksum was written like this.
+            Err(Stop::Ends) if in_batch => Err(Stop::Wrong("a batch ends in the middle of a command")),
+            Err(stop) => Err(stop),
+            Ok(Item::Command) => Ok(self.command(unit)),
+            Ok(Item::Time(_)) if self.in_transaction => Ok(None),
+            Ok(Item::Time(at_s)) => Ok(Some(Part::Time(at_s))),
+            Ok(Item::Identity(identity)) if self.identity.is_none() && !in_batch => {
+                self.identity = Some(identity);
+                Ok(None)
+            }
+            Ok(Item::BatchLine) if self.identity.is_some() && !in_batch => {
+                self.batch()?;
+                Ok(None)
+            }
+            Ok(Item::BatchLine) if !in_batch => {
+                Err(Stop::Wrong("the file's first line is missing or damaged"))
+            }
+            // Redis skips all other lines; in files of ours there are none.
+            Ok(_) if self.identity.is_none() => Ok(None),
+            Ok(_) => Err(Stop::Wrong("there is an unknown line")),
+        }
+    }
+
+    /// Takes the batch whose line was taken.
+    fn batch(&mut self) -> Result<(), Stop> {
+        const NO_LINE: Stop = Stop::Wrong("the line before a batch is damaged");
+        let at = self.source.offset() - self.line.len() as u64;
+        let said = self.identity.and_then(|identity| BatchLine::parse(&self.line, identity, at));
+        let said = said.filter(|_| self.line.len() == BATCH_LINE_BYTES).ok_or(NO_LINE)?;
+        self.whole.bytes.clear();
+        self.whole.at = 0;
+        let taken = self.source.gather(said.len.into(), &mut self.whole.bytes);
+        let is_whole = taken.is_ok() && crc(&self.whole.bytes) == said.crc;
+        if !is_whole {
+            self.whole.bytes.clear();
+            taken?;
+            return Err(Stop::Wrong("the checksum of a batch is wrong"));
+        }
+        Ok(())
+    }
+
+    /// Adds the command that was taken to the unit.
+    fn command(&mut self, unit: &mut OwnedBatch) -> Option<Part> {
+        let mut words: Vec<&[u8]> = Vec::with_capacity(self.ends.len());
+        let mut begin = 0;
+        for &end in &self.ends {
+            words.push(&self.bytes[begin..end]);
+            begin = end;
+        }
+        if words.len() == 1 && words[0].eq_ignore_ascii_case(b"multi") {
+            self.in_transaction = true;
+            return None;
+        }
+        if words.len() == 1 && words[0].eq_ignore_ascii_case(b"exec") && self.in_transaction {
+            self.in_transaction = false;
+            return (!unit.is_empty()).then_some(Part::Unit);
+        }
+        unit.push(&words);
+        (!self.in_transaction).then_some(Part::Unit)
+    }
+
+    /// What it means that nothing more can be read.
+    fn end(&mut self, stop: Stop) -> Result<(), AofError> {
+        let offset = self.source.offset();
+        let (what, is_cut) = match stop {
+            Stop::Io(cause) => return Err(AofError::Unreadable { file: self.file.clone(), offset, cause }),
+            Stop::Ends if offset == self.valid_to => return Ok(()),
+            Stop::Ends if self.in_transaction && self.line.is_empty() => (OPEN_TRANSACTION, true),
+            Stop::Ends => (CUT, true),
+            Stop::Wrong(what) => (what, false),
+        };
+        let damaged = || AofError::damaged(&self.file, self.valid_to, what);
+        // Without checksums nobody can tell what was written from what was not, but for an end that is missing.
+        let may_be_torn = self.ending == Ending::MayBeTorn && (is_cut || self.identity.is_some());
+        if !may_be_torn {
+            return Err(damaged());
+        }
+        if let Some(identity) = self.identity {
+            let claimed = tail::claims_more(&mut self.source, identity, self.valid_to);
+            let claimed =
+                claimed.map_err(|cause| AofError::Unreadable { file: self.file.clone(), offset, cause });
+            if claimed? {
+                return Err(damaged());
+            }
+        }
+        let torn_bytes = self.source.offset() - self.valid_to;
+        self.torn = Some(TornEnd { valid_to: self.valid_to, torn_bytes, what });
+        Ok(())
+    }
+}

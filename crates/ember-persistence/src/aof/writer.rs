@@ -1,0 +1,311 @@
+//! The increment that is being written.
+//!
+//! Writing and syncing are apart: a [`SyncTask`] can run on another thread while batches are appended, and makes what was
+//! appended before it durable. Many writers' batches share one sync that way.
+//!
+//! **After a failed write** the file is cut back to the end of the last batch, and synced, before anything else is written
+//! to it; until that works nothing is appended. **After a failed sync** the kernel may have dropped any of the pages, and
+//! would say that all is well the next time. So what was appended since the last sync that succeeded is kept in memory, is
+//! written again in its place through a handle that is opened anew ([`AofWriter::recover`]), and is durable when that
+//! handle has been synced. The bytes are the same, so whatever of them had survived stays valid at every moment of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::batch::identity_line;
+use super::{AofError, Batch};
+use crate::encryption::Encryption;
+#[cfg(feature = "encryption")]
+use crate::encryption::Sealer;
+use crate::files::{Disk, DiskError, StoredFile};
+
+/// How much of what is not synced is kept for the case that a sync fails. With more, a failed sync needs a rewrite.
+pub const RETAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Appends batches to an increment.
+#[derive(Debug)]
+pub struct AofWriter {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    file: Arc<dyn StoredFile>,
+    /// Counts the handles, so that the outcome for an old one is known as such.
+    handle: u64,
+    identity: u64,
+    #[cfg(feature = "encryption")]
+    sealer: Option<Sealer>,
+    /// What was sealed for the write that is under way.
+    #[cfg(feature = "encryption")]
+    sealed: Vec<u8>,
+    /// The file is good up to here.
+    good: Place,
+    /// And durable up to here.
+    durable: Place,
+    /// What is between the two, unless it was too much.
+    retained: Option<Vec<u8>>,
+    retained_max: usize,
+    state: State,
+    /// Nothing more is appended.
+    is_closed: bool,
+}
+
+/// An offset in the file, and in what it says. They differ for encrypted files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    stored: u64,
+    said: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Well,
+    /// There may be something behind the good part.
+    HasRest,
+    /// What is not durable is not known.
+    SyncFailed,
+}
+
+/// A sync that is to be run, on any thread.
+#[derive(Debug)]
+pub struct SyncTask {
+    file: Arc<dyn StoredFile>,
+    handle: u64,
+    upto: Place,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct SyncOutcome {
+    handle: u64,
+    upto: Place,
+    result: Result<(), DiskError>,
+}
+
+impl SyncTask {
+    /// Runs it. It blocks for as long as the disk takes.
+    pub fn run(self) -> SyncOutcome {
+        SyncOutcome { handle: self.handle, upto: self.upto, result: self.file.sync() }
+    }
+}
+
+impl AofWriter {
+    /// Begins an increment at `path`, empty but for its first line, which is durable when this returns; its name is when
+    /// the directory has been synced.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn create(disk: &Arc<dyn Disk>, path: &Path, encryption: &Encryption) -> Result<AofWriter, AofError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| {
+            let cause = std::io::Error::other(error.to_string());
+            AofError::Unreadable { file: path.to_owned(), offset: 0, cause }
+        })?;
+        let identity = u64::from_le_bytes(random);
+        let file = disk.create(path)?;
+        let nothing = Place { stored: 0, said: 0 };
+        let mut writer = AofWriter {
+            disk: Arc::clone(disk),
+            path: path.to_owned(),
+            file,
+            handle: 0,
+            identity,
+            #[cfg(feature = "encryption")]
+            sealer: None,
+            #[cfg(feature = "encryption")]
+            sealed: Vec::new(),
+            good: nothing,
+            durable: nothing,
+            retained: Some(Vec::new()),
+            retained_max: RETAINED_BYTES_MAX,
+            state: State::Well,
+            is_closed: false,
+        };
+        #[cfg(feature = "encryption")]
+        if let Some(keys) = encryption.keys() {
+            let (sealer, head) = Sealer::begin(keys);
+            writer.put(&head, 0)?;
+            writer.sealer = Some(sealer);
+        }
+        debug_assert!(cfg!(feature = "encryption") || !encryption.is_on(), "with keys the file is encrypted");
+        writer.write(&identity_line(identity), false)?;
+        writer.sync()?;
+        Ok(writer)
+    }
+
+    /// Keeps at most `bytes` of what is not synced ([`RETAINED_BYTES_MAX`] unless said otherwise).
+    pub fn set_retained_max(&mut self, bytes: usize) {
+        self.retained_max = bytes;
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes of the file are good, as it is stored.
+    pub fn size(&self) -> u64 {
+        self.good.stored
+    }
+
+    /// How many of them are durable.
+    pub fn durable_size(&self) -> u64 {
+        self.durable.stored
+    }
+
+    /// Whether a sync has failed and [`AofWriter::recover`] has not yet succeeded.
+    pub fn needs_recovery(&self) -> bool {
+        self.state == State::SyncFailed
+    }
+
+    /// Whether it was closed: another increment is to be begun.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Appends a batch; the size of the file with it. It is not durable. Nothing is written for an empty batch. The batch
+    /// is as it was, so that it can be appended again if this fails.
+    ///
+    /// # Errors
+    /// Those of the disk; nothing of the batch counts then. The next call tries first to remove what it has left. After a
+    /// failed sync, that [`AofWriter::recover`] is needed.
+    pub fn append(&mut self, batch: &mut Batch) -> Result<u64, AofError> {
+        if self.is_closed {
+            return Err(AofError::Closed(self.path.clone()));
+        }
+        if !batch.is_empty() {
+            self.make_well()?;
+            let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
+            self.write(bytes, false)?;
+        }
+        Ok(self.good.stored)
+    }
+
+    /// Removes what a failed write has left.
+    fn make_well(&mut self) -> Result<(), AofError> {
+        match self.state {
+            State::Well => Ok(()),
+            State::SyncFailed => Err(AofError::Lost(self.path.clone())),
+            State::HasRest => {
+                self.file.set_size(self.good.stored)?;
+                self.state = State::Well;
+                // Or else a power cut could bring the rest back, behind what comes next.
+                self.sync()
+            }
+        }
+    }
+
+    /// Writes what the file says next.
+    fn write(&mut self, said: &[u8], is_last: bool) -> Result<(), AofError> {
+        #[cfg(feature = "encryption")]
+        if let Some(sealer) = &mut self.sealer {
+            let mut sealed = std::mem::take(&mut self.sealed);
+            sealed.clear();
+            let number = sealer.number();
+            sealer.seal(said, self.durable.said, is_last, &mut sealed);
+            let result = self.put(&sealed, said.len() as u64);
+            self.sealed = sealed;
+            if let (Err(_), Some(sealer)) = (&result, &mut self.sealer) {
+                sealer.back_to(number);
+            }
+            return result;
+        }
+        // A plain file does not say that it is over.
+        let _ = is_last;
+        self.put(said, said.len() as u64)
+    }
+
+    fn put(&mut self, stored: &[u8], said_bytes: u64) -> Result<(), AofError> {
+        if let Err(error) = self.file.write_at(self.good.stored, stored) {
+            self.state = State::HasRest;
+            return Err(error.into());
+        }
+        self.good.stored += stored.len() as u64;
+        self.good.said += said_bytes;
+        match &mut self.retained {
+            Some(retained) if retained.len() + stored.len() <= self.retained_max => {
+                retained.extend_from_slice(stored);
+            }
+            retained => *retained = None,
+        }
+        Ok(())
+    }
+
+    /// The sync of all that was appended, to be run on any thread; [`AofWriter::finish_sync`] wants to know what came of
+    /// it.
+    pub fn sync_task(&self) -> SyncTask {
+        SyncTask { file: Arc::clone(&self.file), handle: self.handle, upto: self.good }
+    }
+
+    /// Takes note of what came of a sync.
+    ///
+    /// # Errors
+    /// That it failed.
+    pub fn finish_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
+        if outcome.handle != self.handle {
+            // A failed one was answered by a new handle, which has synced more than this one could have.
+            return Ok(());
+        }
+        if let Err(error) = outcome.result {
+            self.state = State::SyncFailed;
+            return Err(error.into());
+        }
+        if outcome.upto > self.durable {
+            if outcome.upto == self.good {
+                self.retained.get_or_insert_default().clear();
+            } else if let Some(retained) = &mut self.retained {
+                retained.drain(..(outcome.upto.stored - self.durable.stored) as usize);
+            }
+            self.durable = outcome.upto;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was appended durable.
+    ///
+    /// # Errors
+    /// That the sync failed.
+    pub fn sync(&mut self) -> Result<(), AofError> {
+        let outcome = self.sync_task().run();
+        self.finish_sync(outcome)
+    }
+
+    /// Writes what was not durable when a sync failed again, through a new handle, and syncs that. It can be tried any
+    /// number of times.
+    ///
+    /// # Errors
+    /// Those of the disk; and [`AofError::Lost`], if there was too much of it to be kept: a rewrite is needed then.
+    pub fn recover(&mut self) -> Result<(), AofError> {
+        if self.state != State::SyncFailed {
+            return self.make_well();
+        }
+        let retained = self.retained.as_ref().ok_or_else(|| AofError::Lost(self.path.clone()))?;
+        let file = self.disk.open(&self.path)?;
+        file.write_at(self.durable.stored, retained)?;
+        file.set_size(self.good.stored)?;
+        file.sync()?;
+        self.file = file;
+        self.handle += 1;
+        self.durable = self.good;
+        self.retained = Some(Vec::new());
+        self.state = State::Well;
+        Ok(())
+    }
+
+    /// Ends the increment: all of it is durable, and says so. Nothing can be appended then, also if this fails at its last
+    /// step: another increment may be begun only when it has succeeded, and be tried until it has.
+    ///
+    /// # Errors
+    /// Those of the disk; after a failed sync [`AofWriter::recover`] is needed. It can be tried again.
+    pub fn close(&mut self) -> Result<(), AofError> {
+        self.make_well()?;
+        self.sync()?;
+        if self.is_closed {
+            return Ok(());
+        }
+        // A batch with nothing in it, which says what is durable.
+        let mut batch = Batch::new();
+        let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
+        self.write(bytes, true)?;
+        self.is_closed = true;
+        self.sync()
+    }
+}

@@ -1,0 +1,247 @@
+//! Looking through files: whether they are whole, and what is in them.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ember_protocol::OwnedBatch;
+use emberkv_core::types::limits::EncodingLimits;
+
+use crate::aof::{AofDirectory, AofError, AofReader, Part, TornEnd};
+use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
+use crate::files::{Disk, DiskError, directory_of};
+use crate::rdb_file::{Batch, RdbError, RdbReader, Source, Step};
+
+/// A file cannot be checked, repaired or converted.
+#[derive(Debug)]
+pub enum FileError {
+    /// An operation of the disk failed.
+    Disk(DiskError),
+    /// It cannot be decrypted.
+    Encryption(EncryptionError),
+    /// Its RDB part is damaged or cannot be read.
+    Rdb(RdbError),
+    /// Its commands are damaged or cannot be read.
+    Aof(AofError),
+    /// It is neither an RDB file nor an AOF.
+    Unknown(PathBuf),
+    /// The file to write is there already; nothing is overwritten.
+    Exists(PathBuf),
+    /// Reading or writing failed on the way from one file to the other.
+    Copy(PathBuf, io::Error),
+}
+
+impl Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Disk(error) => write!(f, "{error}"),
+            FileError::Encryption(error) => write!(f, "{error}"),
+            FileError::Rdb(error) => write!(f, "{error}"),
+            FileError::Aof(error) => write!(f, "{error}"),
+            FileError::Unknown(path) => write!(
+                f,
+                "{} is no RDB file, AOF or manifest; check that this is the right file",
+                path.display()
+            ),
+            FileError::Exists(path) => {
+                write!(f, "{} is there already and is not overwritten; name another", path.display())
+            }
+            FileError::Copy(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<DiskError> for FileError {
+    fn from(error: DiskError) -> FileError {
+        FileError::Disk(error)
+    }
+}
+
+impl From<EncryptionError> for FileError {
+    fn from(error: EncryptionError) -> FileError {
+        FileError::Encryption(error)
+    }
+}
+
+impl From<RdbError> for FileError {
+    fn from(error: RdbError) -> FileError {
+        FileError::Rdb(error)
+    }
+}
+
+impl From<AofError> for FileError {
+    fn from(error: AofError) -> FileError {
+        FileError::Aof(error)
+    }
+}
+
+/// What a file is and holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The file.
+    pub file: PathBuf,
+    /// Its bytes, as it is stored.
+    pub size: u64,
+    /// Whether it is encrypted.
+    pub is_encrypted: bool,
+    /// Its RDB part.
+    pub rdb: Option<RdbFacts>,
+    /// Its commands.
+    pub commands: Option<CommandFacts>,
+}
+
+/// What an RDB file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RdbFacts {
+    /// The version of its format.
+    pub version: u16,
+    /// Keys.
+    pub keys: u64,
+    /// Those that expire.
+    pub expiring: u64,
+    /// Libraries of functions.
+    pub functions: u64,
+    /// What it says of itself: name and value.
+    pub aux: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Where it ends, in what the file says.
+    pub end: u64,
+}
+
+/// What commands there are in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandFacts {
+    /// Commands, without MULTI and EXEC.
+    pub commands: u64,
+    /// Transactions and single commands.
+    pub units: u64,
+    /// The first and the last time: Unix time in s.
+    pub times: Option<(i64, i64)>,
+    /// Whether its batches have checksums.
+    pub is_checked: bool,
+    /// The end that is not whole.
+    pub torn: Option<TornEnd>,
+}
+
+/// Reads a whole file and builds every value in it.
+///
+/// # Errors
+/// What is wrong with it. A torn end is none if the file may have one.
+pub fn check_file(
+    disk: &dyn Disk,
+    path: &Path,
+    encryption: &Encryption,
+    ending: Ending,
+) -> Result<Report, FileError> {
+    let file = disk.open_to_read(path)?;
+    let mut report = Report {
+        file: path.to_owned(),
+        size: file.size()?,
+        is_encrypted: is_encrypted(file.as_ref())?,
+        ..Report::default()
+    };
+    let opened = encryption.open(file, ending)?;
+    let mut source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
+        Err(source) => source,
+        Ok(mut rdb) => {
+            report.rdb = Some(check_rdb(&mut rdb)?);
+            rdb.into_source()
+        }
+    };
+    let next = source.buffered().map_err(|error| FileError::Copy(path.to_owned(), error))?;
+    let is_aof = next.is_empty() || matches!(next[0], b'*' | b'#');
+    if report.rdb.is_some() && next.is_empty() {
+        return Ok(report);
+    }
+    if report.rdb.is_none() && !is_aof {
+        return Err(FileError::Unknown(path.to_owned()));
+    }
+    report.commands = Some(check_commands(source, path, ending)?);
+    Ok(report)
+}
+
+fn check_rdb<R: io::Read>(reader: &mut RdbReader<R>) -> Result<RdbFacts, RdbError> {
+    let mut facts = RdbFacts { version: reader.version(), ..RdbFacts::default() };
+    let mut batch = Batch::new();
+    loop {
+        match reader.next(&mut batch)? {
+            Step::Keys => {
+                for index in 0..batch.len() {
+                    batch.take(index, &EncodingLimits::DEFAULT)?;
+                    facts.keys += 1;
+                    facts.expiring += u64::from(batch.key(index).1.expire_at_ms.is_some());
+                }
+            }
+            Step::Aux { name, value } => facts.aux.push((name, value)),
+            Step::Function(_) => facts.functions += 1,
+            Step::Sizes { .. } => {}
+            Step::End => {
+                facts.end = reader.offset();
+                return Ok(facts);
+            }
+        }
+    }
+}
+
+fn check_commands(source: Source<FileSource>, path: &Path, ending: Ending) -> Result<CommandFacts, AofError> {
+    let mut reader = AofReader::new(source, path, ending);
+    let mut facts = CommandFacts::default();
+    let mut unit = OwnedBatch::new();
+    loop {
+        match reader.next(&mut unit)? {
+            Part::Unit => {
+                facts.units += 1;
+                facts.commands += unit.len() as u64;
+            }
+            Part::Time(at_s) => {
+                let first = facts.times.map_or(at_s, |(first, _)| first);
+                facts.times = Some((first, at_s));
+            }
+            Part::End => {
+                facts.is_checked = reader.is_checked();
+                facts.torn = reader.torn_end();
+                return Ok(facts);
+            }
+        }
+    }
+}
+
+/// The AOF that a manifest is of.
+///
+/// # Errors
+/// If `manifest` does not have a manifest's name, and those of [`AofDirectory::open`].
+pub fn open_manifest(
+    disk: &std::sync::Arc<dyn Disk>,
+    manifest: &Path,
+    encryption: &Encryption,
+) -> Result<AofDirectory, FileError> {
+    let name =
+        manifest.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".manifest"));
+    let name = name.ok_or_else(|| FileError::Unknown(manifest.to_owned()))?;
+    drop(disk.open_to_read(manifest)?);
+    Ok(AofDirectory::open(disk, directory_of(manifest), name, encryption)?)
+}
+
+/// Reads all files of the AOF that a manifest is of, in order. Only the last may have a torn end.
+///
+/// # Errors
+/// What is wrong with the first one that is not whole.
+pub fn check_aof(
+    disk: &std::sync::Arc<dyn Disk>,
+    manifest: &Path,
+    encryption: &Encryption,
+) -> Result<Vec<Report>, FileError> {
+    let files = open_manifest(disk, manifest, encryption)?.live_files();
+    let endings = endings(files.len());
+    files
+        .iter()
+        .zip(endings)
+        .map(|(file, ending)| check_file(disk.as_ref(), file, encryption, ending))
+        .collect()
+}
+
+/// How each of `count` files of an AOF may end.
+pub(crate) fn endings(count: usize) -> impl Iterator<Item = Ending> {
+    (1..=count).map(move |number| if number == count { Ending::MayBeTorn } else { Ending::Whole })
+}

@@ -1,0 +1,216 @@
+//! Chunks: sealed one after the other, opened one by one.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce};
+
+use super::keys::{FINGERPRINT_BYTES, KeyRing, SALT_BYTES};
+use super::{EncryptionProblem, MAGIC};
+
+/// Bytes of the head of a file.
+pub(super) const HEAD_BYTES: usize = MAGIC.len() + 4 + FINGERPRINT_BYTES + SALT_BYTES;
+const VERSION: u8 = 1;
+
+/// How a chunk begins.
+pub(super) const MARK: &[u8; 4] = b"EChk";
+pub(super) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
+const NONCE_BYTES: usize = 12;
+pub(super) const TAG_BYTES: usize = 16;
+
+/// How much is encrypted in a chunk at most: what must be read before a byte of it can be given.
+pub(super) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+
+/// In the length of the last chunk.
+const LAST: u32 = 1 << 31;
+
+type Head = [u8; HEAD_BYTES];
+type ChunkHead = [u8; CHUNK_HEAD_BYTES];
+
+/// Seals the chunks of a file.
+pub(crate) struct Sealer {
+    key: LessSafeKey,
+    head: Head,
+    /// Of the next chunk.
+    number: u64,
+    /// Of the next chunk; it never goes back.
+    nonce: u128,
+    /// The last chunk has been sealed.
+    is_over: bool,
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealer").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // It fails on systems without a source of random numbers; going on would give files without protection.
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}
+
+fn random_nonce() -> u128 {
+    u128::from_le_bytes(random()) & ((1 << (8 * NONCE_BYTES)) - 1)
+}
+
+impl Sealer {
+    /// Begins a file with the current key; its head.
+    pub(crate) fn begin(keys: &KeyRing) -> (Sealer, Head) {
+        let salt = random::<SALT_BYTES>();
+        let mut head = [0; HEAD_BYTES];
+        let parts = [&MAGIC[..], &[VERSION, 0, 0, 0], keys.current().fingerprint_bytes(), &salt];
+        head.copy_from_slice(&parts.concat());
+        let sealer = Sealer {
+            key: keys.current().of_file(&salt),
+            head,
+            number: 0,
+            nonce: random_nonce(),
+            is_over: false,
+        };
+        (sealer, head)
+    }
+
+    /// Goes on with a file that has `number` chunks, with the last one among them or not.
+    pub(super) fn resume(opener: Opener, number: u64, is_over: bool) -> Sealer {
+        Sealer { key: opener.key, head: opener.head, number, nonce: random_nonce(), is_over }
+    }
+
+    /// Whether the file has its last chunk.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The number of the next chunk.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next chunk gets this number: those from there on have not been written.
+    pub(crate) fn back_to(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    /// Adds `plain` in chunks to `out`; `durable` bytes before them are durable. The last chunk of the file is `is_last`.
+    pub(crate) fn seal(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
+        let mut rest = plain;
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(CHUNK_BYTES_MAX));
+            self.seal_one(piece, durable, is_last && after.is_empty(), out);
+            rest = after;
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn seal_one(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
+        let len = plain.len() as u32 | if is_last { LAST } else { 0 };
+        let nonce = &self.nonce.to_le_bytes()[..NONCE_BYTES];
+        let (number, durable) = (self.number.to_le_bytes(), durable.to_le_bytes());
+        let mut chunk_head = [0; CHUNK_HEAD_BYTES];
+        chunk_head.copy_from_slice(&[&MARK[..], &len.to_le_bytes(), &number, nonce, &durable].concat());
+        let parts = ChunkParts::of(&chunk_head);
+        out.extend_from_slice(&chunk_head);
+        let at = out.len();
+        out.extend_from_slice(plain);
+        let aad = associated(&self.head, &chunk_head);
+        let tag = self.key.seal_in_place_separate_tag(parts.nonce(), Aad::from(aad), &mut out[at..]);
+        let tag = tag.expect("a chunk is shorter than the cipher's limit");
+        out.extend_from_slice(tag.as_ref());
+        self.number += 1;
+        self.nonce = (self.nonce + 1) & ((1 << (8 * NONCE_BYTES)) - 1);
+    }
+}
+
+fn associated(head: &Head, chunk_head: &ChunkHead) -> [u8; HEAD_BYTES + CHUNK_HEAD_BYTES] {
+    let mut aad = [0; HEAD_BYTES + CHUNK_HEAD_BYTES];
+    aad[..HEAD_BYTES].copy_from_slice(head);
+    aad[HEAD_BYTES..].copy_from_slice(chunk_head);
+    aad
+}
+
+/// What the head of a chunk says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkParts {
+    pub(super) is_marked: bool,
+    pub(super) len: usize,
+    pub(super) is_last: bool,
+    pub(super) number: u64,
+    nonce: [u8; NONCE_BYTES],
+    pub(super) durable: u64,
+}
+
+impl ChunkParts {
+    pub(super) fn of(head: &ChunkHead) -> ChunkParts {
+        let mut rest = &head[..];
+        let mut eight = || {
+            let (bytes, after) = rest.split_at(8);
+            rest = after;
+            u64::from_le_bytes(std::array::from_fn(|index| bytes[index]))
+        };
+        let (mark_and_len, number) = (eight(), eight());
+        let nonce = std::array::from_fn(|index| head[16 + index]);
+        let durable = u64::from_le_bytes(std::array::from_fn(|index| head[16 + NONCE_BYTES + index]));
+        let len = (mark_and_len >> 32) as u32;
+        ChunkParts {
+            is_marked: head.starts_with(MARK),
+            len: (len & !LAST) as usize,
+            is_last: len & LAST != 0,
+            number,
+            nonce,
+            durable,
+        }
+    }
+
+    fn nonce(&self) -> Nonce {
+        Nonce::assume_unique_for_key(self.nonce)
+    }
+
+    /// Whether it can be the head of a chunk at all.
+    pub(super) fn is_possible(&self) -> bool {
+        self.is_marked && self.len <= CHUNK_BYTES_MAX
+    }
+
+    /// Bytes of the chunk with its head and tag.
+    pub(super) fn stored_bytes(&self) -> usize {
+        CHUNK_HEAD_BYTES + self.len + TAG_BYTES
+    }
+}
+
+/// Opens the chunks of a file.
+pub(super) struct Opener {
+    key: LessSafeKey,
+    head: Head,
+}
+
+impl std::fmt::Debug for Opener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opener").finish_non_exhaustive()
+    }
+}
+
+impl Opener {
+    /// For the file with a head.
+    pub(super) fn new(head: Head, keys: &KeyRing) -> Result<Opener, EncryptionProblem> {
+        debug_assert_eq!(AES_256_GCM.tag_len(), TAG_BYTES, "the cipher's tag has the format's length");
+        let (version, rest) = (head[MAGIC.len()], &head[MAGIC.len() + 4..]);
+        if version != VERSION {
+            return Err(EncryptionProblem::Version(version));
+        }
+        let fingerprint = std::array::from_fn(|index| rest[index]);
+        let salt = std::array::from_fn(|index| rest[FINGERPRINT_BYTES + index]);
+        let key = keys.find(&fingerprint);
+        let key =
+            key.ok_or_else(|| EncryptionProblem::WrongKey(data_encoding::HEXLOWER.encode(&fingerprint)))?;
+        Ok(Opener { key: key.of_file(&salt), head })
+    }
+
+    /// Opens a chunk, all of whose bytes are in `chunk`; where its bytes are then. None if it is not authentic.
+    pub(super) fn open(&self, chunk: &mut [u8]) -> Option<std::ops::Range<usize>> {
+        let (chunk_head, sealed) = chunk.split_first_chunk_mut::<CHUNK_HEAD_BYTES>()?;
+        let parts = ChunkParts::of(chunk_head);
+        let aad = associated(&self.head, chunk_head);
+        let plain = self.key.open_in_place(parts.nonce(), Aad::from(aad), sealed).ok()?;
+        Some(CHUNK_HEAD_BYTES..CHUNK_HEAD_BYTES + plain.len())
+    }
+}

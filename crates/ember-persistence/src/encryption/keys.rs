@@ -1,0 +1,188 @@
+//! Keys: where they come from, what they are called, and that they are wiped.
+
+use std::fmt::{self, Debug, Display};
+
+use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+use zeroize::Zeroizing;
+
+/// Bytes of a key.
+pub(super) const KEY_BYTES: usize = 32;
+/// Bytes of what a key is called.
+pub(super) const FINGERPRINT_BYTES: usize = 16;
+/// Bytes of what makes the key of a file its own.
+pub(super) const SALT_BYTES: usize = 32;
+
+/// Bind what is derived to its use.
+const FINGERPRINT_INFO: &[u8] = b"ember key fingerprint v1";
+const FILE_INFO: &[u8] = b"ember file encryption v1";
+
+/// The longest key file: some hundred keys.
+const TEXT_MAX_BYTES: usize = 64 * 1024;
+
+/// A key of 256 bits. It is wiped from memory when it is dropped, and never shown.
+pub struct Key {
+    bytes: Zeroizing<[u8; KEY_BYTES]>,
+    fingerprint: [u8; FINGERPRINT_BYTES],
+}
+
+impl Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", self.fingerprint())
+    }
+}
+
+struct Bytes(usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+impl Key {
+    /// The key of these bytes.
+    pub fn new(bytes: [u8; KEY_BYTES]) -> Key {
+        const FITS: &str = "HKDF gives up to 8160 bytes";
+        let bytes = Zeroizing::new(bytes);
+        let mut fingerprint = [0; FINGERPRINT_BYTES];
+        let derived = Salt::new(HKDF_SHA256, &[]).extract(&bytes[..]);
+        let derived = derived.expand(&[FINGERPRINT_INFO], Bytes(FINGERPRINT_BYTES)).expect(FITS);
+        derived.fill(&mut fingerprint).expect(FITS);
+        Key { bytes, fingerprint }
+    }
+
+    /// What it is called: digits that say which key it is, and nothing else about it.
+    pub fn fingerprint(&self) -> String {
+        HEXLOWER.encode(&self.fingerprint)
+    }
+
+    pub(super) fn fingerprint_bytes(&self) -> &[u8; FINGERPRINT_BYTES] {
+        &self.fingerprint
+    }
+
+    /// The key of the file with a salt.
+    pub(super) fn of_file(&self, salt: &[u8; SALT_BYTES]) -> LessSafeKey {
+        let derived = Salt::new(HKDF_SHA256, salt).extract(&self.bytes[..]);
+        let derived =
+            derived.expand(&[FILE_INFO], &AES_256_GCM).expect("32 bytes are no more than HKDF gives");
+        LessSafeKey::new(UnboundKey::from(derived))
+    }
+}
+
+/// A text is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    /// It has no key.
+    Empty,
+    /// A line is none; its number, from 1.
+    Line(usize),
+    /// It is longer than a key file can be.
+    TooLong,
+}
+
+impl Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FORMS: &str = "a key is 32 bytes, as they are, as 64 hexadecimal digits, or in base64";
+        match self {
+            KeyError::Empty => write!(f, "there is no key; {FORMS}"),
+            KeyError::Line(line) => write!(f, "line {line} is no key; {FORMS}"),
+            KeyError::TooLong => write!(f, "this is longer than a file of keys can be; {FORMS}"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+/// The keys that are known: the current one, which is written with, and older ones, which are read with.
+#[derive(Debug)]
+pub struct KeyRing {
+    /// The first is the current one.
+    keys: Vec<Key>,
+}
+
+impl KeyRing {
+    /// The current key alone.
+    pub fn new(current: Key) -> KeyRing {
+        KeyRing { keys: vec![current] }
+    }
+
+    /// Adds a key to read with.
+    pub fn add_older(&mut self, key: Key) {
+        self.keys.push(key);
+    }
+
+    /// The keys that a key file or an environment variable says: exactly 32 bytes, or lines with a key each, the current
+    /// one first. Empty lines and those that begin with `#` say nothing. Whoever has `text` is to wipe it
+    /// (`zeroize::Zeroizing`).
+    ///
+    /// # Errors
+    /// If it is nothing of that. What is in it is not repeated.
+    pub fn parse(text: &[u8]) -> Result<KeyRing, KeyError> {
+        if let Ok(bytes) = <[u8; KEY_BYTES]>::try_from(text) {
+            return Ok(KeyRing::new(Key::new(bytes)));
+        }
+        if text.len() > TEXT_MAX_BYTES {
+            return Err(KeyError::TooLong);
+        }
+        let mut keys = Vec::new();
+        for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if !line.is_empty() && !line.starts_with(b"#") {
+                keys.push(parse_line(line).ok_or(KeyError::Line(index + 1))?);
+            }
+        }
+        if keys.is_empty() { Err(KeyError::Empty) } else { Ok(KeyRing { keys }) }
+    }
+
+    /// The key that is written with.
+    pub fn current(&self) -> &Key {
+        &self.keys[0]
+    }
+
+    pub(super) fn find(&self, fingerprint: &[u8; FINGERPRINT_BYTES]) -> Option<&Key> {
+        self.keys.iter().find(|key| key.fingerprint == *fingerprint)
+    }
+}
+
+fn parse_line(line: &[u8]) -> Option<Key> {
+    let decoded =
+        if line.len() == 2 * KEY_BYTES { HEXLOWER_PERMISSIVE.decode(line) } else { BASE64.decode(line) };
+    let decoded = Zeroizing::new(decoded.ok()?);
+    <[u8; KEY_BYTES]>::try_from(decoded.as_slice()).ok().map(Key::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_in_every_form() {
+        let bytes: [u8; KEY_BYTES] = std::array::from_fn(|index| index as u8 * 7);
+        let fingerprint = Key::new(bytes).fingerprint();
+        assert_eq!(fingerprint.len(), 32);
+        let (hex, base64) = (HEXLOWER.encode(&bytes), BASE64.encode(&bytes));
+        for text in [&bytes[..], hex.as_bytes(), hex.to_uppercase().as_bytes(), base64.as_bytes()] {
+            assert_eq!(KeyRing::parse(text).unwrap().current().fingerprint(), fingerprint);
+        }
+        let older = Key::new([9; KEY_BYTES]);
+        let both = format!("# current\n{hex}\r\n\n{}\n", BASE64.encode(&[9; KEY_BYTES]));
+        let ring = KeyRing::parse(both.as_bytes()).unwrap();
+        assert_eq!(ring.current().fingerprint(), fingerprint);
+        assert!(ring.find(older.fingerprint_bytes()).is_some());
+        assert!(ring.find(&[0; FINGERPRINT_BYTES]).is_none());
+        assert!(!format!("{ring:?}").contains(&hex[..8]));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_without_being_shown() {
+        assert_eq!(KeyRing::parse(b"").unwrap_err(), KeyError::Empty);
+        assert_eq!(KeyRing::parse(b"# nothing\n").unwrap_err(), KeyError::Empty);
+        assert_eq!(KeyRing::parse(b"\nsecret\n").unwrap_err(), KeyError::Line(2));
+        assert_eq!(KeyRing::parse(&[b'g'; 64]).unwrap_err(), KeyError::Line(1));
+        assert_eq!(KeyRing::parse(BASE64.encode(&[1; 31]).as_bytes()).unwrap_err(), KeyError::Line(1));
+        assert_eq!(KeyRing::parse(&[b'\n'; TEXT_MAX_BYTES + 1]).unwrap_err(), KeyError::TooLong);
+        assert!(!KeyError::Line(2).to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Encryption at rest: files in numbered chunks under AES-256-GCM.
+//!
+//! ```text
+//! file     "EMBERENC" | version, 1 byte = 1 | 3 bytes of 0 | key's fingerprint, 16 bytes | salt, 32 random bytes | chunk …
+//! chunk    "EChk" | length, 4 bytes, its highest bit set in the last chunk | number, 8 bytes | nonce, 12 bytes
+//!          | durable, 8 bytes | so many encrypted bytes | tag, 16 bytes                                little-endian
+//! ```
+//!
+//! Each file has a key of its own: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. A nonce is a random number that
+//! a writer begins with, plus one for each chunk it seals; a chunk that is written again after a failure gets another
+//! nonce. The head of the file and that of the chunk are the associated data of the chunk. So every bit of a file is
+//! authentic: a chunk that was changed, moved, left out, taken from another file or cut off is noticed. The fingerprint is
+//! an HKDF of the key too and says nothing else about it.
+//!
+//! Chunks are numbered from 0, and the last one of a file that is whole says so. An increment of an AOF grows by whole
+//! chunks and gets its last one when it is no longer written to; the last increment may end without. `durable` is how many
+//! bytes of what is encrypted were known to be on the disk when the chunk was written: by it a torn end is told from
+//! damage, as with the batches of an AOF. That some of the *newest* chunks of a file that is still written to are cut off
+//! cannot be noticed by looking at the file alone.
+//!
+//! AES-GCM: NIST SP 800-38D. Without the cargo feature `encryption` encrypted files are refused with an error.
+
+#[cfg(feature = "encryption")]
+mod chunks;
+mod error;
+#[cfg(feature = "encryption")]
+mod keys;
+mod sink;
+#[cfg(feature = "encryption")]
+mod source;
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use error::{EncryptionError, EncryptionProblem};
+#[cfg(feature = "encryption")]
+pub use keys::{Key, KeyError, KeyRing};
+pub use sink::FileSink;
+
+#[cfg(feature = "encryption")]
+pub(crate) use chunks::Sealer;
+#[cfg(feature = "encryption")]
+pub use source::Unsealer;
+
+use crate::files::{FileReader, StoredFile};
+
+/// How encrypted files begin.
+const MAGIC: &[u8; 8] = b"EMBERENC";
+
+/// Whether files are encrypted, and with which keys.
+#[derive(Clone, Debug, Default)]
+pub struct Encryption {
+    #[cfg(feature = "encryption")]
+    keys: Option<Arc<KeyRing>>,
+}
+
+/// How a file may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a part that was not durable: it was being written to.
+    MayBeTorn,
+    /// Whole only.
+    Whole,
+}
+
+impl Encryption {
+    /// Files are written as they are, and encrypted ones are not read.
+    pub fn off() -> Encryption {
+        Encryption::default()
+    }
+
+    /// Files are encrypted with the current one of `keys`, and read with any of them.
+    #[cfg(feature = "encryption")]
+    pub fn with(keys: KeyRing) -> Encryption {
+        Encryption { keys: Some(Arc::new(keys)) }
+    }
+
+    /// Whether files are encrypted.
+    pub fn is_on(&self) -> bool {
+        #[cfg(feature = "encryption")]
+        return self.keys.is_some();
+        #[cfg(not(feature = "encryption"))]
+        false
+    }
+
+    #[cfg(feature = "encryption")]
+    pub(crate) fn keys(&self) -> Option<&Arc<KeyRing>> {
+        self.keys.as_ref()
+    }
+
+    /// What a file says, encrypted or not. Errors of its encryption are [`EncryptionError`]s inside those of `std::io`.
+    /// With [`Ending::MayBeTorn`] a torn end is the end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is encrypted with a key that is not there.
+    pub fn open(&self, file: Arc<dyn StoredFile>, ending: Ending) -> Result<FileSource, EncryptionError> {
+        if !is_encrypted(file.as_ref())? {
+            return Ok(FileSource::Plain(FileReader::new(file, 0)));
+        }
+        #[cfg(feature = "encryption")]
+        return Ok(FileSource::Encrypted(Unsealer::open(file, self, ending)?));
+        #[cfg(not(feature = "encryption"))]
+        {
+            let _ = ending;
+            Err(EncryptionError::new(file.path(), 0, EncryptionProblem::NotBuilt))
+        }
+    }
+}
+
+/// What a file says, in order.
+#[derive(Debug)]
+pub enum FileSource {
+    /// Its bytes.
+    Plain(FileReader),
+    /// What was encrypted.
+    #[cfg(feature = "encryption")]
+    Encrypted(Unsealer),
+}
+
+impl FileSource {
+    /// How many bytes of an encrypted file, as it is stored, were found to be a torn end when all before was read.
+    pub fn torn_bytes(&self) -> Option<u64> {
+        match self {
+            FileSource::Plain(_) => None,
+            #[cfg(feature = "encryption")]
+            FileSource::Encrypted(unsealer) => unsealer.torn_bytes(),
+        }
+    }
+}
+
+impl Read for FileSource {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            FileSource::Plain(reader) => reader.read(out),
+            #[cfg(feature = "encryption")]
+            FileSource::Encrypted(unsealer) => unsealer.read(out),
+        }
+    }
+}
+
+/// Whether a file begins as an encrypted one.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_encrypted(file: &dyn StoredFile) -> Result<bool, EncryptionError> {
+    let mut begin = [0; MAGIC.len()];
+    let mut len = 0;
+    while len < begin.len() {
+        let count = file.read_at(len as u64, &mut begin[len..]);
+        match count.map_err(|error| EncryptionError::disk(file.path(), error))? {
+            0 => break,
+            count => len += count,
+        }
+    }
+    Ok(&begin == MAGIC)
+}
+
+/// The directory's name for tests and messages.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,198 @@
+//! What an encrypted file says.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::chunks::{
+    CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, ChunkParts, HEAD_BYTES, MARK, Opener, Sealer, TAG_BYTES,
+};
+use super::{Encryption, EncryptionError, EncryptionProblem, Ending};
+use crate::files::{DiskError, StoredFile};
+
+/// Searched at once for chunks behind a damaged one.
+const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
+
+/// Reads an encrypted file in order.
+#[derive(Debug)]
+pub struct Unsealer {
+    file: Arc<dyn StoredFile>,
+    opener: Opener,
+    ending: Ending,
+    /// Of the file when it was opened.
+    size: u64,
+    /// Where the next chunk begins.
+    offset: u64,
+    /// Its number, and how many bytes the chunks before it say.
+    number: u64,
+    said: u64,
+    /// The chunk that was opened, and what of it has not been given.
+    chunk: Vec<u8>,
+    plain: Range<usize>,
+    is_over: bool,
+    torn_bytes: Option<u64>,
+}
+
+impl Unsealer {
+    /// How many bytes there are behind the last chunk that could be opened, when the end was found to be torn.
+    pub fn torn_bytes(&self) -> Option<u64> {
+        self.torn_bytes
+    }
+
+    /// Opens a file that [`super::is_encrypted`].
+    pub(crate) fn open(
+        file: Arc<dyn StoredFile>,
+        encryption: &Encryption,
+        ending: Ending,
+    ) -> Result<Unsealer, EncryptionError> {
+        let error = |problem| EncryptionError::new(file.path(), 0, problem);
+        let keys = encryption.keys().ok_or_else(|| error(EncryptionProblem::NoKey))?;
+        let size = file.size().map_err(|disk| error(EncryptionProblem::Disk(disk)))?;
+        let mut head = [0; HEAD_BYTES];
+        let read = read_full(file.as_ref(), 0, &mut head);
+        if read.map_err(|disk| error(EncryptionProblem::Disk(disk)))? < HEAD_BYTES {
+            return Err(error(EncryptionProblem::Truncated));
+        }
+        let opener = Opener::new(head, keys).map_err(error)?;
+        Ok(Unsealer {
+            file,
+            opener,
+            ending,
+            size,
+            offset: HEAD_BYTES as u64,
+            number: 0,
+            said: 0,
+            chunk: Vec::new(),
+            plain: 0..0,
+            is_over: false,
+            torn_bytes: None,
+        })
+    }
+
+    fn error(&self, problem: EncryptionProblem) -> EncryptionError {
+        EncryptionError::new(self.file.path(), self.offset, problem)
+    }
+
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, EncryptionError> {
+        let read = read_full(self.file.as_ref(), offset, bytes);
+        read.map_err(|disk| EncryptionError::new(self.file.path(), offset, EncryptionProblem::Disk(disk)))
+    }
+
+    /// The chunk at an offset, opened; None if there is no authentic one.
+    fn chunk_at(
+        &self,
+        offset: u64,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Option<(ChunkParts, Range<usize>)>, EncryptionError> {
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        let is_whole = self.read(offset, &mut head)? == CHUNK_HEAD_BYTES;
+        let parts = ChunkParts::of(&head);
+        if !is_whole || !parts.is_possible() {
+            return Ok(None);
+        }
+        chunk.resize(parts.stored_bytes(), 0);
+        if self.read(offset, chunk)? < parts.stored_bytes() {
+            return Ok(None);
+        }
+        Ok(self.opener.open(chunk).map(|plain| (parts, plain)))
+    }
+
+    /// Opens the next chunk.
+    fn next_chunk(&mut self) -> Result<(), EncryptionError> {
+        if self.offset >= self.size {
+            return self.end(EncryptionProblem::Truncated);
+        }
+        self.plain = 0..0;
+        let mut chunk = std::mem::take(&mut self.chunk);
+        let opened = self.chunk_at(self.offset, &mut chunk);
+        self.chunk = chunk;
+        let Some((parts, plain)) = opened? else {
+            let is_cut =
+                self.size - self.offset < (CHUNK_HEAD_BYTES + TAG_BYTES) as u64 || self.goes_past_end()?;
+            let problem = if is_cut { EncryptionProblem::Truncated } else { EncryptionProblem::Altered };
+            return self.end(problem);
+        };
+        if parts.number != self.number {
+            let problem = EncryptionProblem::Reordered { found: parts.number, expected: self.number };
+            return Err(self.error(problem));
+        }
+        self.offset += parts.stored_bytes() as u64;
+        self.number += 1;
+        self.said += plain.len() as u64;
+        self.plain = plain;
+        self.is_over = parts.is_last;
+        if parts.is_last && self.offset < self.size {
+            return Err(self.error(EncryptionProblem::TooLong));
+        }
+        Ok(())
+    }
+
+    /// Whether the next chunk says that it is longer than what is left.
+    fn goes_past_end(&self) -> Result<bool, EncryptionError> {
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        let is_whole = self.read(self.offset, &mut head)? == CHUNK_HEAD_BYTES;
+        let parts = ChunkParts::of(&head);
+        Ok(is_whole && parts.is_possible() && self.offset + parts.stored_bytes() as u64 > self.size)
+    }
+
+    /// Nothing more can be opened: that is an error, or a torn end.
+    fn end(&mut self, problem: EncryptionProblem) -> Result<(), EncryptionError> {
+        if self.ending == Ending::Whole || self.is_damage()? {
+            return Err(self.error(problem));
+        }
+        self.is_over = true;
+        self.torn_bytes = Some(self.size.saturating_sub(self.offset)).filter(|&bytes| bytes > 0);
+        Ok(())
+    }
+
+    /// Whether a chunk behind says that what cannot be opened was durable.
+    fn is_damage(&self) -> Result<bool, EncryptionError> {
+        let mut window = vec![0; WINDOW_BYTES];
+        let mut chunk = Vec::new();
+        let mut at = self.offset + 1;
+        while at < self.size {
+            let count = self.read(at, &mut window)?;
+            for found in memchr::memmem::find_iter(&window[..count], MARK) {
+                let opened = self.chunk_at(at + found as u64, &mut chunk)?;
+                if opened.is_some_and(|(parts, _)| parts.durable > self.said) {
+                    return Ok(true);
+                }
+            }
+            // A mark may lie across the window's end.
+            at += (count.max(MARK.len()) - (MARK.len() - 1)) as u64;
+        }
+        Ok(false)
+    }
+
+    /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; where it is in the file, and what seals
+    /// the chunks from there on. None if no chunk ends there.
+    pub(crate) fn sealer_at(mut self, said: u64) -> Result<Option<(u64, Sealer)>, EncryptionError> {
+        while self.said < said && !self.is_over {
+            self.next_chunk()?;
+        }
+        Ok((self.said == said).then(|| (self.offset, Sealer::resume(self.opener, self.number, self.is_over))))
+    }
+}
+
+fn read_full(file: &dyn StoredFile, offset: u64, bytes: &mut [u8]) -> Result<usize, DiskError> {
+    let mut len = 0;
+    while len < bytes.len() {
+        match file.read_at(offset + len as u64, &mut bytes[len..])? {
+            0 => break,
+            count => len += count,
+        }
+    }
+    Ok(len)
+}
+
+impl Read for Unsealer {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.plain.is_empty() && !self.is_over && !out.is_empty() {
+            self.next_chunk()?;
+        }
+        let count = self.plain.len().min(out.len());
+        out[..count].copy_from_slice(&self.chunk[self.plain.start..self.plain.start + count]);
+        self.plain.start += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,229 @@
+//! Files as streams, and files that appear all at once or not at all.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Disk, DiskError, Operation, StoredFile, directory_of};
+
+/// Bytes gathered before they are written: large enough that a call costs nothing beside the copy.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// How the names of files that are not finished begin.
+const TEMPORARY_PREFIX: &str = "temp-ember-";
+
+/// Reads a file from some offset to its end.
+#[derive(Debug)]
+pub struct FileReader {
+    file: Arc<dyn StoredFile>,
+    offset: u64,
+}
+
+impl FileReader {
+    /// A reader of `file` from `offset` on.
+    pub fn new(file: Arc<dyn StoredFile>, offset: u64) -> FileReader {
+        FileReader { file, offset }
+    }
+
+    /// The offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(self.offset, buffer)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// All bytes of a file. For small files: manifests, keys.
+///
+/// # Errors
+/// Those of the disk, and that it is longer than `len_max` bytes.
+pub fn read_whole(disk: &dyn Disk, path: &Path, len_max: u64) -> Result<Vec<u8>, DiskError> {
+    let file = disk.open_to_read(path)?;
+    let mut bytes = Vec::new();
+    let read = FileReader::new(file, 0).take(len_max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| super::disk_error(error, Operation::Read, path))?;
+    if bytes.len() as u64 > len_max {
+        let cause = io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {len_max} bytes"));
+        return Err(DiskError::new(Operation::Read, path, cause));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file from its beginning, through a buffer.
+#[derive(Debug)]
+pub struct FileWriter {
+    file: Arc<dyn StoredFile>,
+    /// Where the buffer's first byte goes.
+    offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl FileWriter {
+    /// A writer that begins at `offset`.
+    pub fn new(file: Arc<dyn StoredFile>, offset: u64) -> FileWriter {
+        FileWriter { file, offset, buffer: Vec::with_capacity(BUFFER_BYTES) }
+    }
+
+    /// How long the file is with all that was given.
+    pub fn size(&self) -> u64 {
+        self.offset + self.buffer.len() as u64
+    }
+
+    /// Writes what is in the buffer and makes all durable.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn sync(&mut self) -> Result<(), DiskError> {
+        self.write_out()?;
+        self.file.sync()
+    }
+
+    fn write_out(&mut self) -> Result<(), DiskError> {
+        self.file.write_at(self.offset, &self.buffer)?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.write_out()?;
+        }
+        if bytes.len() >= BUFFER_BYTES {
+            self.file.write_at(self.offset, bytes)?;
+            self.offset += bytes.len() as u64;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(self.write_out()?)
+    }
+}
+
+/// A file under a name of its own until it is whole. Dropped before that, it is removed.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    disk: Arc<dyn Disk>,
+    /// None once it is published.
+    path: Option<PathBuf>,
+    target: PathBuf,
+    file: Arc<dyn StoredFile>,
+}
+
+impl TemporaryFile {
+    /// An empty file beside `target`.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn create(disk: &Arc<dyn Disk>, target: &Path) -> Result<TemporaryFile, DiskError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{TEMPORARY_PREFIX}{}-{number}-{name}", std::process::id());
+        let path = directory_of(target).join(name);
+        let file = disk.create(&path)?;
+        Ok(TemporaryFile { disk: Arc::clone(disk), path: Some(path), target: target.to_owned(), file })
+    }
+
+    /// The file, to write to.
+    pub fn file(&self) -> &Arc<dyn StoredFile> {
+        &self.file
+    }
+
+    /// Makes the contents durable, gives the file its name, and makes that durable. The name means the old file or the
+    /// whole new one at every moment, also after a power cut.
+    ///
+    /// # Errors
+    /// Those of the disk. Before the rename the old file is as it was.
+    pub fn publish(mut self) -> Result<(), DiskError> {
+        self.file.sync()?;
+        if let Some(path) = &self.path {
+            self.disk.rename(path, &self.target)?;
+        }
+        self.path = None;
+        self.disk.sync_directory(directory_of(&self.target))
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.take() {
+            // What cannot be removed now is removed at the next start.
+            let _ = self.disk.remove(&path);
+        }
+    }
+}
+
+/// Removes the temporary files that a server which did not end by itself has left; how many. Only for who owns the
+/// directory alone.
+///
+/// # Errors
+/// Those of the disk.
+pub fn remove_leftovers(disk: &dyn Disk, directory: &Path) -> Result<usize, DiskError> {
+    let mut count = 0;
+    for name in disk.list(directory)? {
+        if name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+            disk.remove(&directory.join(name))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OsDisk, SimulatedDisk};
+    use super::*;
+
+    fn write_and_publish(disk: &Arc<dyn Disk>, target: &Path, bytes: &[u8]) {
+        let temporary = TemporaryFile::create(disk, target).unwrap();
+        let mut writer = FileWriter::new(Arc::clone(temporary.file()), 0);
+        for piece in bytes.chunks(1000) {
+            writer.write_all(piece).unwrap();
+        }
+        writer.flush().unwrap();
+        assert_eq!(writer.size(), bytes.len() as u64);
+        temporary.publish().unwrap();
+    }
+
+    fn published_files_are_whole(disk: &Arc<dyn Disk>, directory: &Path) {
+        disk.create_directory(directory).unwrap();
+        let target = directory.join("data.rdb");
+        let bytes: Vec<u8> = (0..700_000u32).map(|number| (number % 251) as u8).collect();
+        write_and_publish(disk, &target, &bytes);
+        assert_eq!(read_whole(disk.as_ref(), &target, 1 << 20).unwrap(), bytes);
+        assert!(read_whole(disk.as_ref(), &target, 699_999).unwrap_err().to_string().contains("longer"));
+        write_and_publish(disk, &target, b"new");
+        assert_eq!(read_whole(disk.as_ref(), &target, 10).unwrap(), b"new");
+        drop(TemporaryFile::create(disk, &target).unwrap());
+        assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
+        std::mem::forget(TemporaryFile::create(disk, &target).unwrap());
+        assert_eq!(remove_leftovers(disk.as_ref(), directory).unwrap(), 1);
+        assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
+        disk.remove(&target).unwrap();
+        let error = disk.open(&target).unwrap_err();
+        assert!(error.is_missing() && error.to_string().starts_with("cannot open "), "{error}");
+    }
+
+    #[test]
+    fn published_files_are_whole_on_both_disks() {
+        let directory = std::env::temp_dir().join(format!("ember-files-{}", std::process::id()));
+        let os: Arc<dyn Disk> = Arc::new(OsDisk);
+        published_files_are_whole(&os, &directory);
+        std::fs::remove_dir_all(&directory).unwrap();
+        let simulated: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+        published_files_are_whole(&simulated, Path::new("data"));
+    }
+}

@@ -1,0 +1,78 @@
+//! RDB files: a keyspace at one moment, in the format of Redis.
+//!
+//! ```text
+//! file       "REDIS" | version, 4 digits | aux … | function … | database … | 0xFF | CRC-64 of all before it, 8 bytes
+//! aux        0xFA | name, string | value, string                 redis-ver, redis-bits, ctime, used-mem, aof-base
+//! function   0xF5 | code of a library, string
+//! database   0xFE | number, length | 0xFB | keys, length | keys that expire, length | key …
+//! key        [0xFC | Unix time in ms, 8 bytes] [0xF8 | idle s, length] [0xF9 | frequency, 1 byte]
+//!            kind, 1 byte | name, string | value
+//! ```
+//!
+//! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Only read: 0xFD with
+//! a Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster slot (7.4). Refused by
+//! name: 0xF7 and kinds 6 and 7, data of a module; 0xF6, a function of a release candidate of 7.0. Files of version 4 and
+//! less end at 0xFF; a checksum of 0 is not checked.
+//!
+//! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Everything can be
+//! said in version 10 but the expiries of single hash fields, and when consumers of streams were last active (they count
+//! as active when they were last seen). So [`FILE_VERSION`], which both of them read, is what to write where files are to
+//! be exchanged, and [`emberkv_core::rdb::VERSION_MAX`] where nothing may be lost; [`emberkv_core::rdb::kind_for`] has
+//! the difference. A file that holds hashes with expiring fields is of version 12 (Redis 7.4) in any case: the writer sees
+//! this at its end only, and [`Written::header`] is the beginning that such a file is to get then.
+//!
+//! **Reading on several threads.** Finding where a value ends is a small part of the work of building it. The reading
+//! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread makes values of them
+//! ([`Batch::take`]); [`load`] does both. Values above [`VALUE_BYTES_MAX`] are built by the reading thread, from the
+//! file, so that their bytes are not there twice.
+//!
+//! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo.
+
+mod batch;
+mod error;
+mod loading;
+mod reader;
+mod source;
+mod spans;
+mod writer;
+
+pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, KeyFacts, VALUE_BYTES_MAX};
+pub use error::{RdbError, RdbProblem};
+pub use loading::load;
+pub use reader::{RdbReader, Step};
+pub use source::Source;
+pub use writer::{Encoded, FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
+
+/// What stands before the value of a key, or instead of one.
+mod opcode {
+    pub(super) const SLOT_INFO: u8 = 244;
+    pub(super) const FUNCTION: u8 = 245;
+    pub(super) const FUNCTION_OF_CANDIDATE: u8 = 246;
+    pub(super) const MODULE_AUX: u8 = 247;
+    pub(super) const IDLE: u8 = 248;
+    pub(super) const FREQUENCY: u8 = 249;
+    pub(super) const AUX: u8 = 250;
+    pub(super) const RESIZE: u8 = 251;
+    pub(super) const EXPIRY_MS: u8 = 252;
+    pub(super) const EXPIRY_S: u8 = 253;
+    pub(super) const DATABASE: u8 = 254;
+    pub(super) const END: u8 = 255;
+    /// Kinds of values that only modules can read.
+    pub(super) const MODULE_VALUES: std::ops::RangeInclusive<u8> = 6..=7;
+}
+
+const MAGIC: &[u8; 5] = b"REDIS";
+
+/// Magic and version.
+const HEADER_BYTES: usize = 9;
+
+/// The first version that ends with a checksum.
+const CHECKSUM_SINCE: u16 = 5;
+
+/// How a file of a version begins.
+fn header(version: u16) -> [u8; HEADER_BYTES] {
+    let mut header = *b"REDIS0000";
+    let digits = format!("{:04}", version % 10_000);
+    header[MAGIC.len()..].copy_from_slice(digits.as_bytes());
+    header
+}

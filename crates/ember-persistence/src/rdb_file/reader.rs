@@ -1,0 +1,265 @@
+//! RDB files in.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use emberkv_core::rdb::{Kind, Reader, VERSION_MAX, read_value};
+use emberkv_core::types::limits::EncodingLimits;
+
+use super::batch::{BatchKey, Found};
+use super::spans::{Copier, Stop};
+use super::{
+    Batch, CHECKSUM_SINCE, HEADER_BYTES, KeyFacts, MAGIC, RdbError, RdbProblem, Source, VALUE_BYTES_MAX,
+    opcode,
+};
+
+/// Libraries and facts about a file are small; what claims to be longer is damaged.
+const TEXT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// What comes next in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Keys, in the batch.
+    Keys,
+    /// A fact about the file.
+    Aux {
+        /// Its name.
+        name: Vec<u8>,
+        /// And what it is.
+        value: Vec<u8>,
+    },
+    /// The code of a library of functions.
+    Function(Vec<u8>),
+    /// How many keys of a database follow: a hint that may be wrong.
+    Sizes {
+        /// The number of the database.
+        database: usize,
+        /// Its keys.
+        keys: u64,
+        /// Those that expire.
+        expiring: u64,
+    },
+    /// Nothing. The checksum was right.
+    End,
+}
+
+/// Reads a file in order. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have
+/// come, and no input panics.
+#[derive(Debug)]
+pub struct RdbReader<R> {
+    source: Source<R>,
+    file: Arc<PathBuf>,
+    limits: EncodingLimits,
+    version: u16,
+    database: usize,
+    /// What stood behind the keys that were returned last.
+    pending: Option<Step>,
+    is_over: bool,
+}
+
+impl<R: Read> RdbReader<R> {
+    /// A reader of what `inner` gives, which stands in `file` from its beginning. Values that are built while they are
+    /// read get the encodings that `limits` ask for.
+    ///
+    /// # Errors
+    /// If it does not begin as an RDB file of a version that is known.
+    pub fn new(inner: R, file: &Path, limits: EncodingLimits) -> Result<RdbReader<R>, RdbError> {
+        RdbReader::from_source(Source::new(inner, 0), file, limits)
+    }
+
+    /// The same with a source of which nothing has been taken.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn from_source(
+        source: Source<R>,
+        file: &Path,
+        limits: EncodingLimits,
+    ) -> Result<RdbReader<R>, RdbError> {
+        let file = Arc::new(file.to_owned());
+        let mut reader =
+            RdbReader { source, file, limits, version: 0, database: 0, pending: None, is_over: false };
+        match reader.header() {
+            Ok(version) => reader.version = version,
+            Err(problem) => return Err(reader.error(0, problem)),
+        }
+        Ok(reader)
+    }
+
+    fn header(&mut self) -> Result<u16, RdbProblem> {
+        let mut bytes = Vec::new();
+        (&mut self.source).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+        let (magic, digits) = bytes.split_at_checked(MAGIC.len()).ok_or(RdbProblem::NotRdb)?;
+        if magic != MAGIC
+            || digits.len() != HEADER_BYTES - MAGIC.len()
+            || !digits.iter().all(u8::is_ascii_digit)
+        {
+            return Err(RdbProblem::NotRdb);
+        }
+        let version = digits.iter().fold(0, |version, digit| version * 10 + u16::from(digit - b'0'));
+        if (1..=VERSION_MAX).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
+    }
+
+    /// The version of the format that the file says it has.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// How many bytes have been read.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// What follows the file, when [`Step::End`] has come.
+    pub fn into_source(self) -> Source<R> {
+        self.source
+    }
+
+    /// The error that something is wrong at `offset`.
+    pub fn error(&self, offset: u64, problem: RdbProblem) -> RdbError {
+        RdbError { file: self.file.to_path_buf(), offset, problem }
+    }
+
+    /// What comes next. Keys are put into `batch`, whose old ones go.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read. `batch` has the keys that were read before that.
+    pub fn next(&mut self, batch: &mut Batch) -> Result<Step, RdbError> {
+        batch.clear();
+        batch.file = Arc::clone(&self.file);
+        if let Some(step) = self.pending.take() {
+            return Ok(step);
+        }
+        if self.is_over {
+            return Ok(Step::End);
+        }
+        let mut facts = KeyFacts { database: self.database, ..KeyFacts::default() };
+        while !batch.is_full() {
+            let at = self.source.offset();
+            match self.part(batch, &mut facts) {
+                Ok(None) => {}
+                Ok(Some(step)) if batch.is_empty() => return Ok(step),
+                Ok(Some(step)) => {
+                    self.pending = Some(step);
+                    break;
+                }
+                Err(RdbProblem::Truncated) => {
+                    return Err(self.error(self.source.offset(), RdbProblem::Truncated));
+                }
+                Err(problem) => return Err(self.error(at, problem)),
+            }
+        }
+        Ok(Step::Keys)
+    }
+
+    /// Reads up to the next step or key; `facts` are those of the next key.
+    fn part(&mut self, batch: &mut Batch, facts: &mut KeyFacts) -> Result<Option<Step>, RdbProblem> {
+        match self.source.byte()? {
+            opcode::DATABASE => {
+                let number = self.length()?;
+                self.database = usize::try_from(number).map_err(|_| RdbProblem::Database(number))?;
+                facts.database = self.database;
+            }
+            opcode::EXPIRY_MS => facts.expire_at_ms = Some(i64::from_le_bytes(self.source.array()?)),
+            opcode::EXPIRY_S => {
+                let at_s = i32::from_le_bytes(self.source.array()?);
+                facts.expire_at_ms = Some(i64::from(at_s) * 1000);
+            }
+            opcode::IDLE => facts.idle_s = Some(self.length()?),
+            opcode::FREQUENCY => facts.frequency = Some(self.source.byte()?),
+            opcode::SLOT_INFO => {
+                for _ in 0..3 {
+                    self.length()?;
+                }
+            }
+            opcode::RESIZE => {
+                let (keys, expiring) = (self.length()?, self.length()?);
+                return Ok(Some(Step::Sizes { database: self.database, keys, expiring }));
+            }
+            opcode::AUX => return Ok(Some(Step::Aux { name: self.text()?, value: self.text()? })),
+            opcode::FUNCTION => return Ok(Some(Step::Function(self.text()?))),
+            opcode::FUNCTION_OF_CANDIDATE => return Err(RdbProblem::FunctionOfCandidate),
+            opcode::MODULE_AUX => return Err(RdbProblem::Module(module_name(self.length()?))),
+            opcode::END => {
+                self.end()?;
+                self.is_over = true;
+                return Ok(Some(Step::End));
+            }
+            kind => {
+                self.key(kind, batch, *facts)?;
+                *facts = KeyFacts { database: self.database, ..KeyFacts::default() };
+            }
+        }
+        Ok(None)
+    }
+
+    fn length(&mut self) -> Result<u64, RdbProblem> {
+        Ok(Reader::new(&mut self.source).length()?)
+    }
+
+    fn text(&mut self) -> Result<Vec<u8>, RdbProblem> {
+        let mut limited = (&mut self.source).take(TEXT_BYTES_MAX);
+        Ok(Reader::new(&mut limited).string()?)
+    }
+
+    fn end(&mut self) -> Result<(), RdbProblem> {
+        if self.version < CHECKSUM_SINCE {
+            return Ok(());
+        }
+        let computed = self.source.checksum();
+        let stored = u64::from_le_bytes(self.source.array()?);
+        if stored != 0 && stored != computed {
+            return Err(RdbProblem::Checksum { computed, stored });
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, kind: u8, batch: &mut Batch, facts: KeyFacts) -> Result<(), RdbProblem> {
+        let is_module = opcode::MODULE_VALUES.contains(&kind);
+        let known = Kind::from_byte(kind);
+        if known.is_none() && !is_module {
+            return Err(RdbProblem::UnknownKind(kind));
+        }
+        let name_at = batch.bytes.len();
+        let offset = self.source.offset();
+        self.name(&mut batch.bytes)?;
+        let value_at = batch.bytes.len();
+        let Some(kind) = known else { return Err(RdbProblem::Module(module_name(self.length()?))) };
+        let len_max = value_at + VALUE_BYTES_MAX;
+        let copied = Copier::new(&mut self.source, &mut batch.bytes, len_max).value(kind);
+        let value = match copied {
+            Ok(()) => Found::Bytes(kind, value_at..batch.bytes.len()),
+            Err(Stop::TooLong) => {
+                let begun = batch.bytes.split_off(value_at);
+                let whole = begun.as_slice().chain(&mut self.source);
+                Found::Built(read_value(&mut Reader::new(whole), kind, &self.limits)?)
+            }
+            Err(Stop::Problem(problem)) => {
+                batch.bytes.truncate(name_at);
+                return Err(problem);
+            }
+        };
+        batch.keys.push(BatchKey { facts, name: name_at..value_at, value, offset });
+        Ok(())
+    }
+
+    /// Adds the name of a key to `out`.
+    fn name(&mut self, out: &mut Vec<u8>) -> Result<(), RdbProblem> {
+        // The length of nearly all names is one byte.
+        match self.source.buffered()?.first() {
+            Some(&len @ 0..0x40) => {
+                self.source.advance(1);
+                self.source.take_into(len.into(), out)?;
+            }
+            _ => out.extend_from_slice(&Reader::new(&mut self.source).string()?),
+        }
+        Ok(())
+    }
+}
+
+/// The name in the number of a module: nine letters of six bits, then ten bits of a version.
+fn module_name(id: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    (0..9).map(|place| char::from(LETTERS[(id >> (58 - 6 * place) & 0x3F) as usize])).collect()
+}

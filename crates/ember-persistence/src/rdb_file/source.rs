@@ -1,0 +1,129 @@
+//! The bytes of a file in order: buffered, counted, and added to a checksum.
+
+use std::io::{self, Read};
+
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// Read at once: large enough that a call costs nothing beside the copy.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Reads `R` through a buffer.
+#[derive(Debug)]
+pub struct Source<R> {
+    inner: R,
+    buffer: Box<[u8]>,
+    /// The next byte, and how many there are.
+    at: usize,
+    end: usize,
+    /// Offset of the buffer's first byte.
+    offset: u64,
+    digest: Digest,
+    /// What of the buffer is in the digest.
+    digested: usize,
+}
+
+impl<R: Read> Source<R> {
+    /// A source of what `inner` gives; its first byte counts as that at `offset`.
+    pub fn new(inner: R, offset: u64) -> Source<R> {
+        Source {
+            inner,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            at: 0,
+            end: 0,
+            offset,
+            digest: Digest::new(CrcAlgorithm::Crc64Redis),
+            digested: 0,
+        }
+    }
+
+    /// What it reads.
+    pub fn get_ref(&self) -> &R {
+        &self.inner
+    }
+
+    /// The offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+
+    /// The CRC-64 of all bytes that have been taken.
+    pub(super) fn checksum(&mut self) -> u64 {
+        self.digest.update(&self.buffer[self.digested..self.at]);
+        self.digested = self.at;
+        self.digest.finalize()
+    }
+
+    /// What is in the buffer, at least one byte unless the end has come.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn buffered(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.end {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.at..self.end])
+    }
+
+    #[cold]
+    fn fill(&mut self) -> io::Result<()> {
+        self.digest.update(&self.buffer[self.digested..self.end]);
+        self.offset += self.end as u64;
+        (self.at, self.end, self.digested) = (0, 0, 0);
+        loop {
+            match self.inner.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    self.end = result?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Takes the first `count` of the bytes that are buffered.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.end - self.at, "only what is buffered can be taken");
+        self.at += count;
+    }
+
+    /// Takes one byte.
+    pub(super) fn byte(&mut self) -> io::Result<u8> {
+        let first = self.buffered()?.first().copied();
+        let first = first.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.at += 1;
+        Ok(first)
+    }
+
+    /// Takes `N` bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Takes `count` bytes and adds them to `out`, which grows as they come.
+    pub(super) fn take_into(&mut self, count: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut rest = count;
+        while rest > 0 {
+            let buffered = self.buffered()?;
+            if buffered.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let piece = usize::try_from(rest).map_or(buffered.len(), |rest| rest.min(buffered.len()));
+            out.extend_from_slice(&buffered[..piece]);
+            self.at += piece;
+            rest -= piece as u64;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let buffered = self.buffered()?;
+        let count = buffered.len().min(out.len());
+        out[..count].copy_from_slice(&buffered[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}

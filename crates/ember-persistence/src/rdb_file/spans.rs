@@ -1,0 +1,202 @@
+//! Where a value ends: its bytes are copied without being understood.
+
+use std::io::{self, Read};
+
+use emberkv_core::rdb::Kind;
+
+use super::{RdbProblem, Source};
+
+/// Why the copy of a value has ended before it was whole.
+pub(super) enum Stop {
+    /// It is longer than it may be. What was copied was taken from the source.
+    TooLong,
+    /// It cannot go on.
+    Problem(RdbProblem),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Problem(error.into())
+    }
+}
+
+const CORRUPT_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a length begins with an unknown byte"));
+const NO_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a string stands in the place of a length"));
+const UNKNOWN_STRING: Stop = Stop::Problem(RdbProblem::Corrupt("a string is of an unknown form"));
+
+const ID_BYTES: u64 = 16;
+const TIME_BYTES: u64 = 8;
+
+/// Copies one value.
+pub(super) struct Copier<'a, R> {
+    source: &'a mut Source<R>,
+    out: &'a mut Vec<u8>,
+    /// How long `out` may become.
+    len_max: usize,
+}
+
+enum Length {
+    Plain(u64),
+    Special(u8),
+}
+
+impl<'a, R: Read> Copier<'a, R> {
+    /// Copies from `source` to `out`, which gets no longer than `len_max` bytes.
+    pub(super) fn new(source: &'a mut Source<R>, out: &'a mut Vec<u8>, len_max: usize) -> Copier<'a, R> {
+        Copier { source, out, len_max }
+    }
+
+    fn fixed(&mut self, count: u64) -> Result<(), Stop> {
+        let room = self.len_max.saturating_sub(self.out.len()) as u64;
+        if count > room {
+            self.source.take_into(room, self.out)?;
+            return Err(Stop::TooLong);
+        }
+        Ok(self.source.take_into(count, self.out)?)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Stop> {
+        self.fixed(N as u64)?;
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.out[self.out.len() - N..]);
+        Ok(bytes)
+    }
+
+    fn byte(&mut self) -> Result<u8, Stop> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn any_length(&mut self) -> Result<Length, Stop> {
+        let first = self.byte()?;
+        Ok(Length::Plain(match first {
+            0..0x40 => u64::from(first),
+            0x40..0x80 => u64::from(first & 0x3F) << 8 | u64::from(self.byte()?),
+            0x80 => u64::from(u32::from_be_bytes(self.array()?)),
+            0x81 => u64::from_be_bytes(self.array()?),
+            0xC0.. => return Ok(Length::Special(first)),
+            _ => return Err(CORRUPT_LENGTH),
+        }))
+    }
+
+    fn length(&mut self) -> Result<u64, Stop> {
+        match self.any_length()? {
+            Length::Plain(length) => Ok(length),
+            Length::Special(_) => Err(NO_LENGTH),
+        }
+    }
+
+    fn lengths(&mut self, count: usize) -> Result<(), Stop> {
+        (0..count).try_for_each(|_| self.length().map(drop))
+    }
+
+    fn string(&mut self) -> Result<(), Stop> {
+        let len = match self.any_length()? {
+            Length::Plain(len) => len,
+            Length::Special(0xC0) => 1,
+            Length::Special(0xC1) => 2,
+            Length::Special(0xC2) => 4,
+            Length::Special(0xC3) => {
+                let packed_len = self.length()?;
+                self.length()?;
+                packed_len
+            }
+            Length::Special(_) => return Err(UNKNOWN_STRING),
+        };
+        self.fixed(len)
+    }
+
+    fn strings(&mut self, count: u64) -> Result<(), Stop> {
+        (0..count).try_for_each(|_| self.string())
+    }
+
+    fn text_double(&mut self) -> Result<(), Stop> {
+        match self.byte()? {
+            253.. => Ok(()),
+            len => self.fixed(len.into()),
+        }
+    }
+
+    /// Copies a value of a kind.
+    pub(super) fn value(&mut self, kind: Kind) -> Result<(), Stop> {
+        match kind {
+            Kind::String
+            | Kind::HashZipmap
+            | Kind::ListZiplist
+            | Kind::SetIntset
+            | Kind::SortedSetZiplist
+            | Kind::HashZiplist
+            | Kind::HashListpack
+            | Kind::SortedSetListpack
+            | Kind::SetListpack => self.string(),
+            Kind::List | Kind::Set | Kind::ListZiplists => {
+                let count = self.length()?;
+                self.strings(count)
+            }
+            Kind::Hash => {
+                for _ in 0..self.length()? {
+                    self.strings(2)?;
+                }
+                Ok(())
+            }
+            Kind::ListListpacks => {
+                for _ in 0..self.length()? {
+                    self.length()?;
+                    self.string()?;
+                }
+                Ok(())
+            }
+            Kind::SortedSetText => {
+                for _ in 0..self.length()? {
+                    self.string()?;
+                    self.text_double()?;
+                }
+                Ok(())
+            }
+            Kind::SortedSet => {
+                for _ in 0..self.length()? {
+                    self.string()?;
+                    self.fixed(size_of::<f64>() as u64)?;
+                }
+                Ok(())
+            }
+            Kind::HashExpiring => {
+                self.fixed(TIME_BYTES)?;
+                for _ in 0..self.length()? {
+                    self.length()?;
+                    self.strings(2)?;
+                }
+                Ok(())
+            }
+            Kind::HashTriplets => {
+                self.fixed(TIME_BYTES)?;
+                self.string()
+            }
+            Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => self.stream(kind),
+        }
+    }
+
+    fn stream(&mut self, kind: Kind) -> Result<(), Stop> {
+        for _ in 0..self.length()? {
+            self.strings(2)?;
+        }
+        // Entries and the last ID; later also the first ID, the greatest deleted one, and entries ever added.
+        self.lengths(if kind == Kind::Stream1 { 3 } else { 8 })?;
+        for _ in 0..self.length()? {
+            self.string()?;
+            // The last ID; later also the entries read.
+            self.lengths(if kind == Kind::Stream1 { 2 } else { 3 })?;
+            for _ in 0..self.length()? {
+                self.fixed(ID_BYTES + TIME_BYTES)?;
+                self.length()?;
+            }
+            for _ in 0..self.length()? {
+                self.string()?;
+                self.fixed(if kind == Kind::Stream3 { 2 * TIME_BYTES } else { TIME_BYTES })?;
+                for _ in 0..self.length()? {
+                    self.fixed(ID_BYTES)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! RDB files out.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
+use emberkv_core::keyspace::entry::EntryRef;
+use emberkv_core::rdb::{Kind, VERSION_MAX, Writer, kind_for, write_value_as};
+
+use super::{HEADER_BYTES, KeyFacts, header, opcode};
+use crate::encryption::{Encryption, FileSink};
+use crate::files::{Disk, DiskError, Operation, StoredFile, TemporaryFile, disk_error};
+
+/// The version of files: the newest that redis-server 7.0 reads.
+pub const FILE_VERSION: u16 = 10;
+
+/// Longer strings are not packed: it would take a copy as long as what is left of them.
+const PACKED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc64Redis;
+
+/// Gathered before it is handed on and added to the checksum.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A sink that counts its bytes and knows their checksum.
+#[derive(Debug)]
+struct Checked<W> {
+    sink: W,
+    buffer: Vec<u8>,
+    digest: Digest,
+    /// How many bytes have been handed on.
+    written: u64,
+}
+
+impl<W: Write> Checked<W> {
+    fn hand_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.write_all(bytes)?;
+        self.digest.update(bytes);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Checked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER_BYTES {
+            self.hand_on(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.hand_on(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
+        result
+    }
+}
+
+/// A file that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its bytes.
+    pub size: u64,
+    /// Its keys.
+    pub keys: u64,
+    /// What is to be written over its beginning: it says the version that the values turned out to need, and the checksum
+    /// at the end is that of the file with it.
+    pub header: [u8; 9],
+}
+
+/// Writes a file to a sink, value by value: no more than a buffer of 64 KiB, and what packing a string takes, is held.
+#[derive(Debug)]
+pub struct RdbWriter<W> {
+    writer: Writer<Checked<W>>,
+    version: u16,
+    /// The version that the values need.
+    needed: u16,
+    database: Option<usize>,
+    keys: u64,
+}
+
+impl<W: Write> RdbWriter<W> {
+    /// Begins a file of `version`, 10 or newer, at the beginning of `sink`; with `is_packed` strings that get shorter by
+    /// LZF are packed.
+    ///
+    /// # Errors
+    /// Those of the sink; so for all of these functions.
+    pub fn new(mut sink: W, version: u16, is_packed: bool) -> io::Result<RdbWriter<W>> {
+        assert!(version >= FILE_VERSION, "older versions are read only");
+        // The header is not part of the running checksum, because it may change at the end.
+        sink.write_all(&header(version))?;
+        let digest = Digest::new(ALGORITHM);
+        let sink = Checked { sink, buffer: Vec::with_capacity(BUFFER_BYTES), digest, written: 0 };
+        let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
+        let writer = Writer::new(sink).with_packed_max_bytes(packed_max_bytes);
+        Ok(RdbWriter { writer, version, needed: version, database: None, keys: 0 })
+    }
+
+    /// Says a fact about the file.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn aux(&mut self, name: &[u8], value: &[u8]) -> io::Result<()> {
+        self.writer.byte(opcode::AUX)?;
+        self.writer.string(name)?;
+        self.writer.string(value)
+    }
+
+    /// Says what every file of Redis says: who wrote it, on which machine, when (Unix time in s), how much memory was in
+    /// use, and whether the file is the base of an AOF.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()> {
+        self.aux(b"redis-ver", version.as_bytes())?;
+        self.aux(b"redis-bits", b"64")?;
+        self.aux(b"ctime", now_s.to_string().as_bytes())?;
+        self.aux(b"used-mem", used_bytes.to_string().as_bytes())?;
+        self.aux(b"aof-base", if is_base { b"1" } else { b"0" })
+    }
+
+    /// Writes a library of functions.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn function(&mut self, code: &[u8]) -> io::Result<()> {
+        self.writer.byte(opcode::FUNCTION)?;
+        self.writer.string(code)
+    }
+
+    /// Says how many keys of a database follow, and how many of them expire: a hint for who reads.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()> {
+        self.select(database)?;
+        self.writer.byte(opcode::RESIZE)?;
+        self.writer.length(keys)?;
+        self.writer.length(expiring)
+    }
+
+    fn select(&mut self, database: usize) -> io::Result<()> {
+        if self.database != Some(database) {
+            self.writer.byte(opcode::DATABASE)?;
+            self.writer.length(database as u64)?;
+            self.database = Some(database);
+        }
+        Ok(())
+    }
+
+    /// Writes a key. O(the bytes of its value).
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn key(&mut self, facts: &KeyFacts, name: &[u8], entry: EntryRef<'_>) -> io::Result<()> {
+        self.select(facts.database)?;
+        self.keys += 1;
+        let kind = encode_key(&mut self.writer, facts, name, entry, self.version)?;
+        self.needed = self.needed.max(kind.version());
+        Ok(())
+    }
+
+    /// Writes keys of one database that [`encode`] has given, on whatever thread.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()> {
+        self.select(database)?;
+        self.keys += encoded.keys;
+        self.needed = self.needed.max(encoded.needed);
+        self.writer.raw(encoded.bytes())
+    }
+
+    /// How many bytes the file has so far.
+    pub fn size(&self) -> u64 {
+        let sink = self.writer.sink();
+        HEADER_BYTES as u64 + sink.written + sink.buffer.len() as u64
+    }
+
+    /// An empty batch of keys for [`RdbWriter::encoded`].
+    pub fn batch(&self) -> Encoded {
+        Encoded::new(self.version, self.writer.packed_max_bytes() > 0)
+    }
+
+    /// Ends a file whose beginning can be changed: [`Written::header`] is to be written over it. The sink has been flushed
+    /// up to its own buffers.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn finish(self) -> io::Result<(W, Written)> {
+        let needed = self.needed;
+        self.end(needed)
+    }
+
+    /// Ends a file that is on its way already: it keeps the version that it began with, although readers of that version
+    /// may not know all of its values.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn finish_as_begun(self) -> io::Result<(W, Written)> {
+        let version = self.version;
+        self.end(version)
+    }
+
+    fn end(mut self, version: u16) -> io::Result<(W, Written)> {
+        self.writer.byte(opcode::END)?;
+        let mut sink = self.writer.into_inner();
+        sink.flush()?;
+        let header = header(version);
+        let before = checksum(ALGORITHM, &header);
+        let whole = checksum_combine(ALGORITHM, before, sink.digest.finalize(), sink.written);
+        sink.sink.write_all(&whole.to_le_bytes())?;
+        let size = HEADER_BYTES as u64 + sink.written + whole.to_le_bytes().len() as u64;
+        Ok((sink.sink, Written { size, keys: self.keys, header }))
+    }
+}
+
+/// Writes a key with what is said of it; the kind of its value.
+fn encode_key<W: Write>(
+    writer: &mut Writer<W>,
+    facts: &KeyFacts,
+    name: &[u8],
+    entry: EntryRef<'_>,
+    version: u16,
+) -> io::Result<Kind> {
+    if let Some(at_ms) = facts.expire_at_ms {
+        writer.byte(opcode::EXPIRY_MS)?;
+        writer.time_ms(at_ms)?;
+    }
+    if let Some(idle_s) = facts.idle_s {
+        writer.byte(opcode::IDLE)?;
+        writer.length(idle_s)?;
+    }
+    if let Some(frequency) = facts.frequency {
+        writer.raw(&[opcode::FREQUENCY, frequency])?;
+    }
+    let kind = kind_for(entry, version);
+    writer.byte(kind as u8)?;
+    writer.string(name)?;
+    write_value_as(writer, entry, kind)?;
+    Ok(kind)
+}
+
+/// Keys of one database as the bytes of a file, to be gathered beside the thread that writes the file.
+#[derive(Debug)]
+pub struct Encoded {
+    writer: Writer<Vec<u8>>,
+    version: u16,
+    needed: u16,
+    keys: u64,
+}
+
+impl Encoded {
+    fn new(version: u16, is_packed: bool) -> Encoded {
+        let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
+        let writer = Writer::new(Vec::new()).with_packed_max_bytes(packed_max_bytes);
+        Encoded { writer, version, needed: version, keys: 0 }
+    }
+
+    /// Adds a key; its database is that of [`RdbWriter::encoded`], not that of `facts`. O(the bytes of its value).
+    pub fn push(&mut self, facts: &KeyFacts, name: &[u8], entry: EntryRef<'_>) {
+        let kind = encode_key(&mut self.writer, facts, name, entry, self.version);
+        self.needed = self.needed.max(kind.expect("a vector takes all bytes").version());
+        self.keys += 1;
+    }
+
+    /// The bytes of all keys.
+    pub fn bytes(&self) -> &[u8] {
+        self.writer.sink()
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Removes all keys; the room stays.
+    pub fn clear(&mut self) {
+        self.writer.sink_mut().clear();
+        (self.needed, self.keys) = (self.version, 0);
+    }
+}
+
+/// Writes a file of at least `version` that appears all at once: `fill` says what is in it. An encrypted file is of the
+/// newest version.
+///
+/// # Errors
+/// Those of `fill` and of the disk. The file that had the name is still there then.
+pub fn save(
+    disk: &Arc<dyn Disk>,
+    target: &Path,
+    options: &SaveOptions<'_>,
+    fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
+) -> Result<Written, DiskError> {
+    let temporary = TemporaryFile::create(disk, target)?;
+    let written = save_to(temporary.file(), options, fill)?;
+    temporary.publish()?;
+    Ok(written)
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug)]
+pub struct SaveOptions<'a> {
+    /// The version that it has at least: [`FILE_VERSION`] or newer.
+    pub version: u16,
+    /// Whether strings that get shorter by LZF are packed.
+    pub is_packed: bool,
+    /// Whether it is encrypted.
+    pub encryption: &'a Encryption,
+}
+
+/// Writes a file to one that is empty; the caller makes it durable and gives it its name.
+///
+/// # Errors
+/// Those of `fill` and of the disk.
+pub fn save_to(
+    file: &Arc<dyn StoredFile>,
+    options: &SaveOptions<'_>,
+    fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
+) -> Result<Written, DiskError> {
+    // The beginning of an encrypted file cannot be changed when the version that is needed is known.
+    let version = if options.encryption.is_on() { VERSION_MAX } else { options.version };
+    let written = (|| {
+        let sink = FileSink::begin(Arc::clone(file), options.encryption)?;
+        let mut writer = RdbWriter::new(sink, version, options.is_packed)?;
+        fill(&mut writer)?;
+        let (sink, written) = writer.finish()?;
+        sink.finish()?;
+        if !options.encryption.is_on() {
+            file.write_at(0, &written.header)?;
+        }
+        Ok(written)
+    })();
+    written.map_err(|error| disk_error(error, Operation::Write, file.path()))
+}

@@ -1,0 +1,262 @@
+//! Keeping what is good: copies of damaged files, without what is behind the damage or after a moment. The original is
+//! never written to, and nothing that is there is overwritten.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ember_protocol::OwnedBatch;
+use emberkv_core::keyspace::entry::Slot;
+use emberkv_core::rdb::VERSION_MAX;
+use emberkv_core::types::limits::EncodingLimits;
+
+use crate::aof::{self, AofReader, Manifest, Part};
+use crate::check::{FileError, endings, open_manifest};
+use crate::encryption::{Encryption, EncryptionError, Ending, FileSink, FileSource};
+use crate::files::{Disk, TemporaryFile, directory_of};
+use crate::rdb_file::{self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step};
+
+const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
+
+/// What is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Whether what is before a damage is kept; or else damage is an error. A torn end is cut off in any case.
+    pub cuts_damage: bool,
+    /// Commands of an AOF that are marked with a later time, Unix time in s, are left out.
+    pub until_s: Option<i64>,
+    /// Whether the copy is encrypted.
+    pub encryption: Encryption,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Repaired {
+    /// Bytes of what the file says that are in the copy; of an RDB file whose keys had to be picked, none.
+    pub kept_bytes: u64,
+    /// Keys that were picked from a damaged RDB file.
+    pub kept_keys: u64,
+    /// Keys whose values were damaged, one by one; what was wrong with each.
+    pub lost_keys: Vec<(Vec<u8>, RdbError)>,
+    /// What ended the copy before the file's end; in words, with the offset.
+    pub cut: Option<String>,
+    /// Files of the AOF that are not in the copy: what is behind the cut is of no use.
+    pub left_out: Vec<PathBuf>,
+}
+
+/// Copies a file to `target` by a plan.
+///
+/// # Errors
+/// If `target` is there; what is wrong with the file, if nothing or not enough of it can be kept; those of the disk.
+pub fn repair_file(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    target: &Path,
+    encryption: &Encryption,
+    ending: Ending,
+    plan: &Plan,
+) -> Result<Repaired, FileError> {
+    refuse_present(disk, target)?;
+    let opened = encryption.open(disk.open_to_read(path)?, ending)?;
+    let source = match AofReader::split(opened, path, LIMITS)? {
+        Err(source) => source,
+        Ok(mut rdb) => match check_rdb(&mut rdb) {
+            Ok(()) => rdb.into_source(),
+            Err(error) if plan.cuts_damage && error.problem.is_damage() => {
+                return pick_keys(disk, path, target, encryption, plan, error);
+            }
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let end = good_end(AofReader::new(source, path, ending), plan)?;
+    let opened = encryption.open(disk.open_to_read(path)?, ending)?;
+    copy(disk, opened, &end, target, plan)?;
+    let kept_bytes = end.kept + end.rest.len() as u64;
+    Ok(Repaired { kept_bytes, cut: end.cut, ..Repaired::default() })
+}
+
+fn refuse_present(disk: &Arc<dyn Disk>, target: &Path) -> Result<(), FileError> {
+    match disk.open_to_read(target) {
+        Ok(_) => Err(FileError::Exists(target.to_owned())),
+        Err(error) if error.is_missing() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads all keys and builds their values.
+fn check_rdb<R: Read>(reader: &mut RdbReader<R>) -> Result<(), RdbError> {
+    let mut batch = Batch::new();
+    while reader.next(&mut batch)? != Step::End {
+        for index in 0..batch.len() {
+            batch.take(index, &LIMITS)?;
+        }
+    }
+    Ok(())
+}
+
+/// Up to where commands are kept.
+#[derive(Debug, Default)]
+struct GoodEnd {
+    /// So many bytes are copied.
+    kept: u64,
+    /// And these commands are written behind them: those before a moment in the middle of a batch.
+    rest: Vec<u8>,
+    cut: Option<String>,
+}
+
+fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, FileError> {
+    let mut end = GoodEnd { kept: reader.valid_to(), ..GoodEnd::default() };
+    let mut unit = OwnedBatch::new();
+    let mut since_kept = aof::Batch::new();
+    loop {
+        let part = reader.next(&mut unit);
+        if reader.valid_to() > end.kept {
+            end.kept = reader.valid_to();
+            since_kept.clear();
+        }
+        match part {
+            Ok(Part::Unit) => add_unit(&mut since_kept, &unit),
+            Ok(Part::Time(at_s)) if plan.until_s.is_some_and(|until_s| at_s > until_s) => {
+                end.rest = since_kept.commands().to_vec();
+                end.cut = Some(format!("what is marked with the time {at_s} and later is left out"));
+                return Ok(end);
+            }
+            Ok(Part::Time(at_s)) => since_kept.time(at_s),
+            Ok(Part::End) => {
+                end.cut = reader.torn_end().map(|torn| {
+                    format!("{} bytes at offset {} are torn: {}", torn.torn_bytes, torn.valid_to, torn.what)
+                });
+                return Ok(end);
+            }
+            Err(error) if plan.cuts_damage && error.is_damage() => {
+                end.cut = Some(error.to_string());
+                return Ok(end);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn add_unit(batch: &mut aof::Batch, unit: &OwnedBatch) {
+    let is_transaction = unit.len() > 1;
+    if is_transaction {
+        batch.command(&[b"MULTI"]);
+    }
+    for index in 0..unit.len() {
+        batch.command(&unit.command(index).iter().collect::<Vec<_>>());
+    }
+    if is_transaction {
+        batch.command(&[b"EXEC"]);
+    }
+}
+
+fn copy(
+    disk: &Arc<dyn Disk>,
+    opened: FileSource,
+    end: &GoodEnd,
+    target: &Path,
+    plan: &Plan,
+) -> Result<(), FileError> {
+    let failed = |error| FileError::Copy(target.to_owned(), error);
+    let temporary = TemporaryFile::create(disk, target)?;
+    let mut sink = FileSink::begin(Arc::clone(temporary.file()), &plan.encryption).map_err(failed)?;
+    let copied = io::copy(&mut opened.take(end.kept), &mut sink).map_err(failed)?;
+    if copied < end.kept {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+    }
+    sink.write_all(&end.rest).map_err(failed)?;
+    sink.finish().map_err(failed)?;
+    Ok(temporary.publish()?)
+}
+
+/// Writes an RDB file of the keys of a damaged one that can be read.
+fn pick_keys(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    target: &Path,
+    encryption: &Encryption,
+    plan: &Plan,
+    damage: RdbError,
+) -> Result<Repaired, FileError> {
+    let opened = encryption.open(disk.open_to_read(path)?, Ending::Whole)?;
+    let mut reader = RdbReader::new(opened, path, LIMITS)?;
+    let mut repaired = Repaired { cut: Some(damage.to_string()), ..Repaired::default() };
+    let version = reader.version().clamp(rdb_file::FILE_VERSION, VERSION_MAX);
+    let options = SaveOptions { version, is_packed: true, encryption: &plan.encryption };
+    let written = rdb_file::save(disk, target, &options, |writer| pick(&mut reader, writer, &mut repaired))?;
+    repaired.kept_keys = written.keys;
+    Ok(repaired)
+}
+
+fn pick<R: Read>(
+    reader: &mut RdbReader<R>,
+    writer: &mut RdbWriter<FileSink>,
+    repaired: &mut Repaired,
+) -> io::Result<()> {
+    let mut batch = Batch::new();
+    loop {
+        let step = reader.next(&mut batch);
+        for index in 0..batch.len() {
+            let value = batch.take(index, &LIMITS);
+            let (name, facts) = batch.key(index);
+            match value {
+                Ok(value) => {
+                    let mut buffer = Vec::new();
+                    let slot = Slot::new(0, name, value.into_new(&mut buffer), None, 0);
+                    writer.key(&facts, name, slot.entry())?;
+                }
+                Err(error) => repaired.lost_keys.push((name.to_vec(), error)),
+            }
+        }
+        match step {
+            Ok(Step::End) => return Ok(()),
+            Ok(Step::Aux { name, value }) => writer.aux(&name, &value)?,
+            Ok(Step::Function(code)) => writer.function(&code)?,
+            Ok(Step::Keys | Step::Sizes { .. }) => {}
+            Err(RdbError { problem: RdbProblem::Io(error), .. }) if !EncryptionError::is_damage(&error) => {
+                return Err(error);
+            }
+            Err(error) => {
+                repaired.cut = Some(error.to_string());
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Copies the AOF that a manifest is of to `target`, a directory without one. What is behind the first cut is left out.
+///
+/// # Errors
+/// Those of [`repair_file`] and of [`open_manifest`].
+pub fn repair_aof(
+    disk: &Arc<dyn Disk>,
+    manifest: &Path,
+    target: &Path,
+    encryption: &Encryption,
+    plan: &Plan,
+) -> Result<Vec<Repaired>, FileError> {
+    let from = open_manifest(disk, manifest, encryption)?;
+    let target_manifest = target.join(manifest.file_name().unwrap_or_default());
+    refuse_present(disk, &target_manifest)?;
+    disk.create_directory(target)?;
+    let mut kept = Manifest::default();
+    let mut all: Vec<Repaired> = Vec::new();
+    let live: Vec<_> = from.manifest().live().cloned().collect();
+    for (file, ending) in live.iter().zip(endings(live.len())) {
+        let path = from.directory().join(&file.name);
+        if let Some(last) = all.last_mut().filter(|last| last.cut.is_some()) {
+            last.left_out.push(path);
+            continue;
+        }
+        all.push(repair_file(disk, &path, &target.join(&file.name), encryption, ending, plan)?);
+        match file.file_type {
+            aof::FileType::Base => kept.base = Some(file.clone()),
+            _ => kept.increments.push(file.clone()),
+        }
+    }
+    let temporary = TemporaryFile::create(disk, &target_manifest)?;
+    temporary.file().write_at(0, &kept.to_bytes())?;
+    temporary.publish()?;
+    disk.sync_directory(directory_of(target))?;
+    Ok(all)
+}

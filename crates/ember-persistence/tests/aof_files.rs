@@ -1,0 +1,326 @@
+//! AOF files: what was synced outlives every power cut, a torn end is told from damage, and Redis's files are read.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Batch, Part, TornEnd};
+use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
+use ember_persistence::files::{Disk, Faults, SimulatedDisk, read_whole};
+use ember_persistence::rdb_file::Source;
+use ember_protocol::OwnedBatch;
+use ember_testkit::Random;
+use emberkv_core::local::Local;
+use support::{must, start, write_keys};
+
+/// Words of the commands of a unit.
+type Unit = Vec<Vec<Vec<u8>>>;
+
+fn encryptions() -> [Encryption; 2] {
+    [Encryption::off(), Encryption::with(KeyRing::new(Key::new([7; 32])))]
+}
+
+fn units_of<R: std::io::Read>(reader: &mut AofReader<R>) -> Result<Vec<Unit>, AofError> {
+    let (mut units, mut unit) = (Vec::new(), OwnedBatch::new());
+    loop {
+        match reader.next(&mut unit)? {
+            Part::End => return Ok(units),
+            Part::Time(_) => {}
+            Part::Unit => units.push(
+                (0..unit.len())
+                    .map(|index| unit.command(index).iter().map(<[u8]>::to_vec).collect())
+                    .collect(),
+            ),
+        }
+    }
+}
+
+fn read(bytes: &[u8], ending: Ending) -> Result<(Vec<Unit>, Option<TornEnd>), AofError> {
+    let mut reader = AofReader::new(Source::new(bytes, 0), Path::new("x.aof"), ending);
+    let units = units_of(&mut reader)?;
+    Ok((units, reader.torn()))
+}
+
+fn unit(words: &[&str]) -> Unit {
+    vec![words.iter().map(|word| word.as_bytes().to_vec()).collect()]
+}
+
+fn numbered(batch: &mut Batch, number: usize) {
+    batch.clear();
+    batch.command(&[b"RPUSH", b"log", number.to_string().as_bytes()]);
+}
+
+/// A plain increment with numbered batches, each synced; and where each begins.
+fn increment(count: usize) -> (Vec<u8>, Vec<usize>) {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+    let mut writer = AofWriter::create(&disk, Path::new("d/a"), &Encryption::off()).unwrap();
+    let mut batch = Batch::new();
+    let mut begins = Vec::new();
+    for number in 0..count {
+        begins.push(writer.size() as usize);
+        numbered(&mut batch, number);
+        writer.append(&mut batch).unwrap();
+        writer.sync().unwrap();
+    }
+    begins.push(writer.size() as usize);
+    (read_whole(disk.as_ref(), Path::new("d/a"), 1 << 20).unwrap(), begins)
+}
+
+#[test]
+fn units_come_back_with_transactions_as_one() {
+    for encryption in encryptions() {
+        let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+        let path = Path::new("d/a");
+        let mut writer = AofWriter::create(&disk, path, &encryption).unwrap();
+        let mut batch = Batch::new();
+        batch.time(1_700_000_000);
+        batch.command(&[b"SET", b"a", b"\r\n*1\r\n#CRC:"]);
+        batch.command(&[b"MULTI"]);
+        batch.command(&[b"INCR", b"b"]);
+        batch.command(&[b"DEL", b""]);
+        batch.command(&[b"EXEC"]);
+        let size = writer.append(&mut batch).unwrap();
+        batch.clear();
+        assert_eq!(writer.append(&mut batch).unwrap(), size);
+        batch.encoded(b"*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n9\r\n");
+        writer.append(&mut batch).unwrap();
+        writer.close().unwrap();
+        assert_eq!(writer.size(), writer.durable_size());
+        let opened = encryption.open(disk.open_to_read(path).unwrap(), Ending::Whole).unwrap();
+        let mut reader = AofReader::new(Source::new(opened, 0), path, Ending::Whole);
+        let mut commands = OwnedBatch::new();
+        assert_eq!(reader.next(&mut commands).unwrap(), Part::Time(1_700_000_000));
+        let units = units_of(&mut reader).unwrap();
+        assert!(reader.is_checked() && reader.torn().is_none());
+        let transaction = [unit(&["INCR", "b"]), unit(&["DEL", ""])].concat();
+        assert_eq!(units, [unit(&["SET", "a", "\r\n*1\r\n#CRC:"]), transaction, unit(&["SELECT", "9"])]);
+    }
+}
+
+#[test]
+fn a_file_cut_anywhere_is_valid_up_to_the_batch_before() {
+    let (bytes, begins) = increment(5);
+    for len in 0..=bytes.len() {
+        let (units, torn) = read(&bytes[..len], Ending::MayBeTorn).unwrap();
+        let whole = begins[1..].iter().filter(|&&end| end <= len).count();
+        assert_eq!(units.len(), whole, "{len}");
+        let is_whole = begins.contains(&len) || len == 0;
+        assert_eq!(torn.is_none(), is_whole, "{len}");
+        if let Some(torn) = torn {
+            let valid_to = if len < begins[0] { 0 } else { begins[whole] };
+            assert_eq!((torn.valid_to, torn.torn_bytes), (valid_to as u64, (len - valid_to) as u64));
+        }
+        assert_eq!(read(&bytes[..len], Ending::Whole).is_ok(), is_whole);
+    }
+}
+
+#[test]
+fn damage_before_what_was_durable_is_named_and_behind_it_is_torn() {
+    let (bytes, begins) = increment(6);
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        let result = read(&damaged, Ending::MayBeTorn);
+        // The last batch says that all before it is durable; nothing says it of the last one.
+        if at < begins[5] {
+            let Err(AofError::Damaged { offset, .. }) = result else { panic!("{at}: {result:?}") };
+            let begin = begins.iter().rev().find(|&&begin| begin <= at).copied().unwrap_or(0);
+            // What is wrong with the first line may show at the first batch.
+            let is_right = offset == begin as u64 || at < begins[0] && offset == begins[0] as u64;
+            assert!(is_right, "{at}: {offset}");
+        } else {
+            let (units, torn) = result.unwrap();
+            assert_eq!((units.len(), torn.unwrap().valid_to), (5, begins[5] as u64));
+        }
+    }
+    let message = read(&[&bytes[..begins[2]], &bytes[begins[3]..]].concat(), Ending::Whole).unwrap_err();
+    assert!(message.to_string().contains(&format!("x.aof at offset {}: ", begins[2])), "{message}");
+    assert!(message.to_string().contains("ember-cli repair x.aof"), "{message}");
+}
+
+#[test]
+fn files_of_redis_are_read_as_redis_reads_them() {
+    let text =
+        b"#TS:1700000000\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n\
+        #other\r\n*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n*1\r\n$4\r\nEXEC\r\n";
+    let (units, torn) = read(text, Ending::Whole).unwrap();
+    assert_eq!(units, [unit(&["SELECT", "0"]), unit(&["SET", "a", "b"]), unit(&["INCR", "n"])]);
+    assert_eq!(torn, None);
+    // An end that is missing is torn; in a transaction from its beginning on.
+    let multi =
+        text.len() - b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n*1\r\n$4\r\nEXEC\r\n".len();
+    for len in multi + 1..text.len() {
+        let (units, torn) = read(&text[..len], Ending::MayBeTorn).unwrap();
+        assert_eq!((units.len(), torn.unwrap().valid_to), (2, multi as u64), "{len}");
+        assert!(read(&text[..len], Ending::Whole).is_err());
+    }
+    // Without checksums nothing else is taken for torn.
+    for end in [
+        &b"\0\0\0\0\r\n"[..],
+        b"*x\r\n",
+        b"*0\r\n",
+        b"*1\r\n:1\r\n",
+        b"*1\r\n$1\r\nabc",
+        b"PING\r\n",
+        b"*1\r\n$-1\r\n",
+    ] {
+        let error = read(&[text, end].concat(), Ending::MayBeTorn).unwrap_err();
+        assert!(matches!(error, AofError::Damaged { offset, .. } if offset == text.len() as u64), "{error}");
+    }
+    // A file of ours that has lost its first line is not taken for one of Redis.
+    let (bytes, begins) = increment(2);
+    assert!(matches!(read(&bytes[begins[0]..], Ending::MayBeTorn), Err(AofError::Damaged { offset: 0, .. })));
+    // Redis may have gone on with a file of ours.
+    let text = String::from_utf8_lossy(text).replace("#other\r\n", "");
+    let both = [&bytes[..], text.as_bytes()].concat();
+    assert_eq!(read(&both, Ending::Whole).unwrap().0.len(), 5);
+}
+
+/// How many numbers the log has; they must be 0, 1, 2, ….
+fn log_len(local: &mut Local) -> usize {
+    let log = must(local, "LRANGE log 0 -1");
+    let log = log.elements().unwrap();
+    for (index, number) in log.iter().enumerate() {
+        assert_eq!(number.text(), index.to_string());
+    }
+    log.len()
+}
+
+const DIRECTORY: &str = "data/appendonlydir";
+
+/// A server's life with an AOF: what it has done, and what it has promised.
+struct Life {
+    disk: SimulatedDisk,
+    encryption: Encryption,
+    aof: AofDirectory,
+    writer: AofWriter,
+    local: Local,
+    /// Numbers appended, and how many of them are durable.
+    appended: usize,
+    durable: usize,
+    may_fail: bool,
+}
+
+impl Life {
+    fn begin(disk: &SimulatedDisk, encryption: &Encryption) -> Life {
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let (mut local, mut aof) = start(&shared, DIRECTORY, encryption).unwrap();
+        let writer = aof.begin_increment().unwrap();
+        let appended = log_len(&mut local);
+        let (disk, encryption) = (disk.clone(), encryption.clone());
+        Life { disk, encryption, aof, writer, local, appended, durable: appended, may_fail: false }
+    }
+
+    fn append(&mut self) {
+        if self.writer.is_closed() {
+            let _ = self.writer.recover();
+            if self.aof.rotate(&mut self.writer).is_err() {
+                return;
+            }
+        }
+        let mut batch = Batch::new();
+        numbered(&mut batch, self.appended);
+        if self.appended % 7 == 3 {
+            // One that spans several sectors.
+            batch.command(&[b"SET", b"filler", &vec![b'f'; 3000]]);
+        }
+        if self.writer.append(&mut batch).is_ok() {
+            must(&mut self.local, &format!("RPUSH log {}", self.appended));
+            self.appended += 1;
+        }
+    }
+
+    fn sync(&mut self) {
+        if self.writer.sync().is_ok() {
+            self.durable = self.appended;
+        } else if self.writer.recover().is_ok() {
+            assert_eq!(self.writer.durable_size(), self.writer.size());
+            self.durable = self.appended;
+        }
+    }
+
+    fn rewrite(&mut self) {
+        let result = (|| {
+            self.aof.rotate(&mut self.writer)?;
+            self.durable = self.appended;
+            let rewrite = self.aof.begin_rewrite();
+            let base = self.aof.begin_base()?;
+            self.aof.write_base(&base, true, |writer| write_keys(&self.local, writer))?;
+            self.aof.finish_rewrite(rewrite, base)
+        })();
+        if self.writer.needs_recovery() {
+            let _ = self.writer.recover();
+        }
+        assert!(result.is_ok() || self.may_fail);
+    }
+
+    /// Whatever a power cut leaves has all that was durable, and nothing that was not appended.
+    fn check(&self, seed: u64) {
+        let left: Arc<dyn Disk> = Arc::new(self.disk.after_power_cut(seed));
+        let (mut local, _) =
+            start(&left, DIRECTORY, &self.encryption).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let len = log_len(&mut local);
+        assert!(
+            (self.durable..=self.appended + 1).contains(&len),
+            "{len} of {}..{}",
+            self.durable,
+            self.appended
+        );
+    }
+}
+
+/// How many lives are lived: CRASH_SEEDS, or a few.
+fn lives() -> u64 {
+    std::env::var("CRASH_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
+}
+
+fn live(seed: u64, encryption: &Encryption, faults: Option<Faults>) {
+    let mut random = Random::new(seed);
+    let mut disk = SimulatedDisk::new(seed);
+    for _ in 0..4 {
+        let mut life = Life::begin(&disk, encryption);
+        life.may_fail = faults.is_some();
+        for _ in 0..random.below(40) {
+            if let Some(faults) = &faults {
+                disk.set_faults(if random.chance(30) { faults.clone() } else { Faults::default() });
+            }
+            match random.below(10) {
+                0..6 => life.append(),
+                6..9 => life.sync(),
+                _ => life.rewrite(),
+            }
+            life.check(random.next_u64());
+        }
+        disk.set_faults(Faults::default());
+        let left = disk.after_power_cut(random.next_u64());
+        drop(life);
+        disk = left;
+    }
+}
+
+#[test]
+fn what_was_synced_outlives_every_power_cut() {
+    for encryption in encryptions() {
+        for seed in 0..lives() {
+            live(seed, &encryption, None);
+        }
+    }
+}
+
+#[test]
+fn what_was_synced_outlives_failing_writes_and_syncs_and_a_power_cut() {
+    let faults = Faults {
+        write_error_percent: 30,
+        sync_error_percent: 30,
+        name_error_percent: 20,
+        ..Faults::default()
+    };
+    for encryption in encryptions() {
+        for seed in 0..lives() {
+            live(seed, &encryption, Some(faults.clone()));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Checking, repairing and converting: what is good is kept, what was lost is told, and no original is touched.
+
+#![cfg(feature = "encryption")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ember_persistence::aof::{AofDirectory, Batch};
+use ember_persistence::check::{FileError, check_aof, check_file};
+use ember_persistence::convert::{convert_aof, convert_file};
+use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing, is_encrypted};
+use ember_persistence::files::{Disk, SimulatedDisk, read_whole};
+use ember_persistence::rdb_file::SaveOptions;
+use ember_persistence::repair::{Plan, repair_aof, repair_file};
+use emberkv_core::local::Local;
+use support::{assert_same, load_file, must, sample, save, seen, start, write_keys};
+
+const MANIFEST: &str = "d/appendonlydir/appendonly.aof.manifest";
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(SimulatedDisk::new(1))
+}
+
+fn encrypted() -> Encryption {
+    Encryption::with(KeyRing::new(Key::new([3; 32])))
+}
+
+fn bytes(disk: &Arc<dyn Disk>, path: &Path) -> Vec<u8> {
+    read_whole(disk.as_ref(), path, 1 << 30).unwrap()
+}
+
+fn change(disk: &Arc<dyn Disk>, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut content = bytes(disk, path);
+    change(&mut content);
+    disk.create(path).unwrap().write_at(0, &content).unwrap();
+}
+
+fn cutting() -> Plan {
+    Plan { cuts_damage: true, ..Plan::default() }
+}
+
+/// An AOF with a base and two increments of 100 units each, one a second; what is in it.
+fn aof(disk: &Arc<dyn Disk>, encryption: &Encryption) -> Local {
+    let mut aof =
+        AofDirectory::open(disk, Path::new("d/appendonlydir"), "appendonly.aof", encryption).unwrap();
+    let mut local = sample(true);
+    let (mut writer, rewrite) = aof.begin_anew().unwrap();
+    let base = aof.begin_base().unwrap();
+    aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
+    aof.finish_rewrite(rewrite, base).unwrap();
+    let mut batch = Batch::new();
+    for number in 0..200i64 {
+        batch.time(1000 + number);
+        batch.command(&[b"MULTI"]);
+        for words in [[&b"RPUSH"[..], b"log", number.to_string().as_bytes()], [b"SET", b"last", b"x"]] {
+            batch.command(&words);
+            local.run(&words);
+        }
+        batch.command(&[b"EXEC"]);
+        if number % 10 == 9 {
+            writer.append(&mut batch).unwrap();
+            writer.sync().unwrap();
+            batch.clear();
+        }
+        if number == 99 {
+            aof.rotate(&mut writer).unwrap();
+        }
+    }
+    local
+}
+
+fn increment(number: u64) -> PathBuf {
+    PathBuf::from(format!("d/appendonlydir/appendonly.aof.{number}.incr.aof"))
+}
+
+fn log_of(disk: &Arc<dyn Disk>, directory: &str, encryption: &Encryption) -> i64 {
+    let (mut local, _) = start(disk, directory, encryption).unwrap();
+    must(&mut local, "LLEN log").integer().unwrap()
+}
+
+#[test]
+fn a_report_says_what_is_in_a_file() {
+    for encryption in [Encryption::off(), encrypted()] {
+        let disk = disk();
+        aof(&disk, &encryption);
+        let reports = check_aof(&disk, Path::new(MANIFEST), &encryption).unwrap();
+        assert_eq!(reports.len(), 3);
+        let base = reports[0].rdb.as_ref().unwrap();
+        assert_eq!((base.version, base.keys, base.expiring, base.functions), (12, 5024, 2, 0));
+        assert!(reports[0].commands.is_none());
+        let commands = reports[2].commands.as_ref().unwrap();
+        assert_eq!((commands.units, commands.commands), (100, 200));
+        assert_eq!(commands.times, Some((1100, 1199)));
+        assert!(commands.is_checked && commands.torn.is_none());
+        assert!(reports.iter().all(|report| report.is_encrypted == encryption.is_on()));
+    }
+    let disk = disk();
+    disk.create(Path::new("d/x")).unwrap().write_at(0, b"hello").unwrap();
+    let error = check_file(disk.as_ref(), Path::new("d/x"), &Encryption::off(), Ending::Whole).unwrap_err();
+    assert!(matches!(error, FileError::Unknown(_)), "{error}");
+    let error = check_aof(&disk, Path::new("d/other.manifest"), &Encryption::off()).unwrap_err();
+    assert!(matches!(error, FileError::Disk(_)), "{error}");
+}
+
+#[test]
+fn files_are_converted_both_ways() {
+    let (disk, off) = (disk(), Encryption::off());
+    let (plain, sealed, back) = (Path::new("d/a.rdb"), Path::new("d/b.rdb"), Path::new("d/c.rdb"));
+    let mut local = sample(true);
+    save(&local, &disk, plain, 12);
+    convert_file(&disk, plain, sealed, &off, &encrypted()).unwrap();
+    assert!(is_encrypted(disk.open_to_read(sealed).unwrap().as_ref()).unwrap());
+    convert_file(&disk, sealed, back, &encrypted(), &off).unwrap();
+    assert_eq!(bytes(&disk, back), bytes(&disk, plain));
+    assert_same(&seen(&mut load_file(disk.as_ref(), back, 0).unwrap().0), &seen(&mut local));
+    let error = convert_file(&disk, plain, back, &off, &off).unwrap_err();
+    assert!(error.to_string().contains("not overwritten"), "{error}");
+    let mut local = aof(&disk, &off);
+    convert_aof(&disk, Path::new(MANIFEST), Path::new("d/sealed"), &off, &encrypted()).unwrap();
+    let (mut loaded, _) = start(&disk, "d/sealed", &encrypted()).unwrap();
+    // A base is of a version that does not say when consumers were active.
+    let (mut found, mut expected) = (seen(&mut loaded), seen(&mut local));
+    for seen in [&mut found, &mut expected] {
+        seen.remove(&(0, b"stream".to_vec()));
+    }
+    assert_same(&found, &expected);
+    assert!(start(&disk, "d/sealed", &off).is_err());
+    let manifest = Path::new("d/sealed/appendonly.aof.manifest");
+    convert_aof(&disk, manifest, Path::new("d/plain"), &encrypted(), &off).unwrap();
+    assert_eq!(bytes(&disk, Path::new("d/plain/appendonly.aof.2.incr.aof")), bytes(&disk, &increment(2)));
+}
+
+#[test]
+fn a_damaged_rdb_file_gives_the_keys_before_the_damage() {
+    let (disk, off) = (disk(), Encryption::off());
+    let (path, target) = (Path::new("d/a.rdb"), Path::new("d/a.repaired.rdb"));
+    let local = sample(false);
+    let size = save(&local, &disk, path, 10).size;
+    change(&disk, path, |bytes| bytes.truncate(size as usize * 3 / 4));
+    let before = bytes(&disk, path);
+    assert!(repair_file(&disk, path, target, &off, Ending::Whole, &Plan::default()).is_err());
+    let repaired = repair_file(&disk, path, target, &off, Ending::Whole, &cutting()).unwrap();
+    assert!(repaired.kept_keys > 1000 && repaired.kept_keys < 5000, "{repaired:?}");
+    assert!(repaired.cut.unwrap().contains("d/a.rdb at offset"));
+    assert_eq!(bytes(&disk, path), before);
+    let report = check_file(disk.as_ref(), target, &off, Ending::Whole).unwrap();
+    assert_eq!(report.rdb.unwrap().keys, repaired.kept_keys);
+    // One damaged value, and the checksum with it: the other keys stay.
+    let unpacked = SaveOptions { is_packed: false, ..support::options(10) };
+    ember_persistence::rdb_file::save(&disk, path, &unpacked, |writer| write_keys(&local, writer)).unwrap();
+    change(&disk, path, |bytes| {
+        let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
+        // The width of its elements.
+        bytes[at + 7] = 3;
+    });
+    let other = Path::new("d/b.repaired.rdb");
+    let repaired = repair_file(&disk, path, other, &off, Ending::Whole, &cutting()).unwrap();
+    assert_eq!(repaired.lost_keys.len(), 1);
+    assert_eq!(repaired.lost_keys[0].0, b"intset");
+    assert_eq!(repaired.kept_keys, 5021);
+}
+
+#[test]
+fn a_damaged_aof_is_kept_up_to_the_damage() {
+    for encryption in [Encryption::off(), encrypted()] {
+        let disk = disk();
+        aof(&disk, &encryption);
+        let plan = Plan { encryption: encryption.clone(), ..cutting() };
+        change(&disk, &increment(1), |bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+        });
+        assert!(check_aof(&disk, Path::new(MANIFEST), &encryption).is_err());
+        let refused = Plan { cuts_damage: false, ..plan.clone() };
+        assert!(repair_aof(&disk, Path::new(MANIFEST), Path::new("d/no"), &encryption, &refused).is_err());
+        let repaired =
+            repair_aof(&disk, Path::new(MANIFEST), Path::new("d/new"), &encryption, &plan).unwrap();
+        assert_eq!(repaired.len(), 2);
+        assert!(repaired[1].cut.is_some());
+        assert_eq!(repaired[1].left_out, [increment(2)]);
+        let kept = log_of(&disk, "d/new", &encryption);
+        assert!(kept % 10 == 0 && (30..70).contains(&kept), "{kept}");
+        let again = repair_aof(&disk, Path::new(MANIFEST), Path::new("d/new"), &encryption, &plan);
+        assert!(matches!(again, Err(FileError::Exists(_))));
+    }
+}
+
+#[test]
+fn a_torn_end_is_cut_and_a_moment_can_be_gone_back_to() {
+    for encryption in [Encryption::off(), encrypted()] {
+        let disk = disk();
+        aof(&disk, &encryption);
+        change(&disk, &increment(2), |bytes| bytes.truncate(bytes.len() - 10));
+        let plan = Plan { encryption: encryption.clone(), ..Plan::default() };
+        let repaired =
+            repair_aof(&disk, Path::new(MANIFEST), Path::new("d/cut"), &encryption, &plan).unwrap();
+        assert!(repaired[2].cut.as_ref().unwrap().contains("torn"), "{repaired:?}");
+        assert_eq!(log_of(&disk, "d/cut", &encryption), 190);
+        for (until_s, expected) in [(1000, 1), (1042, 43), (1099, 100), (1100, 101), (1155, 156)] {
+            let plan = Plan { until_s: Some(until_s), ..plan.clone() };
+            let target = format!("d/until-{until_s}");
+            repair_aof(&disk, Path::new(MANIFEST), Path::new(&target), &encryption, &plan).unwrap();
+            assert_eq!(log_of(&disk, &target, &encryption), expected, "{until_s}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Keyspaces for the tests: one with every type and encoding, and what a client sees of one.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each suite uses a part")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use ember_persistence::aof::{AofDirectory, AofReader, Part, TornEnd};
+use ember_persistence::encryption::{Encryption, Ending, FileSink};
+use ember_persistence::files::{Disk, FileReader};
+use ember_persistence::rdb_file::{
+    self, KeyFacts, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, Written,
+};
+use ember_protocol::{OwnedBatch, Protocol};
+use ember_testkit::{Value as Reply, split_arguments};
+use emberkv_core::keyspace::Keyspace;
+use emberkv_core::keyspace::entry::EntryRef;
+use emberkv_core::local::Local;
+use emberkv_core::rdb::Value;
+use emberkv_core::types::limits::EncodingLimits;
+
+/// The reply to a command.
+pub fn run(local: &mut Local, words: &[&[u8]]) -> Reply {
+    let bytes = local.run(words);
+    ember_testkit::read_frame(&mut bytes.as_slice(), &mut Vec::new()).unwrap()
+}
+
+/// Runs a command in redis-cli's notation; it must not fail.
+pub fn must(local: &mut Local, line: &str) -> Reply {
+    let words = split_arguments(line).unwrap();
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let reply = run(local, &words);
+    assert!(!reply.is_error(), "{line}: {reply:?}");
+    reply
+}
+
+fn list_of(command: &str, count: usize, element: impl Fn(usize) -> String) -> String {
+    (0..count).fold(command.to_owned(), |line, number| line + " " + &element(number))
+}
+
+/// Commands that make values of all types and encodings. Without `fields_expire` all of them can be said in version 10.
+pub fn sample_commands(fields_expire: bool) -> Vec<String> {
+    let large = "x".repeat(70_000);
+    let mut lines = vec![
+        "SET int 12".to_owned(),
+        "SET large-int -9223372036854775808".to_owned(),
+        "SET 77 number-as-name".to_owned(),
+        "SET text hello PX 1000000000000".to_owned(),
+        "SET empty \"\"".to_owned(),
+        "SET \"\\x00\\xff \\r\\n\" binary".to_owned(),
+        format!("SET repeated {}", "ab".repeat(5000)),
+        format!("SET large {large}"),
+        format!("SET {} long-name", "n".repeat(300)),
+        "RPUSH list a 1 -5 70000 \"\\x00\\xff\" \"\"".to_owned(),
+        list_of("RPUSH long-list", 3000, |number| format!("element:{number}")),
+        format!("RPUSH wide-list a {large} b"),
+        "SADD intset 3 1 70000000000".to_owned(),
+        "SADD set a b 1".to_owned(),
+        list_of("SADD large-set", 300, |number| format!("m{number}")),
+        "ZADD zset 1 a 2.5 b -inf c inf d 3 7".to_owned(),
+        list_of("ZADD large-zset", 300, |number| format!("{}.25 m{number}", number * 7 % 300)),
+        "HSET hash f v 1 2".to_owned(),
+        list_of("HSET large-hash", 600, |number| format!("f{number} {number}")),
+        "PEXPIRE large-hash 2000000000000".to_owned(),
+        "PFADD hyperloglog a b c".to_owned(),
+        "GEOADD geo 13.361389 38.115556 Palermo".to_owned(),
+    ];
+    lines.extend((1..=250).map(|number| format!("XADD stream {number}-1 f {number} g{} v", number % 3)));
+    lines.extend(
+        [
+            "XDEL stream 3-1 250-1",
+            "XGROUP CREATE stream one 0",
+            "XGROUP CREATE stream two 100-1 ENTRIESREAD 99",
+            "XGROUP CREATECONSUMER stream two carol",
+            "XREADGROUP GROUP one alice COUNT 5 STREAMS stream >",
+            "XREADGROUP GROUP one bob COUNT 3 STREAMS stream >",
+        ]
+        .map(str::to_owned),
+    );
+    if fields_expire {
+        lines.push("HSET expiring a 1 b 2 c 3".to_owned());
+        lines.push("HPEXPIRE expiring 1000000000000 FIELDS 2 a b".to_owned());
+        lines.push(list_of("HSET large-expiring", 600, |number| format!("f{number} {number}")));
+        lines.push("HPEXPIRE large-expiring 1000000000000 FIELDS 2 f1 f2".to_owned());
+    }
+    lines
+}
+
+/// A keyspace with all of [`sample_commands`] in database 0 and a few keys in database 9.
+pub fn sample(fields_expire: bool) -> Local {
+    let mut local = Local::new(Protocol::Resp2);
+    for line in sample_commands(fields_expire) {
+        must(&mut local, &line);
+    }
+    local.database = 9;
+    for number in 0..5000 {
+        must(&mut local, &format!("SET key:{number} value:{number}"));
+    }
+    local.database = 0;
+    local
+}
+
+/// Every key, in no order.
+pub fn for_each(local: &Local, mut visit: impl FnMut(usize, EntryRef<'_>)) {
+    for database in 0..local.keyspace.databases() {
+        for guard in local.keyspace.lock_all() {
+            guard.database(database).table().iter().for_each(|entry| visit(database, entry));
+        }
+    }
+}
+
+/// What a client sees of every key: by database and name.
+pub fn seen(local: &mut Local) -> Seen {
+    let mut names = Vec::new();
+    for_each(local, |database, entry| names.push((database, entry.key().to_vec())));
+    let mut seen = BTreeMap::new();
+    for (database, name) in names {
+        local.database = database;
+        let of_type = run(local, &[b"TYPE", &name]).text();
+        let commands: &[&[&[u8]]] = match of_type.as_str() {
+            "string" => &[&[b"GET", b"?"]],
+            "list" => &[&[b"LRANGE", b"?", b"0", b"-1"]],
+            "set" => &[&[b"SORT", b"?", b"ALPHA"]],
+            "zset" => &[&[b"ZRANGE", b"?", b"0", b"-1", b"WITHSCORES"]],
+            "hash" => &[&[b"HGETALL", b"?"]],
+            "stream" => &[&[b"XRANGE", b"?", b"-", b"+"], &[b"XINFO", b"STREAM", b"?", b"FULL"]],
+            other => panic!("{other}"),
+        };
+        let mut replies = vec![run(local, &[b"PEXPIRETIME", &name])];
+        if of_type != "string" {
+            // Which strings are embedded in their object is not kept.
+            replies.insert(0, run(local, &[b"OBJECT", b"ENCODING", &name]));
+        }
+        for words in commands {
+            let words: Vec<&[u8]> =
+                words.iter().map(|&word| if word == b"?" { &name } else { word }).collect();
+            replies.push(run(local, &words));
+        }
+        if of_type == "hash" {
+            let fields = run(local, &[b"HKEYS", &name]);
+            let mut fields: Vec<Vec<u8>> =
+                fields.elements().unwrap().iter().map(|field| field.bytes().unwrap().to_vec()).collect();
+            fields.sort();
+            replies.pop();
+            for field in fields {
+                replies.push(run(local, &[b"HGET", &name, &field]));
+                replies.push(run(local, &[b"HPEXPIRETIME", &name, b"FIELDS", b"1", &field]));
+            }
+        }
+        seen.insert((database, name), replies);
+    }
+    local.database = 0;
+    seen
+}
+
+/// What [`seen`] tells of a keyspace.
+pub type Seen = BTreeMap<(usize, Vec<u8>), Vec<Reply>>;
+
+/// Checks that two keyspaces look the same; says which key does not.
+pub fn assert_same(found: &Seen, expected: &Seen) {
+    for key in found.keys().chain(expected.keys()) {
+        let (found, expected) = (found.get(key), expected.get(key));
+        if found != expected {
+            let mut text = format!("found {found:?}\nwhere {expected:?} was expected");
+            text.truncate(1000);
+            panic!("database {} key {}: {text}", key.0, key.1.escape_ascii());
+        }
+    }
+}
+
+/// Writes all keys of a keyspace.
+pub fn write_keys<W: io::Write>(local: &Local, writer: &mut RdbWriter<W>) -> io::Result<()> {
+    let mut result = Ok(());
+    for_each(local, |database, entry| {
+        if result.is_ok() {
+            let facts = KeyFacts { database, expire_at_ms: entry.expire_at_ms(), ..KeyFacts::default() };
+            result = writer.key(&facts, entry.key(), entry);
+        }
+    });
+    result
+}
+
+/// For plain files of a version.
+pub fn options(version: u16) -> SaveOptions<'static> {
+    static OFF: std::sync::LazyLock<Encryption> = std::sync::LazyLock::new(Encryption::off);
+    SaveOptions { version, is_packed: true, encryption: &OFF }
+}
+
+/// Saves a keyspace with two libraries' worth of everything else that a file may say.
+pub fn save(local: &Local, disk: &Arc<dyn Disk>, path: &Path, version: u16) -> Written {
+    rdb_file::save(disk, path, &options(version), |writer: &mut RdbWriter<FileSink>| {
+        writer.usual_aux("7.0.15", 1_700_000_000, 1 << 20, false)?;
+        writer.function(b"#!lua name=sample\nredis.register_function('f', function() return 1 end)")?;
+        writer.sizes(0, 40, 2)?;
+        write_keys(local, writer)
+    })
+    .unwrap()
+}
+
+/// Inserts a key that was read.
+pub fn insert(keyspace: &Keyspace, name: &[u8], facts: KeyFacts, value: Value) -> Result<(), RdbProblem> {
+    if facts.database >= keyspace.databases() {
+        return Err(RdbProblem::Database(facts.database as u64));
+    }
+    let hash = keyspace.hash(name);
+    let mut buffer = Vec::new();
+    let mut guards = keyspace.lock(hash.shard());
+    if guards.find(facts.database, hash, name).is_some() {
+        return Err(RdbProblem::DuplicateKey(name.to_vec()));
+    }
+    guards.insert(facts.database, hash, name, value.into_new(&mut buffer), facts.expire_at_ms, 0);
+    keyspace.release(hash.shard(), guards);
+    Ok(())
+}
+
+/// Loads what a reader gives into an empty keyspace; and all that was not keys.
+pub fn load<R: io::Read>(reader: &mut RdbReader<R>, threads: usize) -> Result<(Local, Vec<Step>), RdbError> {
+    let local = Local::new(Protocol::Resp2);
+    let keyspace = &local.keyspace;
+    let mut steps = Vec::new();
+    rdb_file::load(
+        reader,
+        threads,
+        &EncodingLimits::DEFAULT,
+        || |name: &[u8], facts: KeyFacts, value: Value| insert(keyspace, name, facts, value),
+        |step, _| {
+            if !matches!(step, Step::Keys | Step::End) {
+                steps.push(step);
+            }
+            Ok(())
+        },
+    )?;
+    Ok((local, steps))
+}
+
+/// Loads a file of a disk.
+pub fn load_file(disk: &dyn Disk, path: &Path, threads: usize) -> Result<(Local, Vec<Step>), RdbError> {
+    let file = disk.open_to_read(path).unwrap();
+    load(&mut RdbReader::new(FileReader::new(file, 0), path, EncodingLimits::DEFAULT)?, threads)
+}
+
+/// All files of an AOF in order, into a keyspace, as at a start; the torn end is cut.
+pub fn start(
+    disk: &Arc<dyn Disk>,
+    directory: impl AsRef<Path>,
+    encryption: &Encryption,
+) -> Result<(Local, AofDirectory), Box<dyn std::error::Error>> {
+    let aof = AofDirectory::open(disk, directory.as_ref(), "appendonly.aof", encryption)?;
+    let files = aof.live_files();
+    let mut local = Local::new(Protocol::Resp2);
+    for (index, path) in files.iter().enumerate() {
+        let is_last = index + 1 == files.len();
+        let ending = if is_last { Ending::MayBeTorn } else { Ending::Whole };
+        let torn = start_file(disk, path, ending, encryption, &mut local)?;
+        if is_last {
+            aof.settle(torn)?;
+        }
+    }
+    Ok((local, aof))
+}
+
+fn start_file(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    ending: Ending,
+    encryption: &Encryption,
+    local: &mut Local,
+) -> Result<Option<TornEnd>, Box<dyn std::error::Error>> {
+    let opened = encryption.open(disk.open_to_read(path)?, ending)?;
+    let source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
+        Err(source) => source,
+        Ok(mut rdb) => {
+            let keyspace = &local.keyspace;
+            rdb_file::load(
+                &mut rdb,
+                0,
+                &EncodingLimits::DEFAULT,
+                || |name: &[u8], facts, value| insert(keyspace, name, facts, value),
+                |_, _| Ok(()),
+            )?;
+            rdb.into_source()
+        }
+    };
+    let mut reader = AofReader::new(source, path, ending);
+    let mut commands = OwnedBatch::new();
+    loop {
+        match reader.next(&mut commands)? {
+            Part::End => {
+                local.database = 0;
+                return Ok(reader.torn_end());
+            }
+            Part::Time(_) => {}
+            Part::Unit => {
+                for index in 0..commands.len() {
+                    let words: Vec<&[u8]> = commands.command(index).iter().collect();
+                    if words[0].eq_ignore_ascii_case(b"select") {
+                        local.database = std::str::from_utf8(words[1])?.parse()?;
+                        continue;
+                    }
+                    let reply = local.run(&words);
+                    assert!(!reply.starts_with(b"-"), "{}", reply.escape_ascii());
+                }
+            }
+        }
+    }
+}

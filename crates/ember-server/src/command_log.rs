@@ -1,0 +1,136 @@
+//! The command log: calls that took long, that came in many bytes, or that were answered in many.
+//!
+//! One log for each [`LogKind`], with the form and the names of Valkey 8.1; SLOWLOG shows that of slow calls.
+
+use std::collections::VecDeque;
+
+use ember_protocol::Args;
+use parking_lot::Mutex;
+
+use crate::client::ClientView;
+use crate::registry::Command;
+
+/// Arguments of a call that are kept, and bytes of each; as in Redis.
+const ARGUMENTS_MAX: usize = 32;
+const ARGUMENT_BYTES_MAX: usize = 128;
+
+/// What is shown in place of an argument that nobody else may see.
+const REDACTED: &[u8] = b"(redacted)";
+
+/// Why a call is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogKind {
+    /// It took long.
+    Slow,
+    /// Its request was large.
+    LargeRequest,
+    /// Its reply was large.
+    LargeReply,
+}
+
+impl LogKind {
+    /// The kinds with the names that clients give them.
+    const NAMED: [(LogKind, &str); 3] = [
+        (LogKind::Slow, "slow"),
+        (LogKind::LargeRequest, "large-request"),
+        (LogKind::LargeReply, "large-reply"),
+    ];
+
+    /// The kind of this name, in any case.
+    pub(crate) fn find(name: &[u8]) -> Option<LogKind> {
+        let found = LogKind::NAMED.iter().find(|(_, known)| name.eq_ignore_ascii_case(known.as_bytes()));
+        found.map(|&(kind, _)| kind)
+    }
+}
+
+/// A call that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct LoggedCall {
+    /// Counts all calls of its log since the start.
+    pub(crate) id: u64,
+    /// Unix time in seconds.
+    pub(crate) at_seconds: i64,
+    /// How long it took in µs, or the bytes of its request or reply.
+    pub(crate) amount: u64,
+    /// The arguments, cut.
+    pub(crate) arguments: Vec<Vec<u8>>,
+    /// The client's address; empty when the client is not known.
+    pub(crate) address: String,
+    /// The client's name.
+    pub(crate) name: String,
+}
+
+impl LoggedCall {
+    /// A call that gets its id from the log. Copies no more of the arguments than is shown.
+    pub(crate) fn new(
+        at_seconds: i64,
+        amount: u64,
+        command: &Command,
+        args: Args<'_>,
+        client: Option<&ClientView>,
+    ) -> LoggedCall {
+        let (address, name) = client.map_or_else(Default::default, |client| {
+            (client.peer.remote(), client.names.lock().name.to_string())
+        });
+        LoggedCall { id: 0, at_seconds, amount, arguments: cut_arguments(command, args), address, name }
+    }
+}
+
+/// The newest calls of one kind, newest first.
+#[derive(Debug, Default)]
+struct Log {
+    next_id: u64,
+    calls: VecDeque<LoggedCall>,
+}
+
+/// The logs of all kinds.
+#[derive(Debug, Default)]
+pub(crate) struct CommandLog([Mutex<Log>; LogKind::NAMED.len()]);
+
+impl CommandLog {
+    /// Enters a call. Not more than `max` calls are kept.
+    pub(crate) fn enter(&self, kind: LogKind, max: usize, call: LoggedCall) {
+        let mut log = self.0[kind as usize].lock();
+        let id = log.next_id;
+        log.next_id += 1;
+        log.calls.push_front(LoggedCall { id, ..call });
+        log.calls.truncate(max);
+    }
+
+    /// The newest `count` calls. O(count).
+    pub(crate) fn newest(&self, kind: LogKind, count: usize) -> Vec<LoggedCall> {
+        self.0[kind as usize].lock().calls.iter().take(count).cloned().collect()
+    }
+
+    /// The number of calls kept.
+    pub(crate) fn len(&self, kind: LogKind) -> usize {
+        self.0[kind as usize].lock().calls.len()
+    }
+
+    /// Forgets all calls of a kind.
+    pub(crate) fn clear(&self, kind: LogKind) {
+        self.0[kind as usize].lock().calls.clear();
+    }
+}
+
+fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
+    let more = args.len().saturating_sub(ARGUMENTS_MAX);
+    let shown = if more > 0 { ARGUMENTS_MAX - 1 } else { args.len() };
+    let shown_argument = |at: usize| {
+        if command.spec.has_secret_at(args, at) { REDACTED.to_vec() } else { cut_argument(args.at(at)) }
+    };
+    let mut arguments: Vec<Vec<u8>> = (0..shown).map(shown_argument).collect();
+    if more > 0 {
+        arguments.push(format!("... ({} more arguments)", more + 1).into_bytes());
+    }
+    arguments
+}
+
+fn cut_argument(argument: &[u8]) -> Vec<u8> {
+    let Some((shown, rest)) =
+        argument.split_at_checked(ARGUMENT_BYTES_MAX).filter(|(_, rest)| !rest.is_empty())
+    else {
+        return argument.to_vec();
+    };
+    [shown, format!("... ({} more bytes)", rest.len()).as_bytes()].concat()
+}

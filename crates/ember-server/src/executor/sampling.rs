@@ -1,0 +1,118 @@
+//! Sampling: one in so many commands is looked at, for HOTKEYS. What is not looked at costs one comparison a batch.
+
+use ember_protocol::Batch;
+use emberkv_core::dispatch::Access as Locks;
+use emberkv_core::spec::{Flags, KeyFlags, Spec};
+
+use super::Executor;
+use crate::client::Client;
+use crate::hot_keys::{Access, Sample};
+
+/// The commands to come until the next one that is looked at.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    /// One in so many is looked at; 0 for none.
+    interval: u32,
+    left: usize,
+}
+
+impl Sampling {
+    /// No command is looked at.
+    pub(super) const OFF: Sampling = Sampling { interval: 0, left: usize::MAX };
+
+    /// Changes the interval.
+    pub(super) fn set_interval(&mut self, interval: u32) {
+        if self.interval != interval {
+            *self = Sampling { interval, left: if interval == 0 { usize::MAX } else { 0 } };
+        }
+    }
+
+    /// Whether one of the next `count` commands is to be looked at; else they are passed over.
+    #[inline]
+    fn is_due_within(&mut self, count: usize) -> bool {
+        if self.left >= count {
+            self.left -= count;
+            return false;
+        }
+        true
+    }
+}
+
+impl Executor {
+    /// Passes the batch that is about to run from command `start` on, and looks at what is to be looked at of it.
+    #[inline]
+    pub(super) fn sample(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
+        if self.sampling.is_due_within(batch.len() - start) {
+            self.sample_some(client, batch, input, start);
+        }
+    }
+
+    #[cold]
+    fn sample_some(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
+        let interval = self.sampling.interval as usize;
+        if interval == 0 {
+            self.sampling.left = usize::MAX;
+            return;
+        }
+        let mut at = start + self.sampling.left;
+        while at < batch.len() {
+            if client.is_authenticated {
+                self.sample_one(client.database, batch.command(at, input));
+            }
+            // The distance is random, with the interval as its mean: a periodic load has no blind spots.
+            at += 1 + self.turn.random.below(2 * interval - 1);
+        }
+        self.sampling.left = at - batch.len();
+    }
+
+    /// Counts an access of one key of a command, in the place of all accesses of those it stands for.
+    fn sample_one(&mut self, database: usize, args: ember_protocol::Args<'_>) {
+        let Ok(command) = self.server.registry.resolve(args) else { return };
+        let spec = command.spec;
+        let count = spec.key_positions(args).count();
+        if count == 0 {
+            return;
+        }
+        let chosen = self.turn.random.below(count);
+        let Some(key) = spec.key_positions(args).nth(chosen).and_then(|at| args.get(at)) else { return };
+        let is_read = spec.flags.contains(Flags::READONLY) || reads_key(spec, args, chosen);
+        let weight = self.sampling.interval.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+        let sample = Sample {
+            access: if is_read { Access::Read } else { Access::Write },
+            database,
+            key,
+            hash: self.server.keyspace.hash(key),
+            weight,
+        };
+        self.server.workers[self.index].hot_keys.lock().note(self.turn.now_ms, &sample);
+    }
+}
+
+/// Whether a command that may write only reads its key with this number.
+fn reads_key(spec: &Spec, args: ember_protocol::Args<'_>, number: usize) -> bool {
+    let flags = match Locks::of(spec) {
+        Locks::One(_) => spec.keys.first().map(|keys| keys.flags),
+        _ => spec.keys_with_flags(args).nth(number).map(|(_, flags)| flags),
+    };
+    flags.is_some_and(|flags| flags.contains(KeyFlags::RO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_passed_over_until_one_is_due() {
+        let mut sampling = Sampling::OFF;
+        assert!(!sampling.is_due_within(1_000_000));
+        sampling.set_interval(64);
+        assert!(sampling.is_due_within(1), "the first is looked at");
+        sampling.left = 10;
+        assert!(!sampling.is_due_within(4) && !sampling.is_due_within(6));
+        assert!(sampling.is_due_within(1));
+        sampling.set_interval(64);
+        assert_eq!(sampling.left, 0, "nothing changes");
+        sampling.set_interval(0);
+        assert!(!sampling.is_due_within(1));
+    }
+}

@@ -1,0 +1,165 @@
+//! Large requests and replies: which calls enter their logs, at the price of one comparison for each call.
+
+use ember_protocol::Args;
+
+use super::Executor;
+use crate::client::ClientView;
+use crate::command_log::{LogKind, LoggedCall};
+use crate::config::Config;
+use crate::registry::Command;
+use emberkv_core::spec::Flags;
+
+/// From how many bytes on requests and replies are large; `usize::MAX` where they never are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeLimits {
+    request_bytes: usize,
+    reply_bytes: usize,
+    /// The shortest reply in the present batch that asks for a closer look: none is too short when the batch is so long
+    /// that a request in it may be large.
+    looked_at_bytes: usize,
+}
+
+impl Default for SizeLimits {
+    fn default() -> SizeLimits {
+        SizeLimits { request_bytes: usize::MAX, reply_bytes: usize::MAX, looked_at_bytes: usize::MAX }
+    }
+}
+
+impl SizeLimits {
+    /// The limits of this configuration.
+    pub(super) fn of(config: &Config) -> SizeLimits {
+        // A negative number switches the log off, and so does a log without room.
+        let limit = |bytes: i64, kept: u64| match usize::try_from(bytes) {
+            Ok(bytes) if kept > 0 => bytes,
+            _ => usize::MAX,
+        };
+        let reply_bytes = limit(config.commandlog_reply_larger_than, config.commandlog_large_reply_max_len);
+        SizeLimits {
+            request_bytes: limit(
+                config.commandlog_request_larger_than,
+                config.commandlog_large_request_max_len,
+            ),
+            reply_bytes,
+            looked_at_bytes: reply_bytes,
+        }
+    }
+
+    /// A batch begins, of at most so many bytes.
+    #[inline]
+    pub(super) fn begin_batch(&mut self, bytes: usize) {
+        self.looked_at_bytes = self.reply_bytes;
+        self.include(bytes);
+    }
+
+    /// Calls that come from elsewhere, of at most so many bytes, belong to the present batch.
+    #[inline]
+    pub(crate) fn include(&mut self, bytes: usize) {
+        if bytes >= self.request_bytes {
+            self.looked_at_bytes = 0;
+        }
+    }
+
+    /// Whether a call of the present batch with such a reply must be looked at.
+    #[inline]
+    pub(super) fn may_be_large(&self, reply_bytes: usize) -> bool {
+        reply_bytes >= self.looked_at_bytes
+    }
+}
+
+impl Executor {
+    /// Enters a call into the logs of what is large, if it belongs there.
+    #[inline]
+    pub(crate) fn note_sizes(
+        &mut self,
+        command: &Command,
+        args: Args<'_>,
+        client_id: u64,
+        reply_bytes: usize,
+    ) {
+        if self.sizes.may_be_large(reply_bytes) {
+            self.log_if_large(command, args, client_id, reply_bytes);
+        }
+    }
+
+    #[cold]
+    fn log_if_large(&mut self, command: &Command, args: Args<'_>, client_id: u64, reply_bytes: usize) {
+        if command.spec.flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let request_bytes = wire_bytes(args);
+        let (limits, clients) = (self.sizes, &self.server.clients);
+        if request_bytes >= limits.request_bytes {
+            let view = clients.get(client_id);
+            self.log_command(LogKind::LargeRequest, command, request_bytes as u64, args, view.as_deref());
+        }
+        if reply_bytes >= limits.reply_bytes {
+            let view = clients.get(client_id);
+            self.log_command(LogKind::LargeReply, command, reply_bytes as u64, args, view.as_deref());
+        }
+    }
+
+    /// Enters a call into a log.
+    pub(super) fn log_command(
+        &self,
+        kind: LogKind,
+        command: &Command,
+        amount: u64,
+        args: Args<'_>,
+        client: Option<&ClientView>,
+    ) {
+        let max = match kind {
+            LogKind::Slow => self.config.slowlog_max_len,
+            LogKind::LargeRequest => self.config.commandlog_large_request_max_len,
+            LogKind::LargeReply => self.config.commandlog_large_reply_max_len,
+        };
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let call = LoggedCall::new(self.turn.now_ms / 1000, amount, command, args, client);
+        self.server.command_log.enter(kind, max, call);
+    }
+}
+
+/// The bytes of a request as an array of bulk strings.
+fn wire_bytes(args: Args<'_>) -> usize {
+    /// A type byte and a line end.
+    const LINE_BYTES: usize = 3;
+    let head = |number: usize| LINE_BYTES + number.checked_ilog10().unwrap_or(0) as usize + 1;
+    head(args.len()) + args.iter().map(|arg| head(arg.len()) + arg.len() + 2).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_protocol::OwnedBatch;
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_request_is_that_of_its_bytes_on_the_wire() {
+        for words in
+            [&[&b"GET"[..], b""] as &[&[u8]], &[b"SET", b"key", &[b'x'; 12345]], &[b"x" as &[u8]; 100]]
+        {
+            let mut batch = OwnedBatch::new();
+            batch.push(words);
+            let mut wire = format!("*{}\r\n", words.len());
+            words.iter().for_each(|word| {
+                wire += &format!("${}\r\n{}\r\n", word.len(), String::from_utf8_lossy(word));
+            });
+            assert_eq!(wire_bytes(batch.command(0)), wire.len());
+        }
+    }
+
+    #[test]
+    fn only_a_long_batch_or_a_long_reply_is_looked_at() {
+        let mut limits = SizeLimits { request_bytes: 100, reply_bytes: 50, looked_at_bytes: 50 };
+        limits.begin_batch(99);
+        assert!(limits.may_be_large(50) && !limits.may_be_large(49));
+        limits.begin_batch(100);
+        assert!(limits.may_be_large(0));
+        limits.begin_batch(0);
+        assert!(!limits.may_be_large(49));
+        limits.include(100);
+        assert!(limits.may_be_large(0));
+        let mut off = SizeLimits::default();
+        off.begin_batch(usize::MAX - 1);
+        assert!(!off.may_be_large(usize::MAX - 1));
+    }
+}

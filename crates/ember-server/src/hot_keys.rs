@@ -1,0 +1,318 @@
+//! Hot keys: which keys most of the recent accesses went to, estimated from a sample of the commands.
+//!
+//! Each worker looks at about one in `hotkeys-sampling` of its commands and counts the accesses that these stand for in
+//! two sketches, one of reads and one of writes. A sketch has a fixed number of counters: an access of a key without one
+//! takes over the smallest, with its count as the possible error (Metwally, Agrawal, El Abbadi: "Efficient Computation of
+//! Frequent and Top-k Elements in Data Streams", ICDT 2005, "Space-Saving"). What is told of a key is its count less that
+//! error, so that keys which are not hot do not look so.
+//!
+//! All counts and the time in which they were made are halved with each second. A rate is therefore that of the last
+//! seconds, and right from the first moment on.
+
+use std::collections::HashMap;
+
+use emberkv_core::keyspace::hash::KeyHash;
+
+/// Counters of a sketch: a key with one in so many accesses is always found. To look them all up is cheap.
+const COUNTERS: usize = 128;
+
+/// Bytes of a key that are kept and shown.
+const KEY_BYTES_MAX: usize = 1024;
+
+/// A key that was seen fewer times in the last moments is not told.
+const SAMPLES_MIN: f64 = 4.0;
+
+/// Seconds after which nothing is left of a count.
+const SECONDS_KEPT: i64 = 64;
+
+/// What was done with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// It was read only.
+    Read,
+    /// It was, or could have been, changed.
+    Write,
+}
+
+/// An access of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample<'a> {
+    pub(crate) access: Access,
+    pub(crate) database: usize,
+    pub(crate) key: &'a [u8],
+    pub(crate) hash: KeyHash,
+    /// How many accesses it stands for.
+    pub(crate) weight: u32,
+}
+
+/// What is known of a hot key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HotKey {
+    /// The key, cut at [`KEY_BYTES_MAX`].
+    pub(crate) key: Vec<u8>,
+    pub(crate) database: usize,
+    pub(crate) access: Access,
+    /// Accesses per second.
+    pub(crate) rate: f64,
+    /// The part of all accesses of all keys, reads and writes, from 0.0 to 1.0.
+    pub(crate) share: f64,
+}
+
+#[derive(Debug)]
+struct Counter {
+    database: usize,
+    key: Vec<u8>,
+    /// How much of the count may be another key's.
+    error: f64,
+}
+
+/// Space-Saving. Hashes and counts stand apart, because they are what is searched.
+#[derive(Debug, Default)]
+struct Sketch {
+    hashes: Vec<u64>,
+    counts: Vec<f64>,
+    counters: Vec<Counter>,
+}
+
+impl Sketch {
+    /// O([`COUNTERS`]). Allocates only for the first [`COUNTERS`] keys, and for keys that are longer than all before.
+    fn note(&mut self, sample: &Sample<'_>, weight: f64) {
+        let hash = sample.hash.bits();
+        let same = |at: &usize| self.counters[*at].database == sample.database;
+        let found = self.hashes.iter().enumerate().filter(|(_, known)| **known == hash).map(|(at, _)| at);
+        if let Some(at) = found.into_iter().find(same) {
+            self.counts[at] += weight;
+            return;
+        }
+        let key = &sample.key[..sample.key.len().min(KEY_BYTES_MAX)];
+        if self.counters.len() < COUNTERS {
+            self.hashes.push(hash);
+            self.counts.push(weight);
+            self.counters.push(Counter { database: sample.database, key: key.to_vec(), error: 0.0 });
+            return;
+        }
+        let (mut at, mut least) = (0, f64::INFINITY);
+        for (candidate, &count) in self.counts.iter().enumerate() {
+            if count < least {
+                (at, least) = (candidate, count);
+            }
+        }
+        self.hashes[at] = hash;
+        self.counts[at] += weight;
+        let counter = &mut self.counters[at];
+        counter.error = least;
+        counter.database = sample.database;
+        counter.key.clear();
+        counter.key.extend_from_slice(key);
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.counts.iter_mut().for_each(|count| *count *= factor);
+        self.counters.iter_mut().for_each(|counter| counter.error *= factor);
+    }
+}
+
+/// What one worker has seen.
+#[derive(Debug, Default)]
+pub(crate) struct HotKeys {
+    reads: Sketch,
+    writes: Sketch,
+    /// Accesses of all keys.
+    total: f64,
+    /// Time in which they were counted, in ms, up to the beginning of the second.
+    counted_ms: f64,
+    /// Unix time of the present second, or of its part in which something is counted, in ms; 0 for none yet.
+    since_ms: i64,
+}
+
+impl HotKeys {
+    /// Counts an access. O(1).
+    pub(crate) fn note(&mut self, now_ms: i64, sample: &Sample<'_>) {
+        self.age(now_ms);
+        let weight = f64::from(sample.weight);
+        self.total += weight;
+        let sketch = if sample.access == Access::Read { &mut self.reads } else { &mut self.writes };
+        sketch.note(sample, weight);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = HotKeys::default();
+    }
+
+    /// Halves what is counted for each second that is over.
+    fn age(&mut self, now_ms: i64) {
+        if self.since_ms == 0 || now_ms < self.since_ms {
+            self.since_ms = now_ms;
+        }
+        let seconds = now_ms / 1000 - self.since_ms / 1000;
+        if seconds == 0 {
+            return;
+        }
+        if seconds > SECONDS_KEPT {
+            self.clear();
+            self.since_ms = now_ms;
+            return;
+        }
+        // The rest of the second that has begun, then whole ones.
+        let mut counted_ms = self.counted_ms + (1000 - self.since_ms % 1000) as f64;
+        let mut factor = 0.5;
+        for _ in 1..seconds {
+            counted_ms = counted_ms / 2.0 + 1000.0;
+            factor /= 2.0;
+        }
+        self.counted_ms = counted_ms / 2.0;
+        self.since_ms = now_ms / 1000 * 1000;
+        self.total *= factor;
+        self.reads.scale(factor);
+        self.writes.scale(factor);
+    }
+
+    fn sketches(&self) -> [(Access, &Sketch); 2] {
+        [(Access::Read, &self.reads), (Access::Write, &self.writes)]
+    }
+}
+
+/// What all workers have seen, while it is put together.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    /// By access, database and hash.
+    by_key: HashMap<(Access, usize, u64), Sum>,
+    total: f64,
+}
+
+/// What all workers have seen of a key.
+#[derive(Debug)]
+struct Sum {
+    key: Vec<u8>,
+    accesses: f64,
+    rate: f64,
+}
+
+impl Merged {
+    /// Adds what a worker has seen.
+    pub(crate) fn add(&mut self, now_ms: i64, seen: &mut HotKeys) {
+        seen.age(now_ms);
+        // A moment after the start there is no rate yet.
+        let seconds = ((seen.counted_ms + (now_ms - seen.since_ms) as f64) / 1000.0).max(0.01);
+        self.total += seen.total;
+        for (access, sketch) in seen.sketches() {
+            for ((hash, count), counter) in sketch.hashes.iter().zip(&sketch.counts).zip(&sketch.counters) {
+                let sure = count - counter.error;
+                let entry = self.by_key.entry((access, counter.database, *hash));
+                let sum = entry.or_insert_with(|| Sum { key: counter.key.clone(), accesses: 0.0, rate: 0.0 });
+                sum.accesses += sure;
+                sum.rate += sure / seconds;
+            }
+        }
+    }
+
+    /// The hottest keys, those with the most accesses first; none that was seen but by chance when one in `sampling`
+    /// commands is looked at. `wanted` chooses one kind of access.
+    pub(crate) fn hottest(self, sampling: u32, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
+        let count_min = SAMPLES_MIN * f64::from(sampling.max(1));
+        let total = self.total;
+        let mut keys: Vec<HotKey> = self
+            .by_key
+            .into_iter()
+            .filter(|((access, ..), sum)| {
+                sum.accesses >= count_min && wanted.is_none_or(|wanted| wanted == *access)
+            })
+            .map(|((access, database, _), Sum { key, accesses, rate })| HotKey {
+                key,
+                database,
+                access,
+                rate,
+                share: accesses / total,
+            })
+            .collect();
+        keys.sort_by(|one, other| other.rate.total_cmp(&one.rate).then_with(|| one.key.cmp(&other.key)));
+        keys.truncate(count);
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emberkv_core::keyspace::hash::{HashFunction, KeyHasher};
+    use emberkv_core::turn::Random;
+
+    use super::*;
+
+    fn note(seen: &mut HotKeys, now_ms: i64, access: Access, key: &[u8]) {
+        let hash = KeyHasher::seeded(HashFunction::Rapidhash, 1, 2).hash(key);
+        seen.note(now_ms, &Sample { access, database: 0, key, hash, weight: 1 });
+    }
+
+    fn hottest(seen: &mut HotKeys, now_ms: i64) -> Vec<HotKey> {
+        let mut merged = Merged::default();
+        merged.add(now_ms, seen);
+        merged.hottest(1, None, 10)
+    }
+
+    #[test]
+    fn a_hot_key_stands_out_among_a_hundred_thousand_and_cold_ones_are_not_told() {
+        let (mut seen, mut random) = (HotKeys::default(), Random::seeded(7));
+        for number in 0..20_000 {
+            let now_ms = 1_000_000 + number / 20;
+            let key = match random.below(100) {
+                0..10 => "hot".to_owned(),
+                10..13 => "warm".to_owned(),
+                _ => random.below(100_000).to_string(),
+            };
+            note(
+                &mut seen,
+                now_ms,
+                if number % 2 == 0 { Access::Read } else { Access::Write },
+                key.as_bytes(),
+            );
+        }
+        let found = hottest(&mut seen, 1_001_000);
+        let names: Vec<_> = found.iter().map(|key| (key.key.as_slice(), key.access)).collect();
+        assert_eq!(names.len(), 4, "{found:?}");
+        assert!(
+            names[..2].iter().all(|(key, _)| *key == b"hot")
+                && names[2..].iter().all(|(key, _)| *key == b"warm")
+        );
+        for key in &found[..2] {
+            assert!((0.04..0.06).contains(&key.share) && (800.0..1200.0).contains(&key.rate), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn reads_and_writes_are_counted_apart() {
+        let mut seen = HotKeys::default();
+        for number in 0..300 {
+            let access = if number % 3 == 0 { Access::Write } else { Access::Read };
+            note(&mut seen, 5_000, access, b"key");
+        }
+        let found = hottest(&mut seen, 5_500);
+        let told: Vec<_> = found.iter().map(|key| (key.access, key.rate.round(), key.share)).collect();
+        assert_eq!(told, [(Access::Read, 400.0, 2.0 / 3.0), (Access::Write, 200.0, 1.0 / 3.0)]);
+    }
+
+    #[test]
+    fn what_was_hot_some_seconds_ago_is_so_no_more() {
+        let mut seen = HotKeys::default();
+        for now_ms in 10_000..14_000 {
+            note(&mut seen, now_ms, Access::Read, b"then");
+        }
+        assert_eq!(hottest(&mut seen, 14_000)[0].rate.round(), 1000.0);
+        for now_ms in 14_000..20_000 {
+            note(&mut seen, now_ms, Access::Read, b"now");
+        }
+        let found = hottest(&mut seen, 20_000);
+        assert_eq!(found[0].key, b"now");
+        assert!(found[0].share > 0.98 && (950.0..=1000.0).contains(&found[0].rate), "{found:?}");
+        assert_eq!(hottest(&mut seen, 200_000), []);
+    }
+
+    #[test]
+    fn long_keys_are_cut_and_few_samples_are_no_heat() {
+        let mut seen = HotKeys::default();
+        (0..4).for_each(|_| note(&mut seen, 1_000, Access::Read, &[b'k'; 5000]));
+        (0..3).for_each(|_| note(&mut seen, 1_000, Access::Read, b"three times"));
+        let found = hottest(&mut seen, 1_100);
+        assert_eq!((found.len(), found[0].key.len()), (1, KEY_BYTES_MAX));
+    }
+}

@@ -1,0 +1,132 @@
+//! COMMANDLOG: large requests and replies are kept with their sizes, and SLOWLOG shows the log of slow calls.
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{assert_error, assert_ok, everywhere};
+
+const SMALL: &[&str] =
+    &["--commandlog-request-larger-than", "1000", "--commandlog-reply-larger-than", "2000"];
+
+/// The amounts and the names of the calls in a log, newest first.
+fn logged(client: &mut RawClient, kind: &str) -> Vec<(i64, String)> {
+    let calls = client.run(&format!("COMMANDLOG GET -1 {kind}"));
+    let told = |call: &Value| {
+        let fields = call.elements().unwrap();
+        assert_eq!(fields.len(), 6);
+        assert!(fields[4].text().starts_with("127.0.0.1:"), "{call:?}");
+        assert_eq!(fields[5], Value::from("big"), "{call:?}");
+        (fields[2].integer().unwrap(), fields[3].elements().unwrap()[0].text())
+    };
+    calls.elements().unwrap().iter().map(told).collect()
+}
+
+fn reset(client: &mut RawClient) {
+    assert_ok(client, "CLIENT SETNAME big");
+    for kind in ["slow", "large-request", "large-reply"] {
+        assert_ok(client, &format!("COMMANDLOG RESET {kind}"));
+        assert_eq!(client.run(&format!("COMMANDLOG LEN {kind}")), Value::Integer(0));
+    }
+}
+
+#[test]
+fn large_requests_and_replies_are_kept_with_their_sizes() {
+    everywhere(SMALL, |_, client| {
+        reset(client);
+        // On the wire: *3, $3 SET, $1 and the key, $1000 and the value.
+        for key in ["a", "b", "c", "d"] {
+            client.command(&["SET", key, &"x".repeat(1000)]);
+            client.command(&["SET", key, &"x".repeat(900)]);
+        }
+        assert_eq!(logged(client, "large-request"), vec![(1029, "SET".to_owned()); 4]);
+        assert_eq!(logged(client, "large-reply"), []);
+        client.run("MGET a b");
+        client.run("MGET a b c");
+        assert_eq!(logged(client, "LARGE-REPLY"), [(2728, "MGET".to_owned())]);
+        for key in ["e", "f", "g", "h"] {
+            client.run(&format!("SETRANGE {key} 50000 x"));
+            client.run(&format!("GET {key}"));
+        }
+        // A value so large is received and sent in a buffer of its own.
+        client.command(&["SET", "e", &"y".repeat(70_000)]);
+        client.run("GET e");
+        let replies = logged(client, "large-reply");
+        assert_eq!(replies[0], (70_010, "GET".to_owned()));
+        assert_eq!(replies[1..5], vec![(50_011, "GET".to_owned()); 4]);
+        assert_eq!(logged(client, "large-request")[0], (70_030, "SET".to_owned()));
+        client.run("FLUSHALL");
+    });
+}
+
+#[test]
+fn transactions_and_waiting_calls_are_kept_too() {
+    everywhere(SMALL, |server, client| {
+        reset(client);
+        client.run("MULTI");
+        client.command(&["SET", "a", &"x".repeat(3000)]);
+        client.run("GET a");
+        client.run("EXEC");
+        assert_eq!(logged(client, "large-request"), [(3029, "SET".to_owned())]);
+        assert_eq!(
+            logged(client, "large-reply"),
+            [(3009, "GET".to_owned())],
+            "EXEC itself is in no log, as in Redis"
+        );
+        client.send_command(&["BLPOP", "l", "0"]).unwrap();
+        let mut other = server.client();
+        other.run("CLIENT SETNAME big");
+        crate::wait_until("the client waits", || crate::info(&mut other, "blocked_clients") == "1");
+        other.command(&["RPUSH", "l", &"x".repeat(3000)]);
+        client.read_value().unwrap();
+        assert_eq!(logged(client, "large-reply")[0].1, "BLPOP");
+        assert_eq!(logged(client, "large-request")[0].1, "RPUSH");
+        client.run("FLUSHALL");
+    });
+}
+
+#[test]
+fn thresholds_and_lengths_change_at_once() {
+    everywhere(SMALL, |_, client| {
+        reset(client);
+        client.command(&["SET", "a", &"x".repeat(5000)]);
+        assert_ok(client, "CONFIG SET commandlog-request-larger-than -1");
+        client.command(&["SET", "a", &"x".repeat(5000)]);
+        assert_eq!(client.run("COMMANDLOG LEN large-request"), Value::Integer(1));
+        assert_ok(client, "CONFIG SET commandlog-request-larger-than 0 commandlog-large-request-max-len 3");
+        (0..9).for_each(|_| drop(client.run("PING")));
+        assert_eq!(client.run("COMMANDLOG LEN large-request"), Value::Integer(3));
+        assert_ok(client, "CONFIG SET commandlog-reply-larger-than 0 commandlog-large-reply-max-len 0");
+        client.run("GET a");
+        assert_eq!(client.run("COMMANDLOG LEN large-reply"), Value::Integer(0));
+        assert_ok(
+            client,
+            "CONFIG SET commandlog-request-larger-than 1000 commandlog-large-request-max-len 128 \
+             commandlog-reply-larger-than 2000 commandlog-large-reply-max-len 128",
+        );
+    });
+}
+
+#[test]
+fn the_log_of_slow_calls_is_that_of_slowlog() {
+    everywhere(&["--commandlog-execution-slower-than", "0"], |_, client| {
+        assert_ok(client, "COMMANDLOG RESET slow");
+        client.run("ECHO x");
+        assert_ok(client, "CONFIG SET slowlog-log-slower-than -1");
+        assert_eq!(client.run("COMMANDLOG GET -1 slow"), client.run("SLOWLOG GET -1"));
+        assert_eq!(client.run("COMMANDLOG LEN slow"), client.run("SLOWLOG LEN"));
+        assert_ok(client, "SLOWLOG RESET");
+        assert_eq!(client.run("COMMANDLOG LEN slow"), Value::Integer(0));
+        let config = client.run("CONFIG GET commandlog-execution-slower-than");
+        assert_eq!(config.get("commandlog-execution-slower-than"), Some(Value::from("-1")));
+        assert_ok(client, "CONFIG SET commandlog-execution-slower-than 0");
+        let wrong = "ERR type should be one of the following: slow, large-request, large-reply";
+        assert_error(client, "COMMANDLOG GET 1 fast", wrong);
+        assert_error(client, "COMMANDLOG LEN fast", wrong);
+        assert_error(client, "COMMANDLOG RESET fast", wrong);
+        assert_error(client, "COMMANDLOG GET -2 slow", "ERR count should be greater than or equal to -1");
+        assert_error(
+            client,
+            "COMMANDLOG GET slow",
+            "ERR wrong number of arguments for 'commandlog|get' command",
+        );
+    });
+}

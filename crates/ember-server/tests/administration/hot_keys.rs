@@ -1,0 +1,112 @@
+//! HOTKEYS: a hot key is found at once among many, its reads and writes apart, in all workers together.
+
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{assert_error, assert_ok, everywhere, wait_until};
+
+const KEYS: usize = 100_000;
+const BATCH: usize = 100;
+
+/// Commands on many keys, one in ten on `key`; in each hundred the tenth is `hot`.
+fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
+    let commands: Vec<Vec<String>> = (0..BATCH)
+        .map(|number| {
+            let cold = (round * BATCH + number) * 7919 % KEYS;
+            let key = if number % 10 == 0 { key.to_owned() } else { format!("cold:{cold}") };
+            let mut words = vec![command.to_owned(), key];
+            words.extend((command == "SET").then(|| "value".to_owned()));
+            words
+        })
+        .collect();
+    client.pipeline(&commands).unwrap();
+}
+
+fn hot(client: &mut RawClient, line: &str) -> Vec<(String, String)> {
+    let found = client.run(line);
+    let told = |key: &Value| {
+        let (name, access) = (key.get("key").unwrap().text(), key.get("access").unwrap().text());
+        assert_eq!(key.get("database"), Some(Value::Integer(0)));
+        assert!(key.get("per-second").unwrap().integer().unwrap() > 0, "{key:?}");
+        (name, access)
+    };
+    found.elements().unwrap().iter().map(told).collect()
+}
+
+#[test]
+fn a_hot_key_among_a_hundred_thousand_is_found_within_a_second() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "HOTKEYS RESET");
+        let begin = Instant::now();
+        let mut round = 0;
+        let mut found = Vec::new();
+        while found.len() < 2 && begin.elapsed() < Duration::from_secs(20) {
+            load(client, round, "SET", "hot");
+            load(client, round, "GET", "hotter");
+            load(client, round, "GET", "hotter");
+            found = hot(client, "HOTKEYS GET COUNT 2");
+            round += 1;
+        }
+        let pair = |key: &str, access: &str| (key.to_owned(), access.to_owned());
+        found.sort();
+        assert_eq!(found, [pair("hot", "write"), pair("hotter", "read")]);
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?} after {round} rounds", begin.elapsed());
+        assert_eq!(hot(client, "HOTKEYS GET READ COUNT 1"), [pair("hotter", "read")]);
+        assert_eq!(hot(client, "hotkeys get write count 1"), [pair("hot", "write")]);
+        assert_ok(client, "HOTKEYS RESET");
+        assert_eq!(client.run("HOTKEYS GET"), Value::Array(vec![]));
+    });
+}
+
+#[test]
+fn rates_and_shares_are_near_the_truth() {
+    everywhere(&["--hotkeys-sampling", "10"], |_, client| {
+        assert_ok(client, "HOTKEYS RESET");
+        let begin = Instant::now();
+        let mut count = 0;
+        while begin.elapsed() < Duration::from_millis(500) {
+            load(client, count, "GET", "hot");
+            count += 1;
+        }
+        let found = client.run("HOTKEYS GET COUNT 1");
+        let found = &found.elements().unwrap()[0];
+        let percent: f64 = match found.get("percent").unwrap() {
+            Value::Double(text) | Value::Bulk(text) => String::from_utf8(text).unwrap().parse().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert!((6.0..14.0).contains(&percent), "{found:?}");
+        let rate = found.get("per-second").unwrap().integer().unwrap() as f64;
+        let truth = count as f64 * BATCH as f64 / 10.0 / begin.elapsed().as_secs_f64();
+        assert!((truth * 0.4..truth * 2.0).contains(&rate), "{rate} of {truth}");
+    });
+}
+
+#[test]
+fn keys_of_one_command_are_seen_and_nothing_is_when_sampling_is_off() {
+    everywhere(&["--hotkeys-sampling", "1"], |_, client| {
+        wait_until("all keys of a command are found", || {
+            client.run("MGET a b c");
+            client.run("COPY source target REPLACE");
+            client.run("SELECT 0");
+            let found = hot(client, "HOTKEYS GET COUNT 9");
+            let is_there = |key: &str, access: &str| found.contains(&(key.to_owned(), access.to_owned()));
+            is_there("a", "read")
+                && is_there("b", "read")
+                && is_there("c", "read")
+                && is_there("source", "read")
+                && is_there("target", "write")
+        });
+        assert_ok(client, "CONFIG SET hotkeys-sampling 0");
+        assert_ok(client, "HOTKEYS RESET");
+        (0..20).for_each(|_| drop(client.run("GET a")));
+        assert_eq!(client.run("HOTKEYS GET"), Value::Array(vec![]));
+        assert_ok(client, "CONFIG SET hotkeys-sampling 1");
+        assert_error(client, "HOTKEYS GET COUNT 0", "ERR COUNT should be greater than 0");
+        for line in
+            ["HOTKEYS GET READ WRITE", "HOTKEYS GET COUNT", "HOTKEYS GET x", "HOTKEYS GET COUNT 1 COUNT 1"]
+        {
+            assert_error(client, line, "ERR syntax error");
+        }
+    });
+}

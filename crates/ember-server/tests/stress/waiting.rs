@@ -1,0 +1,139 @@
+//! Clients that wait without a time limit: every job reaches one of them, and a lost wake-up ends in a timeout here.
+
+use ember_testkit::{Random, RawClient, Server, Value};
+
+use crate::batch::{Batch, Words, ask, words};
+use crate::book::{Bag, Book, check_bags, double, element, items, number};
+use crate::connect;
+use crate::streams::by_stream;
+
+/// What a waiter does, again and again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    /// BLPOP on two lists, beside another one.
+    Pop,
+    /// BLMOVE to a list that keeps what is done.
+    Move,
+    /// BZPOPMIN.
+    Lowest,
+    /// XREAD from the entry seen last.
+    Read,
+    /// XREADGROUP beside another consumer.
+    Share(&'static str),
+}
+
+const WAITS: [(Wait, bool); 8] = [
+    (Wait::Pop, false),
+    (Wait::Pop, true),
+    (Wait::Move, true),
+    (Wait::Lowest, false),
+    (Wait::Lowest, true),
+    (Wait::Read, false),
+    (Wait::Share("one"), true),
+    (Wait::Share("two"), false),
+];
+
+const END: &str = "end";
+
+/// Score of the end in the sorted set: behind every job.
+const END_SCORE: f64 = 1e15;
+
+/// Makes the group of those who share a stream.
+pub(crate) fn set_up(client: &mut RawClient) {
+    ask(client, &words!["XGROUP", "CREATE", "jobs:shared", "group", "0", "MKSTREAM"]);
+}
+
+/// The connections that will wait.
+pub(crate) fn waiters(server: &Server) -> Vec<(RawClient, Wait)> {
+    WAITS.into_iter().map(|(wait, is_resp3)| (connect(server, is_resp3), wait)).collect()
+}
+
+/// Takes jobs until the end comes.
+pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
+    let mut bag = Bag::default();
+    let mut latest = "0-0".to_owned();
+    loop {
+        let call = match wait {
+            Wait::Pop => words!["BLPOP", "jobs:list:0", "jobs:list:1", "0"],
+            Wait::Move => words!["BLMOVE", "jobs:moved", "jobs:done", "LEFT", "RIGHT", "0"],
+            Wait::Lowest => words!["BZPOPMIN", "jobs:scores", "0"],
+            Wait::Read => words!["XREAD", "COUNT", "20", "BLOCK", "0", "STREAMS", "jobs:log", latest.clone()],
+            Wait::Share(name) => words![
+                "XREADGROUP",
+                "GROUP",
+                "group",
+                name,
+                "COUNT",
+                "5",
+                "BLOCK",
+                "0",
+                "NOACK",
+                "STREAMS",
+                "jobs:shared",
+                ">"
+            ],
+        };
+        let reply = ask(&mut client, &call);
+        let jobs: Vec<Value> = match wait {
+            Wait::Pop => vec![items(&reply)[1].clone()],
+            Wait::Move => vec![reply],
+            Wait::Lowest => {
+                let [_, member, score] = items(&reply) else { panic!("no member: {reply:?}") };
+                if member.text().starts_with(END) {
+                    return bag;
+                }
+                assert!(double(score) == number(member) as f64);
+                vec![member.clone()]
+            }
+            Wait::Read | Wait::Share(_) => {
+                let (_, entries) = by_stream(&reply).swap_remove(0);
+                latest = items(items(&entries).last().expect("a reply has entries"))[0].text();
+                items(&entries).iter().map(|entry| items(&items(entry)[1])[1].clone()).collect()
+            }
+        };
+        for job in jobs {
+            if job.text() == END {
+                return bag;
+            }
+            bag.take(&job);
+        }
+    }
+}
+
+/// Gives somebody who waits a job.
+pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
+    let job = book.fresh();
+    let text = element(job);
+    let call = match random.below(6) {
+        0 => words!["RPUSH", "jobs:list:0", text],
+        1 => words!["LPUSH", "jobs:list:1", text],
+        2 => words!["RPUSH", "jobs:moved", text],
+        3 => words!["ZADD", "jobs:scores", job.to_string(), text],
+        4 => words!["XADD", "jobs:log", "*", "job", text],
+        _ => words!["XADD", "jobs:shared", "*", "job", text],
+    };
+    batch.call(call, move |book, _| book.jobs.put.push(job));
+}
+
+/// Tells everybody who waits that no more jobs will come: one end for each of them, behind all jobs.
+pub(crate) fn end(client: &mut RawClient) {
+    let calls: [Words; 9] = [
+        words!["RPUSH", "jobs:list:1", END],
+        words!["RPUSH", "jobs:list:1", END],
+        words!["RPUSH", "jobs:moved", END],
+        words!["ZADD", "jobs:scores", END_SCORE.to_string(), "end 1"],
+        words!["ZADD", "jobs:scores", END_SCORE.to_string(), "end 2"],
+        words!["XADD", "jobs:log", "*", "job", END],
+        words!["XADD", "jobs:shared", "*", "job", END],
+        words!["XADD", "jobs:shared", "*", "job", END],
+        words!["PING"],
+    ];
+    calls.iter().for_each(|call| drop(ask(client, call)));
+}
+
+/// Holds the books against what the waiters took.
+pub(crate) fn check(books: &[Book], taken: &[Bag], client: &mut RawClient) {
+    let done = ask(client, &words!["LRANGE", "jobs:done", "0", "-2"]);
+    items(&done).iter().for_each(|job| assert!(number(job) > 0));
+    check_bags("jobs", books.iter().map(|book| &book.jobs).chain(taken), &[]);
+}
