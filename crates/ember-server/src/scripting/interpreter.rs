@@ -86,8 +86,8 @@ impl Shared {
         self.next.get().expect("it is set before anything runs")
     }
 
-    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them afterwards:
-    /// they pass it by some ten times their bytes at most.
+    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them
+    /// afterwards: they pass it by some ten times their bytes at most.
     ///
     /// # Errors
     /// Those of `make`, and that there is not enough memory.
