@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};
-use mlua::state::{GcIncParams, GcMode};
 use mlua::{
     BString, Either, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
 };
@@ -40,12 +39,6 @@ const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 /// The most bytes of words or of a reply whose values are made without the memory limit. Under it each allocation would be
 /// a protected call of its own, several times as dear as the allocation.
 const UNLIMITED_BYTES_MAX: usize = 16 * 1024;
-
-/// As long as an interpreter holds less than this, a cycle of its collector begins only when there is [`PAUSE_SMALL`] per cent
-/// of what was live after the last one: most of a cycle's work is for what stays. Beyond, it is Lua's usual share.
-const SMALL_BYTES: usize = 2 * 1024 * 1024;
-const PAUSE_SMALL: i32 = 800;
-const PAUSE: i32 = 200;
 
 /// Runs the calls of a script.
 pub(crate) trait CommandRunner {
@@ -93,8 +86,8 @@ impl Shared {
         self.next.get().expect("it is set before anything runs")
     }
 
-    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them afterwards:
-    /// they pass it by some ten times their bytes at most.
+    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them
+    /// afterwards: they pass it by some ten times their bytes at most.
     ///
     /// # Errors
     /// Those of `make`, and that there is not enough memory.
@@ -105,28 +98,16 @@ impl Shared {
         make: impl FnOnce() -> mlua::Result<R>,
     ) -> mlua::Result<R> {
         if bytes > UNLIMITED_BYTES_MAX {
-            let made = make();
-            set_pause(lua, lua.used_memory());
-            return made;
+            return make();
         }
         lua.set_memory_limit(0)?;
         let made = make();
         lua.set_memory_limit(self.memory_bytes_max)?;
-        let used_bytes = lua.used_memory();
-        if used_bytes > SMALL_BYTES {
-            set_pause(lua, used_bytes);
-        }
-        if used_bytes > self.memory_bytes_max {
+        if lua.used_memory() > self.memory_bytes_max {
             return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
         }
         made
     }
-}
-
-/// Sets when the next cycle of the collector begins, for an interpreter that holds so many bytes.
-fn set_pause(lua: &Lua, used_bytes: usize) {
-    let pause = if used_bytes > SMALL_BYTES { PAUSE } else { PAUSE_SMALL };
-    lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(pause)));
 }
 
 /// The functions of a library by name.
@@ -349,7 +330,6 @@ impl Interpreter {
     }
 
     fn begin(&self) {
-        set_pause(&self.lua, self.lua.used_memory());
         self.shared.is_over.set(false);
         if self.shared.is_killed.replace(false) {
             self.set_hook();
@@ -381,7 +361,6 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    set_pause(lua, lua.used_memory());
     // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
     if !RUNNER.is_set()
         || shared.is_over.get()

@@ -40,6 +40,9 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
+/// By how much an interpreter has grown or shrunk when the sum that all workers share is told.
+const TOLD_BYTES_MIN: usize = 16 * 1024;
+
 /// What all workers share of scripts.
 #[derive(Default)]
 pub(crate) struct Scripting {
@@ -51,7 +54,7 @@ pub(crate) struct Scripting {
 }
 
 impl Scripting {
-    /// Bytes that all interpreters hold, as of their last scripts.
+    /// Bytes that all interpreters hold, as of their last scripts, to within some KiB for each.
     pub(crate) fn interpreter_bytes(&self) -> u64 {
         self.interpreter_bytes.load(Ordering::Relaxed)
     }
@@ -65,23 +68,26 @@ impl Scripting {
         memory_bytes_max: u64,
         act: impl FnOnce(&mut Interpreter) -> R,
     ) -> Result<R, &'static str> {
-        INTERPRETER.with_borrow_mut(|slot| {
-            let before = slot.as_ref().map_or(0, Interpreter::memory_bytes);
+        INTERPRETER.with_borrow_mut(|(slot, told_bytes)| {
             if slot.is_none() {
                 let interpreter = Interpreter::new(usize::try_from(memory_bytes_max).unwrap_or(usize::MAX));
                 *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
             }
             let interpreter = slot.as_mut().expect("it was made just now if it was not there");
             let result = act(interpreter);
-            // The sum of all differences, modulo 2^64, is what is held.
-            let grown = (interpreter.memory_bytes() as u64).wrapping_sub(before as u64);
-            self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
+            let bytes = interpreter.memory_bytes();
+            if bytes.abs_diff(*told_bytes) >= TOLD_BYTES_MIN {
+                // The sum of all differences, modulo 2^64, is what is held.
+                let grown = (bytes as u64).wrapping_sub(*told_bytes as u64);
+                self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
+                *told_bytes = bytes;
+            }
             Ok(result)
         })
     }
 }
 
 thread_local! {
-    /// The interpreter of this worker, from its first script on.
-    static INTERPRETER: RefCell<Option<Interpreter>> = const { RefCell::new(None) };
+    /// The interpreter of this worker, from its first script on, and how many bytes of it are in the sum.
+    static INTERPRETER: RefCell<(Option<Interpreter>, usize)> = const { RefCell::new((None, 0)) };
 }

@@ -26,8 +26,8 @@ pub(crate) use functions::confined_functions;
 
 use crate::registry::Registry;
 
-/// The most steps of a confined run. A step is a word of the text, and takes some tens of nanoseconds if it is no call; a call
-/// has at least four.
+/// The most steps of a confined run. A step is a word of the text, and takes some tens of nanoseconds if it is no call; a
+/// call has at least four.
 const STEPS_MAX: u64 = 20_000;
 
 /// The longest text that is read, in bytes: most of a longer one would have to be comments.
