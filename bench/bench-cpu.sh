@@ -33,8 +33,11 @@ for row in "get 64 1" "set 64 1" "get 64 16" "set 64 16" "get 64 64" "set 64 64"
     : >"$bench_work/redis-ns"
     : >"$bench_work/ember-ns"
     for _ in $(seq "$BENCH_ROUNDS"); do
-        nanoseconds "$redis_pid" "$requests" load "$redis_port" "$test" "$bytes" "$pipeline" "$requests" >>"$bench_work/redis-ns"
-        nanoseconds "$ember_pid" "$requests" load "$ember_port" "$test" "$bytes" "$pipeline" "$requests" >>"$bench_work/ember-ns"
+        for server in redis ember; do
+            pid="${server}_pid" port="${server}_port"
+            nanoseconds "${!pid}" "$requests" load "${!port}" "$test" "$bytes" "$pipeline" "$requests" \
+                >>"$bench_work/$server-ns"
+        done
     done
     redis=$(median <"$bench_work/redis-ns")
     ember=$(median <"$bench_work/ember-ns")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Lists, hashes, sets, sorted sets, streams and scripts: memory and the server's CPU time for each operation, ember with one
-# worker beside redis-server, both on CPU 0, the load on CPU 1. Settings: ELEMENT_COUNT (1000000 in each value), BENCH_REQUESTS
-# (1000000 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE (16).
+# Lists, hashes, sets, sorted sets, streams and scripts: memory and the server's CPU time for each operation, ember with
+# one worker beside redis-server, both on CPU 0, the load on CPU 1. Settings: ELEMENT_COUNT (1000000 in each value),
+# BENCH_REQUESTS (1000000 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE
+# (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -16,7 +17,8 @@ BENCH_PIPELINE=${BENCH_PIPELINE:-16}
 # Starts both servers; sets redis_port, redis_pid, ember_port and ember_pid.
 start_both() {
     redis_port=$(free_port)
-    start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no
+    start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" \
+        --appendonly no
     redis_pid=$started_pid
     ember_port=$(free_port)
     start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --shards 1
@@ -28,19 +30,28 @@ stop_both() {
     wait "$redis_pid" "$ember_pid" 2>/dev/null || true
 }
 
-# The commands that make a value, one a line; awk's NUMBER runs over ELEMENT_COUNT.
+elements_of() { # what
+    case $1 in
+        five*) echo $((5 * ELEMENT_COUNT)) ;;
+        *) echo "$ELEMENT_COUNT" ;;
+    esac
+}
+
+# The commands that make values, one a line; n counts their elements, or the hashes of few fields.
 commands_for() { # what
-    local line
+    local line field
     case $1 in
         "small hashes of 10 fields")
-            line='"HSET hash:" n " f0 v" n " f1 v" n " f2 v" n " f3 v" n " f4 v" n " f5 v" n " f6 v" n " f7 v" n " f8 v" n " f9 v" n' ;;
+            line='"HSET hash:" n'
+            for field in $(seq 0 9); do line+=" \" f$field v\" n"; done ;;
         "a hash") line='"HSET hash field:" n " value:" n' ;;
         "a set") line='"SADD set member:" n' ;;
         "a sorted set") line='"ZADD zset " n " member:" n' ;;
         "a list") line='"RPUSH list element:" n' ;;
-        "a stream") line='"XADD stream " n + 1 "-0 sensor " n % 100 " value " n' ;;
+        "five lists") line='"RPUSH list:" int(n * 5 / count) " element:" n' ;;
+        "five streams") line='"XADD stream:" int(n * 5 / count) " " n + 1 "-0 sensor " n % 100 " value " n' ;;
     esac
-    awk -v count="$ELEMENT_COUNT" "BEGIN { for (n = 0; n < count; n++) print $line }"
+    awk -v count="$(elements_of "$1")" "BEGIN { for (n = 0; n < count; n++) print $line }"
 }
 
 fill() { # port, what
@@ -51,15 +62,15 @@ bytes_for_each() { # pid, port, what
     local before
     before=$(resident_kib "$1")
     fill "$2" "$3"
-    awk -v before="$before" -v after="$(resident_kib "$1")" -v count="$ELEMENT_COUNT" \
+    awk -v before="$before" -v after="$(resident_kib "$1")" -v count="$(elements_of "$3")" \
         'BEGIN { printf "%.1f", (after - before) * 1024 / count }'
 }
 
-echo "$ELEMENT_COUNT of each:"
+echo "$ELEMENT_COUNT elements in each value, and as many small hashes:"
 echo
 echo "| value | redis-server, resident bytes for each | ember | ember / redis-server |"
 echo "|---|--:|--:|--:|"
-for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "a list" "a stream"; do
+for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "five lists" "five streams"; do
     start_both
     redis=$(bytes_for_each "$redis_pid" "$redis_port" "$what")
     ember=$(bytes_for_each "$ember_pid" "$ember_port" "$what")
@@ -107,8 +118,10 @@ for row in "${rows[@]}"; do
     : >"$bench_work/redis-ns"
     : >"$bench_work/ember-ns"
     for _ in $(seq "$BENCH_ROUNDS"); do
-        nanoseconds "$redis_pid" "$requests" load "$redis_port" "$requests" "${words[@]}" >>"$bench_work/redis-ns"
-        nanoseconds "$ember_pid" "$requests" load "$ember_port" "$requests" "${words[@]}" >>"$bench_work/ember-ns"
+        for server in redis ember; do
+            pid="${server}_pid" port="${server}_port"
+            nanoseconds "${!pid}" "$requests" load "${!port}" "$requests" "${words[@]}" >>"$bench_work/$server-ns"
+        done
     done
     redis=$(median <"$bench_work/redis-ns")
     ember=$(median <"$bench_work/ember-ns")

@@ -114,8 +114,8 @@ fn handle(
     }
 }
 
-/// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one. Holds
-/// the lock of the key's shard then.
+/// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one.
+/// Holds the lock of the key's shard then.
 pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], names: &[&[u8]]) {
     let Context { keyspace, guards, turn, database, .. } = context;
     guards.hold_one(keyspace, turn, hash);

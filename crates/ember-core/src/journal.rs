@@ -12,8 +12,8 @@
 //!
 //! A call that has changed something is its own effect, word by word, unless its handler tells another ([`Journal::tell`]):
 //! what depends on the time or on chance is told by its outcome (EXPIRE as PEXPIREAT, SPOP as SREM), what waits without
-//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::tell_aside`]). Effects
-//! are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in between.
+//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::tell_aside`]).
+//! Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in between.
 //!
 //! As long as nobody reads the journal, a call pays one branch for it.
 

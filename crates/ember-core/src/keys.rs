@@ -419,8 +419,8 @@ impl<'x> Key<'x> {
         names.tell(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
-    /// Tells the journal a command on this key to be run in the place of the one that runs ([`crate::journal::Journal::tell`]): its name, this
-    /// key, and what `write` adds.
+    /// Tells the journal a command on this key to be run in the place of the one that runs
+    /// ([`crate::journal::Journal::tell`]): its name, this key, and what `write` adds.
     pub fn tell(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         self.turn.journal.tell(self.database, |words| write(words.word(command.as_bytes()).word(name)));

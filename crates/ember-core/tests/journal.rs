@@ -237,8 +237,8 @@ fn the_example_of_each_command_has_the_same_effect_again() {
     }
 }
 
-/// Commands to draw from: `K` is a key of any type, `S L E H Z X` one that has the type usually, `F` a field, `V` a value, `N` a
-/// small number, `M` a number of ms, `I` an entry's ID, `G` a group, `C` a consumer, `R` a real number.
+/// Commands to draw from: `K` is a key of any type, `S L E H Z X` one that has the type usually, `F` a field, `V` a value,
+/// `N` a small number, `M` a number of ms, `I` an entry's ID, `G` a group, `C` a consumer, `R` a real number.
 const TEMPLATES: &[&str] = &[
     "SET S V",
     "SET S V PX M",

@@ -14,8 +14,9 @@
 //!
 //! # Invariants
 //!
-//! * `room` is either empty, which is the listpack that nothing was ever put in, or has a whole listpack from `front` on. How
-//!   long that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes more.
+//! * `room` is either empty, which is the listpack that nothing was ever put in, or has a whole listpack from `front` on.
+//!   How long that is stands in its header and nowhere else: with a length here, every small collection would take 16 bytes
+//!   more.
 //! * `count` is the number of entries, whatever the header says.
 //! * The room is a size class of the allocator, as far as this module has asked for it, and at most a quarter more than the
 //!   bytes need.
@@ -503,8 +504,8 @@ impl Listpack {
         Some(HEADER_BYTES)
     }
 
-    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write. What is before them moves
-    /// if that is less than what is behind them and the room permits it.
+    /// Makes `new` bytes of the `old` ones at `at`; what stands in them is for the caller to write. What is before them
+    /// moves if that is less than what is behind them and the room permits it.
     fn splice(&mut self, at: usize, old: usize, new: usize) {
         if new == old {
             return;
