@@ -55,7 +55,12 @@ fn table() -> String {
     let more: Vec<String> = registry
         .all()
         .iter()
-        .filter(|command| !known.contains(command.full_name.as_str()))
+        // A container stands for its subcommands.
+        .filter(|command| {
+            let name = command.full_name.as_str();
+            let container = name.split_once('|').map_or(name, |(container, _)| container);
+            !known.contains(name) && (name == container || known.contains(container))
+        })
         .map(|command| format!("`{}`", command.full_name.to_uppercase().replace('|', " ")))
         .collect();
     let _ = writeln!(text, "\nBeyond Redis 7.2: {}.", more.join(", "));

@@ -260,13 +260,23 @@ pub(super) fn find_in_listpack(
     count: usize,
     found: &mut impl FnMut(usize) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut look = |(index, element)| {
-        if needle.matches_packed(element) { found(index) } else { ControlFlow::Continue(()) }
-    };
     match from {
-        End::Front => packed.iter().take(count).enumerate().try_for_each(&mut look),
-        End::Back => packed.iter_back().take(count).enumerate().try_for_each(&mut look),
+        End::Front => {
+            for (index, element) in packed.iter().take(count).enumerate() {
+                if needle.matches_packed(element) {
+                    found(index)?;
+                }
+            }
+        }
+        End::Back => {
+            for (index, element) in packed.iter_back().take(count).enumerate() {
+                if needle.matches_packed(element) {
+                    found(index)?;
+                }
+            }
+        }
     }
+    ControlFlow::Continue(())
 }
 
 /// Removes up to `count` elements equal to `needle` from a listpack, those nearest to `from` first; how many there were.
