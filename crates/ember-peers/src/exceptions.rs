@@ -331,6 +331,16 @@ pub(crate) fn comparable_contents(kind: &str, contents: &Value) -> Value {
             let pairs = elements.chunks(2).map(|pair| Value::Array(pair.to_vec())).collect();
             sorted(&Value::Array(pairs))
         }
+        // Members and scores; the latter are written with more digits by 7.0.15.
+        ("zset", Some(elements)) => {
+            let score = |text: &Value| {
+                let score = text.text().parse::<f64>();
+                score.map_or_else(|_| text.clone(), |score| Value::Double(format!("{score:?}").into_bytes()))
+            };
+            let pairs =
+                elements.chunks(2).flat_map(|pair| [pair[0].clone(), pair.get(1).map_or(Value::Null, score)]);
+            Value::Array(pairs.collect())
+        }
         _ => contents.clone(),
     }
 }
@@ -407,6 +417,13 @@ fn pending_entries(case: &Case) -> bool {
 
 /// Both say that there are keys without IDs; 7.2 names the command and the ID.
 fn unbalanced_streams(case: &Case) -> bool {
+    if is_error(case.redis, "ERR Invalid stream ID specified as stream command argument")
+        && case.words[0].eq_ignore_ascii_case(b"xread")
+        && case.words.iter().any(|word| word == b"+")
+    {
+        // The last entry of a stream, as Redis 7.4 has it.
+        return !case.ember.is_error();
+    }
     let is_unbalanced =
         |value: &Value| matches!(value, Value::Error(text) if text.starts_with(b"ERR Unbalanced "));
     is_unbalanced(case.redis) && is_unbalanced(case.ember)
