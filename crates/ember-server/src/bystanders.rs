@@ -13,9 +13,9 @@ use crate::connection::{Connection, Fill};
 use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
 use crate::listener::{Accepted, Incoming, Listener};
-use crate::mailbox::Letter;
+use crate::mailbox::{Forwarded, Letter};
 use crate::server::Server;
-use crate::worker::{LISTENER_TOKEN, list, note_readiness};
+use crate::worker::{LISTENER_TOKEN, connection_of, list, note_readiness};
 
 /// Bytes of requests that one connection gets run in one round.
 const ROUND_BATCHES_MAX: usize = 16;
@@ -104,9 +104,30 @@ impl Bystanders<'_> {
             match letter {
                 Letter::Adopt(incoming) => self.adopt(executor, incoming),
                 Letter::Run(message) => executor.refuse_forwarded(message),
+                Letter::Answer(message) => self.accept_answer(executor, message),
                 other => self.postponed.push(other),
             }
         }
+    }
+
+    /// Takes the answer to calls that were sent to another worker before the script began.
+    fn accept_answer(&mut self, executor: &mut Executor, message: Box<Forwarded>) {
+        let token = message.token;
+        let Some(connection) = connection_of(self.connections, token, message.client_id) else { return };
+        if connection.parked.is_some() {
+            // The rest of its batch is to be run behind the answer: the worker's work, after the script.
+            self.postponed.push(Letter::Answer(message));
+            return;
+        }
+        let Some(mut assembly) = connection.awaiting.take() else { return };
+        if !assembly.accept(message) {
+            connection.awaiting = Some(assembly);
+            return;
+        }
+        executor.assemble(*assembly, &mut connection.output);
+        // The worker finds a broken connection too.
+        let _ = connection.flush();
+        list(self.ready, connection, token);
     }
 
     fn accept(&mut self, executor: &mut Executor) {

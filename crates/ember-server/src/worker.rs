@@ -893,7 +893,7 @@ impl Bystanders<'_> {
     }
 }
 
-fn connection_of(
+pub(crate) fn connection_of(
     connections: &mut [Option<Box<Connection>>],
     token: usize,
     client_id: u64,
