@@ -89,7 +89,8 @@ fn a_change_of_a_watched_key_makes_exec_answer_null() {
         ("SWAPDB 1 2", false),
         ("MOVE a 1", true),
         ("SETRANGE a 0 x", true),
-        ("SETBIT a 7 1", true),
+        ("SETBIT a 6 1", true),
+        ("SETBIT a 7 1", false),
         ("PEXPIRE a -1", true),
     ];
     for mode in MODES {
