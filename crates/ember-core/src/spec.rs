@@ -37,6 +37,8 @@ bitflags! {
         const MAY_REPLICATE = 1 << 13;
         /// Allowed while a script blocks the server.
         const ALLOW_BUSY = 1 << 14;
+        /// Not allowed while data is loaded into another place, beside that which is served.
+        const NO_ASYNC_LOADING = 1 << 18;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 15;
         /// May be called without any key.
@@ -49,7 +51,7 @@ bitflags! {
 impl Flags {
     /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 17] = [
+        const NAMES: [(Flags, &str); 18] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -65,6 +67,7 @@ impl Flags {
             (Flags::NO_AUTH, "no_auth"),
             (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
             (Flags::ALLOW_BUSY, "allow_busy"),
+            (Flags::NO_ASYNC_LOADING, "no_async_loading"),
             (Flags::NO_MULTI, "no_multi"),
             (Flags::MOVABLEKEYS, "movablekeys"),
         ];

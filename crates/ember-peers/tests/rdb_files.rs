@@ -13,7 +13,7 @@ use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::rdb_file::{FILE_VERSION, Step};
 use ember_protocol::Protocol;
-use ember_testkit::{Server, Value, split_arguments};
+use ember_testkit::{Server, Value, find_ember_server, split_arguments};
 use emberkv_core::local::Local;
 
 #[path = "../../ember-persistence/tests/support/mod.rs"]
@@ -230,4 +230,35 @@ fn a_single_file_of_an_old_redis_becomes_the_base() {
     assert_eq!(must(&mut local, "GET a").text(), "b");
     let redis = folder.redis(&["--appendonly", "yes"]);
     assert_eq!(redis.client().run("GET a").text(), "b");
+}
+
+#[test]
+fn each_server_starts_from_the_other_one_s_file() {
+    let folder = Folder::new();
+    let debug = ["--enable-debug-command", "yes"];
+    let ember = || Server::builder(find_ember_server()).directory(&folder.0).arguments(&debug).start();
+    let digest = |server: &Server| server.client().run("DEBUG DIGEST");
+    let redis = folder.redis(&debug);
+    let mut client = redis.client();
+    for line in sample_commands(false) {
+        assert!(!client.command(&split_arguments(&line).unwrap()).is_error(), "{line}");
+    }
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    assert!(!client.command(&["FUNCTION", "LOAD", code]).is_error());
+    assert_eq!(client.command(&["SAVE"]), Value::ok());
+    let first = digest(&redis);
+    drop(redis);
+    let server = ember();
+    assert_eq!(digest(&server), first);
+    let mut client = server.client();
+    assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
+    assert_eq!(client.run("LPUSH more a b c"), Value::Integer(3));
+    assert_eq!(client.run("SAVE"), Value::ok());
+    let second = digest(&server);
+    assert_ne!(second, first);
+    drop(server);
+    assert!(checked("redis-check-rdb", &folder.file("dump.rdb")).contains("RDB looks OK"));
+    let redis = folder.redis(&debug);
+    assert_eq!(digest(&redis), second);
+    assert_eq!(redis.client().run("FCALL f 0"), Value::Integer(1));
 }

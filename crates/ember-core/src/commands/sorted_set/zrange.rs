@@ -288,9 +288,12 @@ impl<'a> Query<'a> {
     fn write(&self, set: &SortedSet, reply: &mut Reply) {
         let ranks = self.ranks(set);
         reply::members_head(reply, ranks.len(), self.with_scores);
-        let members = set.iter(ranks);
-        let write = |(member, score)| reply::element(reply, member, score, self.with_scores);
-        if self.is_reverse { members.rev().for_each(write) } else { members.for_each(write) }
+        let mut write = |member, score| reply::element(reply, member, score, self.with_scores);
+        if self.is_reverse {
+            set.iter(ranks).rev().for_each(|(member, score)| write(member, score));
+        } else {
+            set.visit(ranks, write);
+        }
     }
 }
 

@@ -150,6 +150,17 @@ impl Indexed {
         IndexedIter { members: &self.members, elements: self.order.iter(range) }
     }
 
+    /// Calls `visit` for the members with ranks in `range`, in order. O(log n + members).
+    #[inline]
+    pub(super) fn visit<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(&'a [u8], f64)) {
+        self.order.visit(range, |score, address, coming| {
+            if let Some(ahead) = coming.get(FETCHED_AHEAD) {
+                ahead.prefetch();
+            }
+            visit(member_at(&self.members, address), score);
+        });
+    }
+
     /// The ranks of the scores in a range. O(log n).
     pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         let start = self.order.rank(|score, _| range.is_before(score));

@@ -145,6 +145,16 @@ impl SortedSet {
         })
     }
 
+    /// Calls `visit` for the members with ranks in `range`, in order. O(log n + members), faster than [`SortedSet::iter`].
+    pub fn visit<'a>(&'a self, range: Range<usize>, mut visit: impl FnMut(Element<'a>, f64)) {
+        match &self.0 {
+            Form::Packed(packed) => packed.iter(range).for_each(|(member, score)| visit(member, score)),
+            Form::Indexed(indexed) => {
+                indexed.visit(range, |member, score| visit(Element::Bytes(member), score));
+            }
+        }
+    }
+
     /// All members and their scores, in order.
     pub fn iter_all(&self) -> Iter<'_> {
         self.iter(0..self.len())

@@ -106,6 +106,11 @@ impl<R: Copy + Default> Leaf<R> {
         (self.scores[..self.len][index], self.references[..self.len][index])
     }
 
+    /// The scores, in order.
+    pub(super) fn scores(&self) -> &[f64] {
+        &self.scores[..self.len]
+    }
+
     /// The references, in order.
     pub(super) fn references(&self) -> &[R] {
         &self.references[..self.len]

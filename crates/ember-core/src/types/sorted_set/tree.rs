@@ -253,6 +253,22 @@ impl<R: Copy + Default> Tree<R> {
         Iter { tree: self, ranks: range.start.min(end)..end, front: None, back: None }
     }
 
+    /// Calls `visit` for the elements with ranks in `range`, in order, with the references that come next in their leaf.
+    /// O(log n) for each leaf they are in, O(1) for each element; faster than [`Tree::iter`].
+    pub(super) fn visit(&self, range: Range<usize>, mut visit: impl FnMut(f64, R, &[R])) {
+        let mut rank = range.start;
+        let end = range.end.min(self.len);
+        while rank < end {
+            let (leaf, first) = self.locate(rank);
+            let count = (leaf.len() - first).min(end - rank);
+            let (scores, references) = (leaf.scores(), leaf.references());
+            for index in first..first + count {
+                visit(scores[index], references[index], &references[index + 1..]);
+            }
+            rank += count;
+        }
+    }
+
     /// Panics unless the invariants hold; `is_before` tells whether one element belongs before another.
     pub(super) fn check_invariants(&self, is_before: impl Fn((f64, R), (f64, R)) -> bool)
     where

@@ -13,7 +13,7 @@ const SAVE: Spec = Spec {
     group: Group::Server,
     complexity: "O(N) for N keys.",
     arity: 1,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI),
     example: Example { given: &["SET hello world"], call: "SAVE", reply: "OK" },
     ..Spec::DEFAULT
 };
