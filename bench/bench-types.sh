@@ -58,23 +58,29 @@ fill() { # port, what
     commands_for "$2" | redis-cli -p "$1" --pipe >"$bench_work/pipe.log" 2>&1 || fail "load: $(cat "$bench_work/pipe.log")"
 }
 
+used_kib() { # port
+    redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print int($2 / 1024) }'
+}
+
+# Bytes for each element, as the allocator counts them and as the system does.
 bytes_for_each() { # pid, port, what
-    local before
-    before=$(resident_kib "$1")
+    local used resident
+    used=$(used_kib "$2") resident=$(resident_kib "$1")
     fill "$2" "$3"
-    awk -v before="$before" -v after="$(resident_kib "$1")" -v count="$(elements_of "$3")" \
-        'BEGIN { printf "%.1f", (after - before) * 1024 / count }'
+    awk -v used="$(($(used_kib "$2") - used))" -v resident="$(($(resident_kib "$1") - resident))" \
+        -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f", used * 1024 / count, resident * 1024 / count }'
 }
 
 echo "$ELEMENT_COUNT elements in each value, and as many small hashes:"
 echo
-echo "| value | redis-server, resident bytes for each | ember | ember / redis-server |"
-echo "|---|--:|--:|--:|"
+echo "| value | redis-server, bytes for each | resident | ember, bytes for each | resident | ratio | resident |"
+echo "|---|--:|--:|--:|--:|--:|--:|"
 for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "five lists" "five streams"; do
     start_both
-    redis=$(bytes_for_each "$redis_pid" "$redis_port" "$what")
-    ember=$(bytes_for_each "$ember_pid" "$ember_port" "$what")
-    echo "| $what | $redis | $ember | $(ratio "$ember" "$redis") |"
+    read -ra redis <<<"$(bytes_for_each "$redis_pid" "$redis_port" "$what")"
+    read -ra ember <<<"$(bytes_for_each "$ember_pid" "$ember_port" "$what")"
+    echo "| $what | ${redis[0]} | ${redis[1]} | ${ember[0]} | ${ember[1]}" \
+        "| $(ratio "${ember[0]}" "${redis[0]}") | $(ratio "${ember[1]}" "${redis[1]}") |"
     stop_both
 done
 
