@@ -107,6 +107,11 @@ impl CommandLog {
         self.0[kind as usize].lock().calls.len()
     }
 
+    /// The number of calls that were entered since the start.
+    pub(crate) fn total(&self, kind: LogKind) -> u64 {
+        self.0[kind as usize].lock().next_id
+    }
+
     /// Forgets all calls of a kind.
     pub(crate) fn clear(&self, kind: LogKind) {
         self.0[kind as usize].lock().calls.clear();

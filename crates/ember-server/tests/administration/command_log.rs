@@ -38,6 +38,11 @@ fn large_requests_and_replies_are_kept_with_their_sizes() {
             client.command(&["SET", key, &"x".repeat(900)]);
         }
         assert_eq!(logged(client, "large-request"), vec![(1029, "SET".to_owned()); 4]);
+        // Emptying a log leaves its counter.
+        assert_ok(client, "COMMANDLOG RESET large-request");
+        let counted = client.run("INFO stats").text();
+        let counted = counted.lines().find_map(|line| line.strip_prefix("ember_large_requests:")).unwrap();
+        assert!(counted.parse::<u64>().unwrap() >= 4, "{counted}");
         assert_eq!(logged(client, "large-reply"), []);
         client.run("MGET a b");
         client.run("MGET a b c");

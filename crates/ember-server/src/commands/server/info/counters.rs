@@ -1,6 +1,7 @@
 //! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
 
 use super::Report;
+use crate::command_log::LogKind;
 use crate::pubsub::Kind;
 use crate::server::Server;
 use crate::stats::{Counter, LATENCY_BUCKETS, WorkerStats};
@@ -64,6 +65,10 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("acl_access_denied_key", key);
     report.line("acl_access_denied_channel", channel);
     report.line("ember_forwarded_commands", sum(|stats| &stats.forwarded));
+    let logged = |kind| server.command_log.total(kind);
+    report.line("ember_slow_calls", logged(LogKind::Slow));
+    report.line("ember_large_requests", logged(LogKind::LargeRequest));
+    report.line("ember_large_replies", logged(LogKind::LargeReply));
     report.line("ember_scripts_run_alone", sum(|stats| &stats.scripts_alone));
     report.line("ember_scripts_run_beside_others", sum(|stats| &stats.scripts_beside));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
