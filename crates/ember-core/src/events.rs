@@ -140,6 +140,10 @@ pub struct Notices {
     pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
+    /// What keys take in bytes that have become large ([`Turn::large_key_bytes`]).
+    ///
+    /// [`Turn::large_key_bytes`]: crate::turn::Turn::large_key_bytes
+    pub large_keys: Vec<usize>,
     /// Changed keys that clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
 }

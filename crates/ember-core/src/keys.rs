@@ -473,10 +473,37 @@ impl<'x> Key<'x> {
         self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
     }
 
+    /// Lets `edit` change the key's slot.
+    #[inline]
+    fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
+        self.note_size(before, after);
+        result
+    }
+
+    /// Notes a key that has become large.
+    #[inline]
+    fn note_size(&mut self, before: usize, after: usize) {
+        if after >= self.turn.large_key_bytes && before < self.turn.large_key_bytes {
+            self.turn.notices.large_keys.push(after);
+        }
+    }
+
     /// Adds an entry for this key, which is not there.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
-        self.at = Some(self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock));
+        let bytes = match &value {
+            NewValue::Int(_) => 0,
+            NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
+            NewValue::Large(_) | NewValue::Aggregate(_) => usize::MAX,
+        };
+        let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
+        self.at = Some(at);
+        // What the entry takes beside a short value is looked at only if the two together might be large.
+        if bytes >= self.turn.large_key_bytes / 2 {
+            let bytes = self.shard.entry(self.database, at).footprint_bytes();
+            self.note_size(0, bytes);
+        }
         self.notify(Event::NEW);
     }
 
@@ -500,7 +527,7 @@ impl<'x> Key<'x> {
         edit: impl FnOnce(&mut T) -> R,
     ) -> Result<Option<R>, CommandError> {
         let Some(at) = self.at else { return Ok(None) };
-        let changed = self.shard.edit(self.database, at, |slot| {
+        let changed = self.edit_slot(at, |slot| {
             let value = slot.aggregate_mut().and_then(T::of_mut)?;
             let result = edit(value);
             Some((result, value.is_vacant()))
@@ -529,8 +556,7 @@ impl<'x> Key<'x> {
     ) -> Result<Option<R>, CommandError> {
         let Some(at) = self.at else { return Ok(None) };
         self.touch();
-        let result =
-            self.shard.edit(self.database, at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
+        let result = self.edit_slot(at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
         result.map(Some).ok_or(CommandError::WrongType)
     }
 
@@ -634,7 +660,7 @@ impl<'x> Key<'x> {
         match self.at {
             Some(at) => {
                 self.touch();
-                self.shard.edit(self.database, at, |slot| slot.set(value, expire_at_ms));
+                self.edit_slot(at, |slot| slot.set(value, expire_at_ms));
             }
             None => {
                 let clock = self.turn.new_clock();
@@ -655,7 +681,7 @@ impl<'x> Key<'x> {
         if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
             self.detach();
         } else {
-            self.shard.edit(self.database, at, |slot| slot.set_expiry(expire_at_ms));
+            self.edit_slot(at, |slot| slot.set_expiry(expire_at_ms));
         }
     }
 
@@ -664,14 +690,14 @@ impl<'x> Key<'x> {
         let at = self.at?;
         self.note_change();
         self.touch();
-        Some(self.shard.edit(self.database, at, edit))
+        Some(self.edit_slot(at, edit))
     }
 
     /// As [`Key::edit`] for an edit that tells whether it was a change; `None` if the key is not there.
     pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
         let at = self.at?;
         self.touch();
-        let is_change = self.shard.edit(self.database, at, edit);
+        let is_change = self.edit_slot(at, edit);
         if is_change {
             self.note_change();
         }

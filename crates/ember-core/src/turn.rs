@@ -81,6 +81,8 @@ pub struct Turn {
     pub reads_any_key: bool,
     /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
+    /// From how many bytes on a key, with its value, is large enough to be told of.
+    pub large_key_bytes: usize,
     /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
     pub frees_deleted_lazily: bool,
     /// Whether FLUSHALL and FLUSHDB without SYNC or ASYNC free in the background (`lazyfree-lazy-user-flush`).
@@ -111,6 +113,7 @@ impl Turn {
             no_touch: false,
             reads_any_key: true,
             string_bytes_max: 512 * 1024 * 1024,
+            large_key_bytes: usize::MAX,
             frees_deleted_lazily: false,
             frees_flushed_lazily: false,
             encoding: EncodingLimits::DEFAULT,

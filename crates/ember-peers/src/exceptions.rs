@@ -408,15 +408,21 @@ fn pending_entries(case: &Case) -> bool {
 /// Both say that there are keys without IDs; 7.2 names the command and the ID.
 fn unbalanced_streams(case: &Case) -> bool {
     if is_error(case.redis, "ERR Invalid stream ID specified as stream command argument")
-        && case.words[0].eq_ignore_ascii_case(b"xread")
         && case.words.iter().any(|word| word == b"+")
     {
-        // The last entry of a stream, as Redis 7.4 has it.
-        return !case.ember.is_error();
+        // The last entry of a stream, as Redis 7.4 has it; a group has none.
+        let is_of_group = case.words[0].eq_ignore_ascii_case(b"xreadgroup");
+        return is_of_group
+            == is_error_of(case.ember, "ERR The + ID is meaningless in the context of XREADGROUP");
     }
     let is_unbalanced =
         |value: &Value| matches!(value, Value::Error(text) if text.starts_with(b"ERR Unbalanced "));
     is_unbalanced(case.redis) && is_unbalanced(case.ember)
+}
+
+/// Whether a reply is an error whose text begins like this.
+fn is_error_of(value: &Value, beginning: &str) -> bool {
+    matches!(value, Value::Error(error) if error.starts_with(beginning.as_bytes()))
 }
 
 fn is_error(value: &Value, text: &str) -> bool {

@@ -1,6 +1,7 @@
-//! The command log: calls that took long, that came in many bytes, or that were answered in many.
+//! The command log: calls that took long, came in many bytes, were answered in many, or made a key large.
 //!
-//! One log for each [`LogKind`], with the form and the names of Valkey 8.1; SLOWLOG shows that of slow calls.
+//! One log for each [`LogKind`], with the form and the names of Valkey 8.1, which has none of large keys; SLOWLOG shows that
+//! of slow calls.
 
 use std::collections::VecDeque;
 
@@ -26,14 +27,17 @@ pub(crate) enum LogKind {
     LargeRequest,
     /// Its reply was large.
     LargeReply,
+    /// It made a key large.
+    LargeKey,
 }
 
 impl LogKind {
     /// The kinds with the names that clients give them.
-    const NAMED: [(LogKind, &str); 3] = [
+    const NAMED: [(LogKind, &str); 4] = [
         (LogKind::Slow, "slow"),
         (LogKind::LargeRequest, "large-request"),
         (LogKind::LargeReply, "large-reply"),
+        (LogKind::LargeKey, "large-key"),
     ];
 
     /// The kind of this name, in any case.
@@ -50,7 +54,7 @@ pub(crate) struct LoggedCall {
     pub(crate) id: u64,
     /// Unix time in seconds.
     pub(crate) at_seconds: i64,
-    /// How long it took in µs, or the bytes of its request or reply.
+    /// How long it took in µs, or the bytes of its request, its reply or the key it made large.
     pub(crate) amount: u64,
     /// The arguments, cut.
     pub(crate) arguments: Vec<Vec<u8>>,

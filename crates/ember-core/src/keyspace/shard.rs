@@ -162,13 +162,25 @@ impl ShardData {
     /// Lets `edit` change an entry's value, expiry or clock.
     #[inline]
     pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        self.edit_sized(database, at, edit).0
+    }
+
+    /// As [`ShardData::edit`]; also returns the bytes that the entry took before and takes now.
+    #[inline]
+    pub fn edit_sized<R>(
+        &mut self,
+        database: usize,
+        at: Position,
+        edit: impl FnOnce(&mut Slot) -> R,
+    ) -> (R, usize, usize) {
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
         let (was_volatile, due_before) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
         let result = edit(slot);
         let (is_volatile, due_after) = (slot.entry().is_volatile(), slot.entry().next_due_ms());
-        target.entry_bytes = target.entry_bytes + slot.entry().footprint_bytes() - bytes_before;
+        let bytes_after = slot.entry().footprint_bytes();
+        target.entry_bytes = target.entry_bytes + bytes_after - bytes_before;
         target.volatile = target.volatile + usize::from(is_volatile) - usize::from(was_volatile);
         if due_before != due_after {
             let tag = slot.tag();
@@ -180,7 +192,7 @@ impl ShardData {
                 self.refer(database, tag, after);
             }
         }
-        result
+        (result, bytes_before, bytes_after)
     }
 
     /// Sets the eviction clock of an entry; nothing else of it changes.

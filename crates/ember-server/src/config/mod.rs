@@ -134,6 +134,9 @@ config! {
     /// In bytes; negative for none.
     commandlog_reply_larger_than: i64,
     commandlog_large_reply_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_key_larger_than: i64,
+    commandlog_large_key_max_len: u64,
     /// 0 for none.
     hotkeys_sampling: u32,
     /// In milliseconds.

@@ -636,6 +636,23 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "How many commands the log of large replies keeps.",
     },
     Parameter {
+        name: "commandlog-key-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_key_larger_than, -1..=i64::MAX),
+        default: "10485760",
+        mutable: true,
+        about: "Commands which make a key take, with its value, at least this many bytes of memory enter the log of large \
+                keys; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-key-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_key_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large keys keeps.",
+    },
+    Parameter {
         name: "hotkeys-sampling",
         aliases: &[],
         kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),

@@ -177,6 +177,8 @@ impl Executor {
         self.turn.encoding = config.encoding_limits();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
+        self.turn.large_key_bytes =
+            sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
     }
 

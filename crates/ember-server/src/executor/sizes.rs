@@ -25,14 +25,17 @@ impl Default for SizeLimits {
     }
 }
 
+/// From how many bytes on something enters its log: a negative number switches that off, and so does a log without room.
+pub(super) fn limit(bytes: i64, kept: u64) -> usize {
+    match usize::try_from(bytes) {
+        Ok(bytes) if kept > 0 => bytes,
+        _ => usize::MAX,
+    }
+}
+
 impl SizeLimits {
     /// The limits of this configuration.
     pub(super) fn of(config: &Config) -> SizeLimits {
-        // A negative number switches the log off, and so does a log without room.
-        let limit = |bytes: i64, kept: u64| match usize::try_from(bytes) {
-            Ok(bytes) if kept > 0 => bytes,
-            _ => usize::MAX,
-        };
         let reply_bytes = limit(config.commandlog_reply_larger_than, config.commandlog_large_reply_max_len);
         SizeLimits {
             request_bytes: limit(
@@ -79,6 +82,9 @@ impl Executor {
         if self.sizes.may_be_large(reply_bytes) {
             self.log_if_large(command, args, client_id, reply_bytes);
         }
+        if !self.turn.notices.large_keys.is_empty() {
+            self.log_large_keys(command, args, client_id);
+        }
     }
 
     #[cold]
@@ -98,6 +104,14 @@ impl Executor {
         }
     }
 
+    #[cold]
+    fn log_large_keys(&mut self, command: &Command, args: Args<'_>, client_id: u64) {
+        let view = self.server.clients.get(client_id);
+        for bytes in std::mem::take(&mut self.turn.notices.large_keys) {
+            self.log_command(LogKind::LargeKey, command, bytes as u64, args, view.as_deref());
+        }
+    }
+
     /// Enters a call into a log.
     pub(super) fn log_command(
         &self,
@@ -111,6 +125,7 @@ impl Executor {
             LogKind::Slow => self.config.slowlog_max_len,
             LogKind::LargeRequest => self.config.commandlog_large_request_max_len,
             LogKind::LargeReply => self.config.commandlog_large_reply_max_len,
+            LogKind::LargeKey => self.config.commandlog_large_key_max_len,
         };
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let call = LoggedCall::new(self.turn.now_ms / 1000, amount, command, args, client);

@@ -22,7 +22,7 @@ fn logged(client: &mut RawClient, kind: &str) -> Vec<(i64, String)> {
 
 fn reset(client: &mut RawClient) {
     assert_ok(client, "CLIENT SETNAME big");
-    for kind in ["slow", "large-request", "large-reply"] {
+    for kind in ["slow", "large-request", "large-reply", "large-key"] {
         assert_ok(client, &format!("COMMANDLOG RESET {kind}"));
         assert_eq!(client.run(&format!("COMMANDLOG LEN {kind}")), Value::Integer(0));
     }
@@ -123,7 +123,7 @@ fn the_log_of_slow_calls_is_that_of_slowlog() {
         let config = client.run("CONFIG GET commandlog-execution-slower-than");
         assert_eq!(config.get("commandlog-execution-slower-than"), Some(Value::from("-1")));
         assert_ok(client, "CONFIG SET commandlog-execution-slower-than 0");
-        let wrong = "ERR type should be one of the following: slow, large-request, large-reply";
+        let wrong = "ERR type should be one of the following: slow, large-request, large-reply, large-key";
         assert_error(client, "COMMANDLOG GET 1 fast", wrong);
         assert_error(client, "COMMANDLOG LEN fast", wrong);
         assert_error(client, "COMMANDLOG RESET fast", wrong);
@@ -133,5 +133,35 @@ fn the_log_of_slow_calls_is_that_of_slowlog() {
             "COMMANDLOG GET slow",
             "ERR wrong number of arguments for 'commandlog|get' command",
         );
+    });
+}
+
+#[test]
+fn calls_that_make_a_key_large_are_kept_once() {
+    everywhere(&["--commandlog-key-larger-than", "20000"], |_, client| {
+        reset(client);
+        client.command(&["SET", "string", &"x".repeat(15_000)]);
+        assert_eq!(logged(client, "large-key"), []);
+        client.command(&["APPEND", "string", &"x".repeat(6000)]);
+        client.command(&["APPEND", "string", &"x".repeat(6000)]);
+        client.command(&["SET", "new", &"x".repeat(40_000)]);
+        let values: Vec<String> = (0..3000).map(|number| format!("element:{number}")).collect();
+        for (command, key) in [("RPUSH", "list"), ("SADD", "set")] {
+            for chunk in values.chunks(100) {
+                let mut words = vec![command, key];
+                words.extend(chunk.iter().map(String::as_str));
+                assert!(!client.command(&words).is_error());
+            }
+        }
+        client.command(&["EVAL", "return redis.call('SETRANGE', 'scripted', 30000, 'x')", "0"]);
+        let calls = logged(client, "large-key");
+        let names: Vec<&str> = calls.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["EVAL", "SADD", "RPUSH", "SET", "APPEND"]);
+        assert!(calls.iter().all(|&(bytes, _)| (20_000..60_000).contains(&bytes)), "{calls:?}");
+        assert_ok(client, "CONFIG SET commandlog-key-larger-than -1");
+        client.command(&["SET", "newer", &"x".repeat(40_000)]);
+        assert_eq!(logged(client, "large-key").len(), 5);
+        assert_ok(client, "CONFIG SET commandlog-key-larger-than 20000");
+        client.run("FLUSHALL");
     });
 }

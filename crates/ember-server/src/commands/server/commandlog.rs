@@ -1,4 +1,5 @@
-//! COMMANDLOG: calls that took long, came in many bytes or were answered in many, as Valkey 8.1 has it.
+//! COMMANDLOG: calls that took long, came in many bytes or were answered in many, as Valkey 8.1 has it, and those that
+//! made a key large.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -21,7 +22,7 @@ const TEMPLATE: Spec = Spec {
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
         name: "commandlog",
-        summary: "Holds commands about the logs of slow calls, large requests and large replies.",
+        summary: "Holds commands about the logs of slow calls, large requests, large replies and large keys.",
         since: SINCE,
         group: Group::Server,
         complexity: "Depends on the subcommand.",
@@ -37,7 +38,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 complexity: "O(N) for N calls told.",
                 arity: 4,
                 tips: &["request_policy:all_nodes", "nondeterministic_output"],
-                syntax: "count <slow | large-request | large-reply>",
+                syntax: "count <slow | large-request | large-reply | large-key>",
                 example: Example {
                     given: &["COMMANDLOG RESET large-reply"],
                     call: "COMMANDLOG GET 10 large-reply",
@@ -63,7 +64,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 summary: "Tells how many calls a log holds.",
                 arity: 3,
                 tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
-                syntax: "<slow | large-request | large-reply>",
+                syntax: "<slow | large-request | large-reply | large-key>",
                 example: Example {
                     given: &["COMMANDLOG RESET slow"],
                     call: "COMMANDLOG LEN slow",
@@ -84,7 +85,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 complexity: "O(N) for N calls in it.",
                 arity: 3,
                 tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
-                syntax: "<slow | large-request | large-reply>",
+                syntax: "<slow | large-request | large-reply | large-key>",
                 example: Example { given: &[], call: "COMMANDLOG RESET large-request", reply: "OK" },
                 ..TEMPLATE
             },
@@ -101,7 +102,7 @@ const HELP: &[&str] = &[
     "GET <count> <type>",
     "    Tell the newest <count> calls in the log of <type> (-1 means all). Of each:",
     "    id, Unix time, an amount, arguments, client's address, client's name.",
-    "    The amount is microseconds for slow, bytes for large-request and large-reply.",
+    "    The amount is microseconds for slow, bytes for the others.",
     "LEN <type>",
     "    Tell the number of calls in the log of <type>.",
     "RESET <type>",
@@ -115,8 +116,9 @@ fn get(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn parse_kind(name: &[u8]) -> Result<LogKind, CommandError> {
-    LogKind::find(name)
-        .ok_or_else(|| "ERR type should be one of the following: slow, large-request, large-reply".into())
+    LogKind::find(name).ok_or_else(|| {
+        "ERR type should be one of the following: slow, large-request, large-reply, large-key".into()
+    })
 }
 
 /// How many calls a client wants to be told of.
