@@ -63,7 +63,7 @@ impl SnapshotState {
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (OsDisk, Path::new(&config.dbfilename));
-    let removed = remove_leftovers(&disk, Path::new(".")).map_err(|error| error.to_string())?;
+    let removed = remove_leftovers(&disk, path).map_err(|error| error.to_string())?;
     if removed > 0 {
         tracing::warn!("{removed} files that were not written to their ends are removed");
     }

@@ -166,15 +166,18 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Removes the temporary files that a server which did not end by itself has left; how many. Only for who owns the
-/// directory alone.
+/// Removes the temporary files of `target` that a server which did not end by itself has left; how many. Only for who is
+/// alone in writing that file.
 ///
 /// # Errors
 /// Those of the disk.
-pub fn remove_leftovers(disk: &dyn Disk, directory: &Path) -> Result<usize, DiskError> {
+pub fn remove_leftovers(disk: &dyn Disk, target: &Path) -> Result<usize, DiskError> {
+    let directory = directory_of(target);
+    let suffix = format!("-{}", target.file_name().unwrap_or_default().to_string_lossy());
     let mut count = 0;
     for name in disk.list(directory)? {
-        if name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+        let text = name.to_string_lossy();
+        if text.starts_with(TEMPORARY_PREFIX) && text.ends_with(&suffix) {
             disk.remove(&directory.join(name))?;
             count += 1;
         }
@@ -210,7 +213,8 @@ mod tests {
         drop(TemporaryFile::create(disk, &target).unwrap());
         assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
         std::mem::forget(TemporaryFile::create(disk, &target).unwrap());
-        assert_eq!(remove_leftovers(disk.as_ref(), directory).unwrap(), 1);
+        assert_eq!(remove_leftovers(disk.as_ref(), &directory.join("other.rdb")).unwrap(), 0);
+        assert_eq!(remove_leftovers(disk.as_ref(), &target).unwrap(), 1);
         assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
         disk.remove(&target).unwrap();
         let error = disk.open(&target).unwrap_err();

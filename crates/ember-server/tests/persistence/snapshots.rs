@@ -236,3 +236,15 @@ fn save_is_refused_where_redis_refuses_it() {
             .contains("not allowed from script")
     );
 }
+
+#[test]
+fn a_file_that_was_not_written_to_its_end_is_removed_at_the_start() {
+    let directory = Directory::new("leftover");
+    for name in ["temp-ember-1-0-dump.rdb", "temp-ember-1-0-other.rdb"] {
+        fs::write(directory.0.join(name), b"REDIS0010").unwrap();
+    }
+    let server = start_in(&directory.0, &[]);
+    assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
+    assert!(!directory.0.join("temp-ember-1-0-dump.rdb").exists());
+    assert!(directory.0.join("temp-ember-1-0-other.rdb").exists());
+}
