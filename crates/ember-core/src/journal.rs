@@ -204,11 +204,6 @@ impl Journal {
         }
     }
 
-    /// Tells that the call under way is not to be run again, whatever it has changed.
-    pub fn tell_nothing(&mut self) {
-        self.is_told = true;
-    }
-
     /// Tells what has happened beside the call under way, if there is any, and was counted as so many changes.
     pub fn tell_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
@@ -265,19 +260,19 @@ impl Journal {
     }
 }
 
-/// The names of elements that were removed because their time had come, if anybody wants to know them.
+/// Names of elements that a call has removed or changed, if somebody reads the journal: else they are not kept.
 #[derive(Debug, Default)]
-pub struct ExpiredNames(Option<OwnedBatch>);
+pub struct Names(Option<OwnedBatch>);
 
-impl ExpiredNames {
+impl Names {
     /// Names that nobody wants to know.
-    pub fn unwanted() -> ExpiredNames {
-        ExpiredNames(None)
+    pub fn unwanted() -> Names {
+        Names(None)
     }
 
-    /// Names for a journal, if somebody reads it.
-    pub fn for_journal(journal: &Journal) -> ExpiredNames {
-        ExpiredNames(journal.is_on().then(OwnedBatch::new))
+    /// Names for a journal.
+    pub fn for_journal(journal: &Journal) -> Names {
+        Names(journal.is_on().then(OwnedBatch::new))
     }
 
     /// Adds a name.
@@ -288,13 +283,27 @@ impl ExpiredNames {
         }
     }
 
+    /// How many are kept.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, OwnedBatch::len)
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds them to an effect.
+    pub fn write(&self, words: &mut Words<'_>) {
+        let Some(names) = &self.0 else { return };
+        (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
+    }
+
     /// Tells the journal that these fields of a hash are gone, which was counted as so many changes.
-    pub fn tell(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
-        let Some(names) = self.0.as_ref().filter(|names| !names.is_empty()) else { return };
-        journal.tell_aside(database, changes, |words| {
-            words.word(b"HDEL").word(key);
-            (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
-        });
+    pub fn tell_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
+        if !self.is_empty() {
+            journal.tell_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use ember_protocol::Args;
 
 use crate::error::CommandError;
 use crate::events::Event;
-use crate::journal::{ExpiredNames, Words};
+use crate::journal::{Names, Words};
 use crate::keyspace::Keyspace;
 use crate::keyspace::entry::{EntryRef, NewValue, Slot, StringValue};
 use crate::keyspace::hash::KeyHash;
@@ -407,16 +407,16 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Where to note the names of elements that expire.
-    pub fn expired_names(&self) -> ExpiredNames {
-        ExpiredNames::for_journal(&self.turn.journal)
+    /// Where to note the names of elements that are changed or removed.
+    pub fn names(&self) -> Names {
+        Names::for_journal(&self.turn.journal)
     }
 
     /// Counts fields of this key's value that were removed because their time had come, one edit, and tells them to the
     /// journal.
-    pub fn note_expired_fields(&mut self, count: u64, names: &ExpiredNames) {
+    pub fn note_expired_fields(&mut self, count: u64, names: &Names) {
         self.turn.counters.expired_fields += count;
-        names.tell(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
+        names.tell_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
     /// Tells the journal a command on this key to be run in the place of the one that runs

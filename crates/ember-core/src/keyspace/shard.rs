@@ -5,7 +5,7 @@ use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::hash::KeyHash;
 use super::table::{Position, Table};
 use crate::events::{Event, Notices};
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::observers::Observers;
 use crate::turn::Turn;
 use crate::types::Aggregate;
@@ -330,7 +330,7 @@ impl ShardData {
     /// and tells it. Returns the number of looks, at least 1.
     fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
         let now_ms = turn.now_ms;
-        let mut names = ExpiredNames::for_journal(&turn.journal);
+        let mut names = Names::for_journal(&turn.journal);
         let (expired, is_vacant) = self.edit(database, at, |slot| {
             let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
             (value.remove_expired(now_ms, looks_max, &mut names), value.is_vacant())
@@ -340,7 +340,7 @@ impl ShardData {
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
-            names.tell(&mut turn.journal, database, &key, 0);
+            names.tell_expired(&mut turn.journal, database, &key, 0);
             self.tell_change(database, &key, &mut turn.notices);
             turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }

@@ -8,7 +8,7 @@ use ember_protocol::number;
 
 use super::write::{NODE_LARGE, NODE_PACKED};
 use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
 use crate::types::hash::{Hash, NewExpiry, NewField};
 use crate::types::intset::Intset;
@@ -34,7 +34,7 @@ impl Value {
         match self {
             Value::String(_) => false,
             Value::Aggregate(aggregate) => {
-                aggregate.remove_expired(now_ms, usize::MAX, &mut ExpiredNames::unwanted());
+                aggregate.remove_expired(now_ms, usize::MAX, &mut Names::unwanted());
                 aggregate.is_vacant()
             }
         }

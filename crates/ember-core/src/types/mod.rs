@@ -16,7 +16,7 @@ pub mod stream;
 
 use std::fmt;
 
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::keyspace::entry::{ValueType, size_class};
 use crate::reclaim;
 use hash::Hash;
@@ -96,7 +96,7 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
 
     /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed;
     /// their names are added to `names`.
-    fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut ExpiredNames) -> usize {
+    fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut Names) -> usize {
         0
     }
 
@@ -200,7 +200,7 @@ impl Aggregate {
     }
 
     /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
-    pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
+    pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         with_any!(self, value => value.remove_expired(now_ms, max, names))
     }
 

@@ -50,7 +50,7 @@ pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandErro
 pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), CommandError> {
     let now_ms = key.now_ms();
     if key.value::<Hash>()?.is_some_and(|hash| hash.is_due(now_ms)) {
-        let mut names = key.expired_names();
+        let mut names = key.names();
         let expired = key.edit_value::<Hash, usize>(Event::ELEMENTS_EXPIRED, |hash| {
             hash.remove_expired(now_ms, max, &mut names)
         })?;

@@ -6,6 +6,7 @@ use ember_protocol::Args;
 
 use crate::commands::arguments::{ExpiryUnit, integer, is_word};
 use crate::error::CommandError;
+use crate::journal::Names;
 use crate::keys::Key;
 
 /// The last Unix time in ms at which a field may expire, as in Redis.
@@ -90,21 +91,21 @@ impl Condition {
 }
 
 /// Tells the journal that the expiry of fields was changed, and nothing else; those whose expiry has passed were removed.
-pub(super) fn tell_expiry(key: &mut Key<'_>, names: &[&[u8]], expire_at_ms: Option<i64>) {
+pub(super) fn tell_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
     if names.is_empty() {
         return;
     }
     let now_ms = key.now_ms();
     match expire_at_ms {
         Some(at_ms) if at_ms <= now_ms => {
-            key.tell("HDEL", |words| names.iter().for_each(|name| _ = words.word(name)));
+            key.tell("HDEL", |words| names.write(words));
         }
         _ => key.tell(if expire_at_ms.is_some() { "HPEXPIREAT" } else { "HPERSIST" }, |words| {
             if let Some(at_ms) = expire_at_ms {
                 words.integer(at_ms);
             }
             words.word(b"FIELDS").integer(names.len());
-            names.iter().for_each(|name| _ = words.word(name));
+            names.write(words);
         }),
     }
 }

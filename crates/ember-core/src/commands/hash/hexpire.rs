@@ -99,16 +99,18 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
     reply.array(names.len());
     let event = Event::hash(if expire_at_ms <= now_ms { "hdel" } else { "hexpire" });
     let mut key = access::key(&mut call.keys)?;
-    let mut touched = Vec::new();
+    let mut touched = key.names();
     let changed = key.edit_value::<Hash, usize>(event, |hash| {
+        let mut changes = 0;
         for arg in names.clone() {
             let outcome = expire_field(hash, args.at(arg), expire_at_ms, condition, now_ms);
             reply.integer(outcome);
             if outcome > REFUSED {
-                touched.push(args.at(arg));
+                touched.add(args.at(arg));
+                changes += 1;
             }
         }
-        touched.len()
+        changes
     })?;
     fields::tell_expiry(&mut key, &touched, Some(expire_at_ms));
     if changed.is_none() {

@@ -65,8 +65,9 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
     let reply = &mut *call.reply;
     reply.array(names.len());
     let mut key = access::key(&mut call.keys)?;
-    let mut touched = Vec::new();
+    let mut touched = key.names();
     let changed = key.edit_value::<Hash, usize>(event, |hash| {
+        let mut changes = 0;
         for arg in names.clone() {
             let name = args.at(arg);
             let Some(field) = hash.get(name, now_ms) else {
@@ -76,10 +77,11 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
             value::reply(reply, Some(field.value));
             let is_volatile = field.expire_at_ms.is_some();
             if apply(hash, name, change, is_volatile, now_ms) {
-                touched.push(name);
+                touched.add(name);
+                changes += 1;
             }
         }
-        touched.len()
+        changes
     })?;
     let expire_at_ms = if let Change::ExpireAt(at_ms) = change { Some(at_ms) } else { None };
     fields::tell_expiry(&mut key, &touched, expire_at_ms);

@@ -5,13 +5,12 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::events::Event;
-use crate::journal::Journal;
+use crate::journal::Names;
 use crate::keys::Key;
 use crate::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Random;
 use crate::types::Collection;
-use crate::types::set::Element;
 use crate::types::set::Set;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -44,15 +43,15 @@ fn spop(call: &mut Call<'_, '_>) -> CommandResult {
 fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
     let Call { keys, reply, .. } = call;
     let mut random = Random::seeded(keys.turn.random.next_u64());
-    let mut gone = Gone::for_journal(&keys.turn.journal);
     let mut key = keys.key(1);
+    let (mut gone, mut digits) = (key.names(), itoa::Buffer::new());
     let popped = key.edit_value(Event::set("spop"), |set: &mut Set| {
         set.pop_random(&mut random, |member| {
-            gone.add(member);
+            gone.add(member.bytes(&mut digits));
             write_member(reply, member);
         });
     })?;
-    gone.tell(&mut key);
+    tell(&mut key, &gone);
     if popped.is_none() {
         reply.null();
     }
@@ -70,8 +69,8 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = keys.turn.encoding;
     let mut random = Random::seeded(keys.turn.random.next_u64());
     let mut emptied = Set::default();
-    let mut gone = Gone::for_journal(&keys.turn.journal);
     let mut key = keys.key(1);
+    let (mut gone, mut digits) = (key.names(), itoa::Buffer::new());
     key.edit_value(Event::set("spop"), |set: &mut Set| {
         reply.set(count.min(set.len()));
         if count >= set.len() {
@@ -79,39 +78,23 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
             emptied = std::mem::take(set);
         } else {
             set.pop_many(count, &mut random, &limits, |member| {
-                gone.add(member);
+                gone.add(member.bytes(&mut digits));
                 write_member(reply, member);
             });
         }
     })?;
-    gone.tell(&mut key);
+    tell(&mut key, &gone);
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
         reclaim::later(emptied);
     }
     Ok(())
 }
 
-/// Members that were popped, if the journal is to know them.
-struct Gone(Option<Vec<Vec<u8>>>);
-
-impl Gone {
-    fn for_journal(journal: &Journal) -> Gone {
-        Gone(journal.is_on().then(Vec::new))
-    }
-
-    fn add(&mut self, member: Element<'_>) {
-        if let Some(members) = &mut self.0 {
-            members.push(member.to_vec());
-        }
-    }
-
-    /// Tells the journal what is gone: all members with their key, or these.
-    fn tell(self, key: &mut Key<'_>) {
-        let Some(members) = self.0 else { return };
-        if !key.exists() {
-            key.tell_removal();
-        } else if !members.is_empty() {
-            key.tell("SREM", |words| members.iter().for_each(|member| _ = words.word(member)));
-        }
+/// Tells the journal what was popped: all members with their key, or these.
+fn tell(key: &mut Key<'_>, popped: &Names) {
+    if !key.exists() {
+        key.tell_removal();
+    } else if !popped.is_empty() {
+        key.tell("SREM", |words| popped.write(words));
     }
 }

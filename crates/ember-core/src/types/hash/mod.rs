@@ -21,7 +21,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::keyspace::entry::{NewValue, StringValue, size_class};
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
@@ -372,7 +372,7 @@ impl Collection for Hash {
         }
     }
 
-    fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
+    fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         match &mut self.0 {
             Fields::Pairs(_) => 0,
             Fields::Triplets(list) => packed::remove_expired(list, now_ms, max, names),

@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::keyspace::entry::StringValue;
 use crate::types::listpack::{Element, Listpack};
 
@@ -149,12 +149,7 @@ pub(super) fn earliest_ms(triplets: &Listpack) -> Option<i64> {
 }
 
 /// Removes up to `max` triplets that have expired, and returns how many. O(fields).
-pub(super) fn remove_expired(
-    triplets: &mut Listpack,
-    now_ms: i64,
-    max: usize,
-    names: &mut ExpiredNames,
-) -> usize {
+pub(super) fn remove_expired(triplets: &mut Listpack, now_ms: i64, max: usize, names: &mut Names) -> usize {
     let mut digits = itoa::Buffer::new();
     let expired = fields(triplets, TRIPLET).take(max).take_while(|field| field.is_expired(now_ms));
     let expired = expired.inspect(|field| names.add(field.name.bytes(&mut digits))).count();

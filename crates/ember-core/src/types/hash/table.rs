@@ -9,7 +9,7 @@
 
 use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::keyspace::entry::{EntryRef, StringValue, size_class};
 use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
@@ -184,7 +184,7 @@ impl Table {
 
     /// Removes fields that have expired at `now_ms`, looking at no more than `max` places, and returns how many were
     /// removed. O(log fields) for each look.
-    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut ExpiredNames) -> usize {
+    pub(super) fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };

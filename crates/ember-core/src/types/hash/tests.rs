@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::journal::ExpiredNames;
+use crate::journal::Names;
 use crate::turn::Random;
 
 /// What the model knows of a field.
@@ -107,7 +107,7 @@ fn apply(hash: &mut Hash, model: &mut Model, step: Step, now_ms: &mut i64, limit
         Step::Pass(ms, looks) => {
             *now_ms += ms;
             let len = hash.len();
-            let removed = hash.remove_expired(*now_ms, looks, &mut ExpiredNames::unwanted());
+            let removed = hash.remove_expired(*now_ms, looks, &mut Names::unwanted());
             assert_eq!(hash.len() + removed, len);
         }
         Step::Clone => *hash = hash.clone(),
@@ -139,7 +139,7 @@ fn compare(steps: Vec<Step>, limits: EncodingLimits) {
             );
         }
     }
-    hash.remove_expired(now_ms, usize::MAX, &mut ExpiredNames::unwanted());
+    hash.remove_expired(now_ms, usize::MAX, &mut Names::unwanted());
     assert_eq!(hash.len(), live(&model, now_ms).len(), "what has expired can be removed at once");
     assert!(!hash.is_due(now_ms));
 }
