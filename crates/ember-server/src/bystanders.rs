@@ -17,7 +17,7 @@ use crate::mailbox::{Forwarded, Letter};
 use crate::server::Server;
 use crate::worker::{LISTENER_TOKEN, connection_of, list, note_readiness};
 
-/// Bytes of requests that one connection gets run in one round.
+/// Full batches that one connection gets run in one round.
 const ROUND_BATCHES_MAX: usize = 16;
 
 /// What a script's runner asks now and then.

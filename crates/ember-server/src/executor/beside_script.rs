@@ -72,8 +72,7 @@ impl Executor {
             && client.watched.is_none();
         if !is_harmless {
             // Also when the script has ended just now: this worker is not inside the gate.
-            let error = self.server.scripting.running.busy_error();
-            let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
+            let error = self.server.scripting.running.busy_or_ended_error();
             return self.refuse(client, guards, Some(command), error, reply);
         }
         let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());

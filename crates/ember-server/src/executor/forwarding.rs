@@ -238,8 +238,7 @@ impl Executor {
     /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
     #[cold]
     pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
-        let error = self.server.scripting.running.busy_error();
-        let error = error.unwrap_or_else(|| "BUSY Redis is busy running a script.".into());
+        let error = self.server.scripting.running.busy_or_ended_error();
         for _ in 0..message.prepared.len() {
             message.marks.push(message.reply.mark());
             self.answer_error(&error, &mut message.reply);

@@ -78,6 +78,11 @@ impl RunningScripts {
         self.scripts.lock().first().cloned()
     }
 
+    /// What those hear whom a script has kept out, also if it has ended just now.
+    pub(crate) fn busy_or_ended_error(&self) -> CommandError {
+        self.busy_error().unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
+    }
+
     /// What a command is told that cannot run beside a script.
     pub(crate) fn busy_error(&self) -> Option<CommandError> {
         let running = self.oldest()?;
