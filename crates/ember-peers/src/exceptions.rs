@@ -270,13 +270,16 @@ fn same_up_to_nul(case: &Case) -> bool {
     let has = |option: &[u8]| case.words.iter().any(|word| word.eq_ignore_ascii_case(option));
     let (Some(redis), Some(ember)) = (case.redis.elements(), case.ember.elements()) else { return false };
     let patterns = get_patterns(case.words);
-    let (width, shown) = match patterns.iter().position(|pattern| *pattern == b"#") {
-        Some(index) => (patterns.len(), index),
-        None if patterns.is_empty() => (1, 0),
-        None => return false,
+    let shown = match patterns.iter().position(|pattern| *pattern == b"#") {
+        None if patterns.is_empty() => Some(0),
+        shown => shown,
     };
+    let width = patterns.len().max(1);
+    // Where the element itself is not shown, only which rows there are can be held against each other.
     let text = |row: &[Value]| {
-        row[shown].bytes().map(|text| text.split(|byte| *byte == 0).next().map(<[u8]>::to_vec))
+        shown.map(|shown| {
+            row[shown].bytes().map(|text| text.split(|byte| *byte == 0).next().map(<[u8]>::to_vec))
+        })
     };
     let rows = |elements: &[Value]| {
         sorted(&Value::Array(elements.chunks(width).map(|row| Value::Array(row.to_vec())).collect()))
@@ -285,7 +288,7 @@ fn same_up_to_nul(case: &Case) -> bool {
         && redis.len() == ember.len()
         && redis.len().is_multiple_of(width)
         && redis.chunks(width).map(text).eq(ember.chunks(width).map(text))
-        && (has(b"limit") || rows(redis) == rows(ember))
+        && ((has(b"limit") && shown.is_some()) || rows(redis) == rows(ember))
 }
 
 /// The patterns behind the GETs of a SORT.
