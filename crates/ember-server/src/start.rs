@@ -11,6 +11,7 @@ use signal_hook::iterator::Signals;
 
 use crate::config::ConfigHandle;
 use crate::driver::Driver;
+use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -58,10 +59,14 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let registry = Registry::new();
     let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
-    snapshot::load_at_start(&server)?;
+    let aof = journal::loading::load_at_start(&server)?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
+    if aof.is_some() {
+        server.journal.switch(true);
+    }
+    let keeper = Keeper::start(server, aof)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -91,6 +96,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         if thread.join().is_err() {
             return Err("a worker ended by a panic".to_owned());
         }
+    }
+    server.journal.stop();
+    if keeper.join().is_err() {
+        return Err("the AOF's thread ended by a panic".to_owned());
     }
     snapshot::save_at_end(server)?;
     tracing::info!("bye");

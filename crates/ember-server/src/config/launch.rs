@@ -161,10 +161,10 @@ mod tests {
         for (arguments, variables, stdin, error) in [
             (&["--port", "x"][..], &[][..], "", "--port: argument couldn't be parsed into an integer"),
             (
-                &["--appendonly"],
+                &["--metrics-port", "9100"],
                 &[],
                 "",
-                "--appendonly: an append-only file is not available in this version",
+                "--metrics-port: the metrics endpoint is not available in this version",
             ),
             (&["--max-memory", "10%"], &[], "", "--max-memory: argument must be a memory value"),
             (&[], &[("EMBER_HZ", "501")], "", "EMBER_HZ: argument must be between 1 and 500 inclusive"),
