@@ -14,5 +14,5 @@ pub use client::RawClient;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use random::Random;
 pub use render::{quote, render, split_arguments};
-pub use server::{Server, ServerBuilder, Usage, find_ember_server};
+pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
 pub use value::{Value, read_frame};
