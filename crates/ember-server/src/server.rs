@@ -22,7 +22,7 @@ use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::snapshot::SnapshotState;
-use crate::stats::{Counter, WorkerStats};
+use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
 
@@ -98,6 +98,8 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    /// Those of them that wait for a limited time.
+    pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
@@ -115,6 +117,8 @@ pub(crate) struct Server {
     pub(crate) rates: Rates,
     pub(crate) scripting: Scripting,
     pub(crate) snapshots: SnapshotState,
+    /// Whether the data set has been read.
+    pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -167,6 +171,7 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            waiting_in_time: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
             monitors: Monitors::default(),
@@ -180,6 +185,7 @@ impl Server {
             rates: Rates::default(),
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
+            is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
@@ -211,6 +217,13 @@ impl Server {
     /// The sum of a counter over all workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+    }
+
+    /// What all workers have counted for the command at `index` of the registry.
+    pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
+        let mut totals = CommandTotals::default();
+        self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
+        totals
     }
 
     /// Counts an answered error by its code, the first word of its text.
@@ -245,6 +258,22 @@ impl Server {
     /// Whether somebody has called [`Server::request_stop`].
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.lock()
+    }
+
+    /// Whether the data set is still being read.
+    pub(crate) fn is_loading(&self) -> bool {
+        !self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    /// Why no traffic should be sent here, if that is so.
+    pub(crate) fn why_not_ready(&self) -> Option<&'static str> {
+        if self.is_stopping() {
+            Some("stopping: connections are drained")
+        } else if self.is_loading() {
+            Some("loading the data set")
+        } else {
+            None
+        }
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

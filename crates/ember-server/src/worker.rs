@@ -127,6 +127,8 @@ pub(crate) struct Worker {
     /// Counts the rounds of active expiry.
     expire_turn: usize,
     stop_at: Option<Instant>,
+    /// When it last began to work.
+    woke_at: Instant,
 }
 
 impl Worker {
@@ -166,6 +168,7 @@ impl Worker {
             is_expiring: false,
             expire_turn: 0,
             stop_at: None,
+            woke_at: Instant::now(),
         }
     }
 
@@ -218,6 +221,7 @@ impl Worker {
         if let Err(error) = waited {
             tracing::error!("waiting for events failed: {error}");
         }
+        self.count_time(now, timeout);
         if self.executor.begin_turn() {
             self.apply_config();
         }
@@ -241,6 +245,20 @@ impl Worker {
         if Instant::now() >= self.next_tick {
             self.tick();
         }
+    }
+
+    /// Counts the turn before, and the time waited since it ended. To look at what is there without waiting is work.
+    fn count_time(&mut self, ended: Instant, timeout: Duration) {
+        let stats = &self.executor.stats;
+        let mut worked = ended.saturating_duration_since(self.woke_at);
+        self.woke_at = Instant::now();
+        let waited = self.woke_at.saturating_duration_since(ended);
+        if timeout.is_zero() {
+            worked += waited;
+        } else {
+            stats.idle_nanoseconds.add(waited.as_nanos() as u64);
+        }
+        stats.busy_nanoseconds.add(worked.as_nanos() as u64);
     }
 
     fn apply_config(&mut self) {
@@ -992,6 +1010,7 @@ fn forget_waiting(
 ) {
     if let Some(deadline) = blocked.deadline {
         deadlines.remove(&(deadline, token));
+        server.waiting_in_time.fetch_sub(1, Ordering::Relaxed);
     }
     *connection.client.view.waiter.lock() = None;
     server.blocked_clients.fetch_sub(1, Ordering::Relaxed);
