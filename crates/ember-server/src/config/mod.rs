@@ -208,6 +208,8 @@ impl Assignment {
 }
 
 #[cfg(test)]
+mod packaging_tests;
+#[cfg(test)]
 mod testing;
 
 impl Config {
