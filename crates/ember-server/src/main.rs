@@ -3,6 +3,7 @@
 mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
+mod census;
 mod client;
 mod command_log;
 mod commands;
@@ -11,6 +12,7 @@ mod compatibility;
 mod config;
 mod connection;
 mod control;
+mod control_plane;
 mod driver;
 mod executor;
 mod hot_keys;
@@ -20,8 +22,10 @@ mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod metrics;
 mod monitors;
 mod open_files;
+mod processor_time;
 mod pubsub;
 mod rates;
 mod registry;

@@ -27,7 +27,7 @@ use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::snapshot::SnapshotState;
-use crate::stats::{Counter, WorkerStats};
+use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
 use crate::write_refusal::WriteRefusal;
@@ -104,6 +104,8 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    /// Those of them that wait for a limited time.
+    pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
@@ -128,6 +130,8 @@ pub(crate) struct Server {
     pub(crate) write_refusal: WriteRefusal,
     /// Where threads that are no workers stand to be alone at the keyspace.
     pub(crate) control: ControlPlace,
+    /// Whether the data set has been read.
+    pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -182,6 +186,7 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            waiting_in_time: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
             monitors: Monitors::default(),
@@ -199,6 +204,7 @@ impl Server {
             journal: JournalHub::new(workers),
             write_refusal: WriteRefusal::default(),
             control: ControlPlace::default(),
+            is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
@@ -237,6 +243,13 @@ impl Server {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
     }
 
+    /// What all workers have counted for the command at `index` of the registry.
+    pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
+        let mut totals = CommandTotals::default();
+        self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
+        totals
+    }
+
     /// Counts an answered error by its code, the first word of its text.
     pub(crate) fn count_error(&self, text: &[u8]) {
         let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
@@ -269,6 +282,22 @@ impl Server {
     /// Whether somebody has called [`Server::request_stop`].
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.lock()
+    }
+
+    /// Whether the data set is still being read.
+    pub(crate) fn is_loading(&self) -> bool {
+        !self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    /// Why no traffic should be sent here, if that is so.
+    pub(crate) fn why_not_ready(&self) -> Option<&'static str> {
+        if self.is_stopping() {
+            Some("stopping: connections are drained")
+        } else if self.is_loading() {
+            Some("loading the data set")
+        } else {
+            None
+        }
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

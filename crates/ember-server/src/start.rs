@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::ConfigHandle;
+use crate::control_plane::Sockets;
 use crate::driver::Driver;
 use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
@@ -39,6 +40,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let listeners = Listener::open_all(&config)?;
+    let control_sockets = Sockets::open(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -59,9 +61,11 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let registry = Registry::new();
     let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
-    let aof = journal::loading::load_at_start(&server)?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
+    control_sockets.serve(server)?;
+    let aof = journal::loading::load_at_start(server)?;
+    server.is_loaded.store(true, Ordering::Relaxed);
     watch_signals(server)?;
     if aof.is_some() {
         server.journal.switch(true);

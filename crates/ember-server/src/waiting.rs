@@ -81,6 +81,7 @@ impl Executor {
         self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.server.waiting_in_time.fetch_add(u64::from(deadline.is_some()), Ordering::Relaxed);
         Box::new(Blocked { waiter, deadline, in_vain: Reply::null_array, durable: None })
     }
 

@@ -141,6 +141,9 @@ config! {
     hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    /// 0 for none.
+    metrics_port: u16,
+    metrics_bind: Vec<BindAddress>,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,
@@ -214,6 +217,8 @@ impl Assignment {
     }
 }
 
+#[cfg(test)]
+mod packaging_tests;
 #[cfg(test)]
 mod testing;
 

@@ -264,7 +264,7 @@ mod tests {
             Kind::Choice { names, .. } => names.iter().map(|name| (*name).to_owned()).collect(),
             Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
             Kind::Words { .. } => match parameter.name {
-                "bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
+                "bind" | "metrics-bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
                 "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
                 "tls-protocols" => ["", "TLSv1.3", "TLSv1.2 TLSv1.3"].map(str::to_owned).to_vec(),
                 "tls-ciphers" => ["", "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305"]
@@ -311,7 +311,6 @@ mod tests {
         let mut config = Config::default();
         for (name, value, reason) in [
             ("save", "900 1", "the data set is saved by SAVE and SHUTDOWN SAVE only in this version"),
-            ("metrics-port", "9100", "the metrics endpoint is not available in this version"),
             ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
             ("cluster-enabled", "yes", "cluster mode is not available in this version"),
             (
@@ -322,7 +321,7 @@ mod tests {
         ] {
             assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));
         }
-        for (name, value) in [("save", ""), ("save", " "), ("metrics-port", "none"), ("slaveof", "no one")] {
+        for (name, value) in [("save", ""), ("save", " "), ("slaveof", "no one")] {
             assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Ok(()));
         }
     }

@@ -701,13 +701,23 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "metrics-port",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["0", "none"],
-            reason: "the metrics endpoint is not available in this version",
-        },
+        kind: integer!(metrics_port, 0..=65535),
         default: "0",
         mutable: false,
-        about: "The HTTP port of the metrics endpoint.",
+        about: "The HTTP port of `/metrics` (for Prometheus), `/health` and `/ready`; 0 for none.",
+    },
+    Parameter {
+        name: "metrics-bind",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.metrics_bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.metrics_bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on there, as in `bind`. Who reaches them can read all metrics: they name commands \
+                and count keys, but show no data.",
     },
     Parameter {
         name: "tracking-table-max-keys",

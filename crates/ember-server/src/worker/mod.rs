@@ -101,6 +101,8 @@ pub(crate) struct Worker {
     /// Counts the rounds of active expiry.
     expire_turn: usize,
     stop_at: Option<Instant>,
+    /// When it last began to work.
+    woke_at: Instant,
 }
 
 impl Worker {
@@ -139,6 +141,7 @@ impl Worker {
             is_expiring: false,
             expire_turn: 0,
             stop_at: None,
+            woke_at: Instant::now(),
         }
     }
 
@@ -186,6 +189,7 @@ impl Worker {
         }
         bystanders!(self, NOBODY).look_around(timeout);
         mailbox.wake_up();
+        self.count_time(now, timeout);
         if self.executor.begin_turn() {
             self.apply_config();
         }
@@ -210,6 +214,20 @@ impl Worker {
         if Instant::now() >= self.next_tick {
             self.tick();
         }
+    }
+
+    /// Counts the turn before, and the time waited since it ended. To look at what is there without waiting is work.
+    fn count_time(&mut self, ended: Instant, timeout: Duration) {
+        let stats = &self.executor.stats;
+        let mut worked = ended.saturating_duration_since(self.woke_at);
+        self.woke_at = Instant::now();
+        let waited = self.woke_at.saturating_duration_since(ended);
+        if timeout.is_zero() {
+            worked += waited;
+        } else {
+            stats.idle_nanoseconds.add(waited.as_nanos() as u64);
+        }
+        stats.busy_nanoseconds.add(worked.as_nanos() as u64);
     }
 
     fn apply_config(&mut self) {

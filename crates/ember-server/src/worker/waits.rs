@@ -102,6 +102,7 @@ pub(super) fn forget_waiting(
 ) {
     if let Some(deadline) = blocked.deadline {
         deadlines.remove(&(deadline, token));
+        server.waiting_in_time.fetch_sub(1, Ordering::Relaxed);
     }
     *connection.client.view.waiter.lock() = None;
     server.blocked_clients.fetch_sub(1, Ordering::Relaxed);
