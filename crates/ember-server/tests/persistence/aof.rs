@@ -219,8 +219,8 @@ fn it_can_be_switched_on_and_off_while_others_write() {
         let server = start_in(&directory.0, &[mode, &debug[..]].concat());
         let mut client = server.client();
         client.run("SET before 1");
-        client
-            .run("FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 1 end)\"");
+        let library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
         thread::scope(|scope| {
             for thread in 0..2 {
                 let mut client = server.client();
