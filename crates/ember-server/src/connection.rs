@@ -6,13 +6,14 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use ember_protocol::{Batch, Parser, Reply};
+use ember_protocol::{Batch, Limits, ParseStatus, Parser, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
 use crate::client::Client;
 use crate::driver::Readiness;
 use crate::executor::Assembly;
+use crate::mailbox::Forwarded;
 use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
 
@@ -58,6 +59,27 @@ pub(crate) enum Fill {
     End,
     /// The connection broke.
     Broken,
+}
+
+/// The bounds on requests, of clients that have authenticated and of those that have not.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestLimits {
+    authenticated: Limits,
+    unauthenticated: Limits,
+}
+
+impl RequestLimits {
+    /// Those for arguments of `bulk_len_max` bytes at most.
+    pub(crate) fn new(bulk_len_max: u64) -> RequestLimits {
+        RequestLimits {
+            authenticated: Limits { bulk_len_max, ..Limits::default() },
+            unauthenticated: Limits::unauthenticated(),
+        }
+    }
+
+    fn of(&self, client: &Client) -> &Limits {
+        if client.is_authenticated { &self.authenticated } else { &self.unauthenticated }
+    }
 }
 
 /// A batch that stopped in the middle.
@@ -259,6 +281,64 @@ impl Connection {
             self.input.shrink_to_fit();
         }
         self.has_unparsed &= !self.input.is_empty();
+    }
+
+    /// Parses and runs what was read, batch by batch: until it is used up, the connection must wait, or its time is over.
+    ///
+    /// `scratch` is what [`Connection::fill`] has read into; `batch` is empty, and stays so unless a batch is parked.
+    /// `run` runs a batch whose arguments are offsets in the bytes it gets, and parks it when it stops in the middle.
+    /// `is_late` is asked behind each batch that was full.
+    pub(crate) fn run_input(
+        &mut self,
+        scratch: &mut Vec<u8>,
+        batch: &mut Batch,
+        limits: &RequestLimits,
+        mut run: impl FnMut(&mut Connection, &mut Batch, &[u8]),
+        mut is_late: impl FnMut(&Connection) -> bool,
+    ) {
+        let (mut input, is_own) = self.take_input(scratch);
+        self.has_unparsed = false;
+        loop {
+            let status = self.parser.parse(&input, batch, limits.of(&self.client));
+            if let ParseStatus::NeedLarge = status {
+                input.truncate(input.len() - self.parser.release_tail());
+            }
+            if !batch.is_empty() {
+                run(self, batch, &input);
+                batch.clear();
+            }
+            match status {
+                _ if self.parked.is_some() || self.closing => break,
+                ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
+                // Later; the parser repeats an error.
+                _ if self.awaiting.is_some() || self.blocked.is_some() => {
+                    self.has_unparsed = true;
+                    break;
+                }
+                ParseStatus::Full => {
+                    if is_late(self) {
+                        self.has_unparsed = true;
+                        break;
+                    }
+                }
+                ParseStatus::Err(error) => {
+                    self.output.protocol_error(error);
+                    self.closing = true;
+                    break;
+                }
+            }
+        }
+        self.put_input_back(input, is_own, scratch);
+    }
+
+    /// Takes an answer of another worker; when it is the last one, returns what makes replies of all of them.
+    pub(crate) fn accept_answer(&mut self, answer: Box<Forwarded>) -> Option<Box<Assembly>> {
+        let mut assembly = self.awaiting.take()?;
+        if assembly.accept(answer) {
+            return Some(assembly);
+        }
+        self.awaiting = Some(assembly);
+        None
     }
 
     /// Whether bytes may be taken in without running anything, while replies wait for the socket.

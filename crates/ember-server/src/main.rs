@@ -3,7 +3,6 @@
 mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
-mod bystanders;
 mod client;
 mod command_log;
 mod commands;

@@ -13,7 +13,6 @@ use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use crate::acl;
-use crate::bystanders;
 use crate::client::Client;
 use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
@@ -25,6 +24,7 @@ use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
 use crate::session::{Execution, Outcome, SessionResult};
 use crate::transaction::is_contained;
+use crate::worker::bystanders;
 
 /// Time between two looks at the other connections of a worker that runs a script for long.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
