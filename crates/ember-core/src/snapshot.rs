@@ -101,7 +101,7 @@ pub struct Snapshot {
     /// Bytes handed over that wait; a plain counter, which may be off for a moment.
     handed_bytes: AtomicUsize,
     handed_total_bytes: AtomicU64,
-    /// Whether somebody waits until fewer are.
+    /// Whether somebody waits, since those who do were last told to try again.
     is_awaited: AtomicBool,
     queue: Mutex<Queue>,
     /// There is something in the queue for the one who writes.
@@ -163,8 +163,14 @@ impl Snapshot {
         self.is_full()
     }
 
-    /// Asks for a key to be saved soon, for a call that must wait for it.
+    /// Notes that a call waits for a key that is held. Under the lock of its shard.
+    pub(crate) fn awaits_held(&self) {
+        self.is_awaited.store(true, Ordering::SeqCst);
+    }
+
+    /// Asks for a key to be saved soon, for a call that must wait for it. Under the lock of its shard.
     pub(crate) fn request(&self, hash: KeyHash, key: &[u8]) {
+        self.is_awaited.store(true, Ordering::SeqCst);
         let mut queue = self.queue.lock();
         let is_known = queue.requests.iter().any(|(_, other)| **other == *key);
         if !is_known && queue.requests.len() < REQUESTS_MAX {
@@ -180,7 +186,7 @@ impl Snapshot {
     }
 
     /// What is said of an entry of the database of this number.
-    pub(crate) fn facts(&self, number: usize, entry: EntryRef<'_>) -> KeyFacts {
+    pub fn facts(&self, number: usize, entry: EntryRef<'_>) -> KeyFacts {
         KeyFacts {
             database: number,
             expire_at_ms: entry.expire_at_ms(),
@@ -389,6 +395,13 @@ impl<'k> Saver<'k> {
         }
     }
 
+    /// Tells those who wait, if there are any, to try again.
+    fn release(&self) {
+        if self.snapshot.is_awaited.swap(false, Ordering::SeqCst) {
+            (self.on_release)();
+        }
+    }
+
     fn end(&mut self) {
         self.is_over = true;
         (self.on_release)();
@@ -397,7 +410,7 @@ impl<'k> Saver<'k> {
     fn let_go(&mut self) {
         if let Some(shard) = self.held.take() {
             self.keyspace.lock(shard).let_go();
-            (self.on_release)();
+            self.release();
         }
     }
 
@@ -412,7 +425,7 @@ impl<'k> Saver<'k> {
                     self.held = Some(hash.shard());
                     return Some(Piece::Value(key));
                 }
-                (self.on_release)();
+                self.release();
                 queue = snapshot.queue.lock();
                 continue;
             }
@@ -438,8 +451,8 @@ impl<'k> Saver<'k> {
     fn discount(&mut self, bytes: usize) {
         let left = self.snapshot.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
         // Half of it, so that those who wait do not have to do so again at once.
-        if left < HANDED_MAX_BYTES / 2 && self.snapshot.is_awaited.swap(false, Ordering::SeqCst) {
-            (self.on_release)();
+        if left < HANDED_MAX_BYTES / 2 {
+            self.release();
         }
     }
 

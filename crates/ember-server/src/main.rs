@@ -8,6 +8,7 @@ mod command_log;
 mod commands;
 #[cfg(test)]
 mod compatibility;
+mod conditions;
 mod config;
 mod connection;
 mod driver;

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
+use crate::conditions::Conditions;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::hot_keys::HotKeys;
 use crate::latency::LatencyMonitor;
@@ -102,6 +103,7 @@ pub(crate) struct Server {
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
+    pub(crate) conditions: Conditions,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// Answered errors by their code.
@@ -171,6 +173,7 @@ impl Server {
             trackers: Trackers::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
+            conditions: Conditions::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
             errors: Mutex::new(BTreeMap::new()),

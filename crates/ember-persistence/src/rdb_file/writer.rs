@@ -181,6 +181,11 @@ impl<W: Write> RdbWriter<W> {
         self.writer.raw(encoded.bytes())
     }
 
+    /// How many keys the file has so far.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
     /// How many bytes the file has so far.
     pub fn size(&self) -> u64 {
         let sink = self.writer.sink();

@@ -141,7 +141,8 @@ impl Executor {
             && client.is_authenticated
             && acl::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
-            && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE));
+            && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
+            && self.meets_nothing(command, hash, args);
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
     }
 

@@ -203,8 +203,8 @@ impl ShardData {
         if saving.snapshot.is_cancelled() {
             return false;
         }
-        // Who holds it will tell when it may be changed.
         if saving.held.as_ref().is_some_and(|held| **held == *key) {
+            saving.snapshot.awaits_held();
             return true;
         }
         let mut found = self.all_databases().filter_map(|database| {

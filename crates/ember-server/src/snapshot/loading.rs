@@ -1,19 +1,13 @@
-//! The data set in an RDB file: read when the server starts, written by SAVE while nobody else is at the keyspace.
-//!
-//! The file is [`rdb_file`]'s: Redis 7 reads what is written here, as long as no field of a hash expires, and what any Redis
-//! from 2.8 on has written is read here. It appears under its name all at once, or not at all.
+//! Reading the data set at the start.
 
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_persistence::encryption::{Encryption, Ending};
 use ember_persistence::files::{Disk, OsDisk, remove_leftovers};
-use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, SaveOptions, Step};
-use emberkv_core::keyspace::SHARDS;
+use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, Step};
 use emberkv_core::rdb::Value;
 use emberkv_core::turn::Turn;
 
@@ -26,35 +20,6 @@ const LOADERS_MAX: usize = 8;
 
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
-
-/// What is known of the file.
-#[derive(Debug, Default)]
-pub(crate) struct SnapshotState {
-    /// When it was last read or written, Unix time in ms; 0 is never.
-    saved_ms: AtomicI64,
-    /// Changes of keys up to then.
-    saved_changes: AtomicU64,
-    /// Whether it is to be written at the end, if anything has changed by then.
-    pub(crate) saves_at_end: AtomicBool,
-    /// How often it was written.
-    pub(crate) saves: AtomicU64,
-    /// Keys that were read, and those left out because their time had come.
-    pub(crate) loaded: AtomicU64,
-    pub(crate) expired: AtomicU64,
-}
-
-impl SnapshotState {
-    /// When the data set was last on disk as it was in memory, Unix time in s.
-    pub(crate) fn saved_s(&self, server: &Server) -> i64 {
-        let saved_ms = self.saved_ms.load(Ordering::Relaxed);
-        if saved_ms == 0 { server.started_ms / 1000 } else { saved_ms / 1000 }
-    }
-
-    /// Changes of keys since then.
-    pub(crate) fn changes(&self, server: &Server) -> u64 {
-        server.sum(|stats| &stats.changes).saturating_sub(self.saved_changes.load(Ordering::Relaxed))
-    }
-}
 
 /// Reads the file, if there is one, into the empty keyspace. No worker runs yet.
 ///
@@ -150,85 +115,4 @@ fn add_library(server: &Server, config: &Config, code: &[u8]) -> Result<(), RdbP
         server.scripting.libraries.change(|libraries| libraries.add(library, false))
     });
     added.map_err(|error| RdbProblem::Refused(String::from_utf8_lossy(&error.text()).into_owned()))
-}
-
-/// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
-///
-/// # Errors
-/// Those of [`save`].
-pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
-    let state = &server.snapshots;
-    if !state.saves_at_end.load(Ordering::Relaxed) || state.changes(server) == 0 {
-        return Ok(());
-    }
-    let config = server.config.snapshot();
-    let mut turn = Turn::new(unix_ms(), 1);
-    turn.policy = config.maxmemory_policy;
-    save(server, &config, &turn)
-}
-
-/// Writes the file. The calling worker is alone at the keyspace and holds no lock; `turn` is its own. O(N) for N bytes.
-///
-/// # Errors
-/// One line that says what failed. The file that was there before is there still.
-pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
-    let begun = Instant::now();
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let options = SaveOptions {
-        version: rdb_file::FILE_VERSION,
-        is_packed: config.rdbcompression,
-        encryption: &Encryption::off(),
-    };
-    let path = Path::new(&config.dbfilename);
-    let changes = server.sum(|stats| &stats.changes);
-    let written = rdb_file::save(&disk, path, &options, |writer| {
-        let used = server.keyspace.used_bytes() as u64;
-        writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, false)?;
-        for library in server.scripting.libraries.snapshot().all() {
-            writer.function(&library.code)?;
-        }
-        for database in 0..server.keyspace.databases() {
-            write_database(server, turn, database, writer)?;
-        }
-        Ok(())
-    });
-    let written = written.map_err(|error| error.to_string())?;
-    let state = &server.snapshots;
-    state.saved_ms.store(unix_ms(), Ordering::Relaxed);
-    state.saved_changes.store(changes, Ordering::Relaxed);
-    state.saves.fetch_add(1, Ordering::Relaxed);
-    tracing::info!(
-        "saved {} keys to {} in {:.3} seconds",
-        written.keys,
-        path.display(),
-        begun.elapsed().as_secs_f64()
-    );
-    Ok(())
-}
-
-fn write_database<W: io::Write>(
-    server: &Server,
-    turn: &Turn,
-    database: usize,
-    writer: &mut rdb_file::RdbWriter<W>,
-) -> io::Result<()> {
-    let keyspace = &server.keyspace;
-    let keys = keyspace.len(database) as u64;
-    if keys == 0 {
-        return Ok(());
-    }
-    writer.sizes(database, keys, keyspace.volatile(database) as u64)?;
-    for shard in 0..SHARDS {
-        let data = keyspace.lock(shard);
-        for entry in data.database(database).table().iter() {
-            let mut facts = KeyFacts { database, expire_at_ms: entry.expire_at_ms(), ..KeyFacts::default() };
-            if turn.policy.is_lfu() {
-                facts.frequency = Some(turn.lfu_counter(entry.clock()));
-            } else if turn.policy.is_lru() {
-                facts.idle_s = Some(turn.idle_seconds(entry.clock()));
-            }
-            writer.key(&facts, entry.key(), entry)?;
-        }
-    }
-    Ok(())
 }
