@@ -107,7 +107,22 @@ complete -c ember-server -l supervised -d 'Which supervisor is told when the ser
 auto\t''
 no\t''"
 complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for clients to read their last replies. (default: 10)' -r
-complete -c ember-server -l appendonly -d 'Whether writes are kept in an append-only file. (default: no)' -r -f -a "no\t''"
+complete -c ember-server -l appendonly -d 'Whether every write is kept in an append-only file (AOF), from which the data set is read at the start. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l appendfsync -d 'When a write is durable: always, before it is acknowledged; everysec, within about a second; no, when the operating system sees fit. (default: everysec)' -r -f -a "always\t''
+everysec\t''
+no\t''"
+complete -c ember-server -l appenddirname -d 'The directory in dir with the files of the AOF. (default: appendonlydir)' -r
+complete -c ember-server -l appendfilename -d 'How the names of the files of the AOF begin. (default: appendonly.aof)' -r
+complete -c ember-server -l aof-timestamp-enabled -d 'Whether the AOF says the time of its commands, so that it can be cut at a time. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l aof-load-truncated -d 'Whether the server starts when the end of the AOF was lost in a crash, and cuts it there; otherwise it says so and ends. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l aof-use-rdb-preamble -d 'The base of an AOF is an RDB file. (default: yes)' -r -f -a "yes\t''"
+complete -c ember-server -l auto-aof-rewrite-percentage -d 'By how much per cent the AOF must have grown since its last rewrite to be rewritten by itself; 0: never. (default: 100)' -r
+complete -c ember-server -l auto-aof-rewrite-min-size -d 'An AOF below this size is not rewritten by itself. (default: 64mb)' -r
+complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: how many ms a write may stay without being durable because the disk is slow; while one is older, writes wait. (default: 2000)' -r
+complete -c ember-server -l aof-wait-limit -d 'How many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught up. With appendfsync always a connection whose writes wait for a disk that fails is closed after this time. (default: 1000)' -r
 complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that SAVE writes: an RDB file as Redis has it. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"

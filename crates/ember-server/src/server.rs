@@ -1,9 +1,12 @@
 //! What all threads of the process share.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{Disk, OsDisk};
 use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
@@ -12,7 +15,9 @@ use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::control::ControlPlace;
 use crate::hot_keys::HotKeys;
+use crate::journal::JournalHub;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -26,6 +31,7 @@ use crate::snapshot::SnapshotState;
 use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
+use crate::write_refusal::WriteRefusal;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -119,6 +125,13 @@ pub(crate) struct Server {
     pub(crate) over_limit: OverLimit,
     pub(crate) scripting: Scripting,
     pub(crate) snapshots: SnapshotState,
+    /// Where all files are.
+    pub(crate) disk: Arc<dyn Disk>,
+    /// What is written is also told here, for the AOF.
+    pub(crate) journal: JournalHub,
+    pub(crate) write_refusal: WriteRefusal,
+    /// Where threads that are no workers stand to be alone at the keyspace.
+    pub(crate) control: ControlPlace,
     /// Whether the data set has been read.
     pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
@@ -151,7 +164,9 @@ impl Server {
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
-        let gate = Gate::new(mailboxes.len());
+        let workers = mailboxes.len();
+        // And a place for the threads that are no workers.
+        let gate = Gate::new(workers + 1);
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -188,10 +203,19 @@ impl Server {
             over_limit: OverLimit::default(),
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
+            disk: Arc::new(OsDisk),
+            journal: JournalHub::new(workers),
+            write_refusal: WriteRefusal::default(),
+            control: ControlPlace::default(),
             is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
+    }
+
+    /// How files are encrypted.
+    pub(crate) fn encryption(&self) -> Encryption {
+        Encryption::off()
     }
 
     /// What rules of users refer to.

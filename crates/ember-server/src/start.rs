@@ -12,6 +12,7 @@ use signal_hook::iterator::Signals;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::driver::Driver;
+use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -63,9 +64,13 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     control_sockets.serve(server)?;
-    snapshot::load_at_start(server)?;
+    let aof = journal::loading::load_at_start(server)?;
     server.is_loaded.store(true, Ordering::Relaxed);
     watch_signals(server)?;
+    if aof.is_some() {
+        server.journal.switch(true);
+    }
+    let keeper = Keeper::start(server, aof)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -95,6 +100,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         if thread.join().is_err() {
             return Err("a worker ended by a panic".to_owned());
         }
+    }
+    server.journal.stop();
+    if keeper.join().is_err() {
+        return Err("the AOF's thread ended by a panic".to_owned());
     }
     snapshot::save_at_end(server)?;
     tracing::info!("bye");

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 8] = ["cargo", "make", "cd", "git", "docker", "man", "redis-cli", "redis-benchmark"];
+const PROGRAMS: [&str; 9] =
+    ["cargo", "make", "cd", "git", "docker", "man", "redis-cli", "redis-benchmark", "ember-cli"];
 
 /// Flags that would move the server to a place where the test does not look for it; their value goes with them.
 const PLACE_FLAGS: [&str; 7] =

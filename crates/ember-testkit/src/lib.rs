@@ -16,5 +16,5 @@ pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges
 pub use http::{HttpAnswer, http_exchange, http_get};
 pub use random::Random;
 pub use render::{quote, render, split_arguments};
-pub use server::{Server, ServerBuilder, Usage, find_ember_server};
+pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
 pub use value::{Value, read_frame};

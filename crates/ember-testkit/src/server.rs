@@ -291,19 +291,27 @@ impl Server {
 /// # Panics
 /// When there is none, with what to do.
 pub fn find_ember_server() -> PathBuf {
-    if let Some(path) = std::env::var_os("EMBER_SERVER") {
+    find_program("ember-server", "EMBER_SERVER")
+}
+
+/// The command line of ember for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` beside the running test's
+/// build.
+///
+/// # Panics
+/// When there is none, with what to do.
+pub fn find_ember_cli() -> PathBuf {
+    find_program("ember-cli", "EMBER_CLI")
+}
+
+fn find_program(name: &str, variable: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
-        assert!(path.is_file(), "EMBER_SERVER names no file: {}", path.display());
+        assert!(path.is_file(), "{variable} names no file: {}", path.display());
         return path;
     }
     let test = std::env::current_exe().expect("a running test has a path");
-    let found = test
-        .ancestors()
-        .skip(1)
-        .take(3)
-        .map(|folder| folder.join("ember-server"))
-        .find(|path| path.is_file());
-    found.expect("no ember-server program: run `cargo build -p ember-server` first, or set EMBER_SERVER")
+    let found = test.ancestors().skip(1).take(3).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("no {name} program: run `cargo build -p {name}` first, or set {variable}"))
 }
 
 const LOG_FILE: &str = "server.log";

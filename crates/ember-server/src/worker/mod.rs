@@ -30,6 +30,7 @@ macro_rules! bystanders {
 pub(crate) mod bystanders;
 
 mod adoption;
+pub(crate) mod barrier;
 mod departure;
 mod letters;
 mod periodic;
@@ -170,6 +171,7 @@ impl Worker {
     }
 
     fn turn(&mut self) {
+        self.server.journal.notify(self.executor.index);
         let now = Instant::now();
         let is_busy =
             !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;
@@ -178,7 +180,11 @@ impl Worker {
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
         // The last of the others to be drained rings; it may have rung before this worker fell asleep.
-        if !timeout.is_zero() && (!mailbox.fall_asleep() || (self.stop_at.is_some() && is_drained(server))) {
+        if !timeout.is_zero()
+            && (!mailbox.fall_asleep()
+                || self.can_release()
+                || (self.stop_at.is_some() && is_drained(server)))
+        {
             timeout = Duration::ZERO;
         }
         bystanders!(self, NOBODY).look_around(timeout);
@@ -188,6 +194,7 @@ impl Worker {
             self.apply_config();
         }
         self.open_letters();
+        self.release_held();
         if self.is_accepting {
             self.accept();
         }

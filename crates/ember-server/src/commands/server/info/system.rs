@@ -182,13 +182,38 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.zeros(&["rdb_last_cow_size"]);
     report.line("rdb_last_load_keys_expired", expired);
     report.line("rdb_last_load_keys_loaded", loaded);
-    report.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    report.line("aof_last_rewrite_time_sec", -1);
-    report.line("aof_current_rewrite_time_sec", -1);
-    report.line("aof_last_bgrewrite_status", "ok");
-    report.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    report.line("aof_last_write_status", "ok");
-    report.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    aof(report);
+    report.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+    aof_files(report);
+}
+
+fn aof(report: &mut Report<'_>) {
+    let aof = &report.server.journal.aof;
+    let status = |failed: bool| if failed { "err" } else { "ok" };
+    report.line("aof_enabled", u8::from(report.server.journal.is_on()));
+    report.line("aof_rewrite_in_progress", u8::from(aof.is_rewriting()));
+    report.line("aof_rewrite_scheduled", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_last_rewrite_time_sec", aof.last_rewrite_s.load(Ordering::Relaxed));
+    report.line("aof_current_rewrite_time_sec", aof.rewriting_s());
+    report.line("aof_last_bgrewrite_status", status(aof.rewrite_failed.load(Ordering::Relaxed)));
+    report.line("aof_rewrites", aof.rewrites.load(Ordering::Relaxed));
+    report.line("aof_rewrites_consecutive_failures", aof.failed_in_a_row.load(Ordering::Relaxed));
+    report.line("aof_last_write_status", status(aof.failing_ms() > 0));
+    report.line("aof_last_cow_size", aof.handed_over_bytes.load(Ordering::Relaxed));
+}
+
+/// What Redis tells only while there is an AOF.
+fn aof_files(report: &mut Report<'_>) {
+    let aof = &report.server.journal.aof;
+    if !report.server.journal.is_on() {
+        return;
+    }
+    report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
+    report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
+    report.line("aof_pending_rewrite", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_buffer_length", aof.waiting_bytes.load(Ordering::Relaxed));
+    report.line("aof_pending_bio_fsync", u8::from(aof.is_syncing.load(Ordering::Relaxed)));
+    report.line("aof_delayed_fsync", aof.delayed_syncs.load(Ordering::Relaxed));
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {
