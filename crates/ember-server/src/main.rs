@@ -25,6 +25,7 @@ mod memory;
 mod metrics;
 mod monitors;
 mod open_files;
+mod over_limit;
 mod processor_time;
 mod pubsub;
 mod rates;

@@ -22,6 +22,7 @@ use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
 use crate::monitors::Monitors;
+use crate::over_limit::OverLimit;
 use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
@@ -121,6 +122,7 @@ pub(crate) struct Server {
     /// What was allocated when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
+    pub(crate) over_limit: OverLimit,
     pub(crate) scripting: Scripting,
     pub(crate) snapshots: SnapshotState,
     /// Where all files are.
@@ -195,6 +197,7 @@ impl Server {
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
+            over_limit: OverLimit::default(),
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),

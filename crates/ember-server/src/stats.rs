@@ -120,12 +120,18 @@ pub(crate) struct WorkerStats {
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
     pub(crate) expired_fields: Counter,
+    /// Time spent on active expiry, in ns.
+    pub(crate) expire_nanoseconds: Counter,
+    /// Rounds of active expiry that ended before they had found all.
+    pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
-    /// Time the worker worked, in ns, added up once a turn; not reset either.
+    /// Turns of the worker's loop.
+    pub(crate) turns: Counter,
+    /// Time the worker worked, in ns, added up once a turn.
     pub(crate) busy_nanoseconds: Counter,
-    /// Time the worker waited for something to do, in the same way.
+    /// Time the worker waited for something to do, in ns, in the same way.
     pub(crate) idle_nanoseconds: Counter,
     /// By the registry's index.
     pub(crate) by_command: Vec<CommandCounters>,
@@ -152,8 +158,11 @@ impl WorkerStats {
             misses: Counter::default(),
             expired: Counter::default(),
             expired_fields: Counter::default(),
+            expire_nanoseconds: Counter::default(),
+            expire_cut_short: Counter::default(),
             evicted: Counter::default(),
             changes: Counter::default(),
+            turns: Counter::default(),
             busy_nanoseconds: Counter::default(),
             idle_nanoseconds: Counter::default(),
             by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
@@ -195,7 +204,12 @@ impl WorkerStats {
             &self.misses,
             &self.expired,
             &self.expired_fields,
+            &self.expire_nanoseconds,
+            &self.expire_cut_short,
             &self.evicted,
+            &self.turns,
+            &self.busy_nanoseconds,
+            &self.idle_nanoseconds,
         ] {
             counter.reset();
         }

@@ -39,6 +39,9 @@ pub(super) const METRICS: &[Metric] = &[
     counter("ember_expired_fields_total", "Fields of hashes removed because their time had come", |scene| {
         scene.sum(|stats| &stats.expired_fields)
     }),
+    counter("ember_expiry_seconds_total", "Time spent on looking for keys that have expired", |scene| {
+        scene.sum(|stats| &stats.expire_nanoseconds) / 1e9
+    }),
     counter("ember_evicted_keys_total", "Keys removed to make room at `maxmemory`", |scene| {
         scene.sum(|stats| &stats.evicted)
     }),

@@ -1,7 +1,10 @@
 //! Metrics of memory.
 
-use super::{Metric, gauge};
+use emberkv_core::reclaim;
+
+use super::{Metric, counter, gauge};
 use crate::memory::{ratio, system_bytes};
+use crate::server::unix_ms;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_memory_used_bytes", "Allocated by the process", |scene| scene.memory.allocated as f64),
@@ -11,6 +14,9 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     gauge("ember_memory_dataset_bytes", "Taken by the data: what is held against the limit", |scene| {
         scene.memory.dataset as f64
+    }),
+    counter("ember_memory_over_limit_seconds_total", "Time the data has taken more than it may", |scene| {
+        scene.server.over_limit.total_ms(unix_ms()) as f64 / 1000.0
     }),
     gauge("ember_memory_clients_bytes", "Taken by connections and their buffers", |scene| {
         scene.memory.clients as f64
@@ -33,5 +39,9 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_memory_allocator_retained_bytes", "Address space kept without its pages", |scene| {
         scene.memory.retained as f64
     }),
+    gauge("ember_reclaim_pending_values", "Values that wait to be freed in the background", |_| {
+        reclaim::pending() as f64
+    }),
+    counter("ember_reclaimed_values_total", "Values freed in the background", |_| reclaim::freed() as f64),
     gauge("ember_memory_machine_bytes", "The machine's memory", |_| system_bytes().unwrap_or(0) as f64),
 ];

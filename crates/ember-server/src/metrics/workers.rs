@@ -24,6 +24,13 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     labelled(
         Kind::Counter,
+        "ember_worker_turns_total",
+        &["worker"],
+        "Turns of the worker's loop; commands divided by turns is what one turn serves",
+        |scene, samples| each(scene, samples, |worker| worker.stats.turns.get() as f64),
+    ),
+    labelled(
+        Kind::Counter,
         "ember_worker_commands_total",
         &["worker"],
         "Commands that the worker has run",

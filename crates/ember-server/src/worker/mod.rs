@@ -227,6 +227,7 @@ impl Worker {
         } else {
             stats.idle_nanoseconds.add(waited.as_nanos() as u64);
         }
+        stats.turns.add(1);
         stats.busy_nanoseconds.add(worked.as_nanos() as u64);
     }
 

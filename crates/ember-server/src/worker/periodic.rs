@@ -75,10 +75,15 @@ impl Worker {
     pub(super) fn sample(&self) {
         let server = self.server;
         server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
+        let maxmemory = self.executor.config.maxmemory;
+        let is_over = maxmemory != 0 && server.keyspace.used_bytes() as u64 > maxmemory;
+        server.over_limit.look(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {
             commands: server.sum(|stats| &stats.commands),
             input_bytes: server.sum(|stats| &stats.input_bytes),
             output_bytes: server.sum(|stats| &stats.output_bytes),
+            turns: server.sum(|stats| &stats.turns),
+            busy_nanoseconds: server.sum(|stats| &stats.busy_nanoseconds),
         });
     }
 
@@ -87,6 +92,15 @@ impl Worker {
         if !self.server.expires_actively.load(Ordering::Relaxed) {
             return;
         }
+        let begun = Instant::now();
+        self.is_expiring = !self.expire_within_budget();
+        let stats = &self.executor.stats;
+        stats.expire_cut_short.add(u64::from(self.is_expiring));
+        stats.expire_nanoseconds.add(begun.elapsed().as_nanos() as u64);
+    }
+
+    /// Expires what is due; false if there may be more.
+    fn expire_within_budget(&mut self) -> bool {
         let shards = self.server.shards_of(self.executor.index);
         // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
@@ -97,10 +111,10 @@ impl Worker {
             self.executor.stats.expired.add(expired as u64);
             left -= looked;
             if left == 0 {
-                self.is_expiring = true;
-                return;
+                return false;
             }
         }
+        true
     }
 
     /// Closes connections that were idle for `timeout` seconds, and those whose replies wait too long.

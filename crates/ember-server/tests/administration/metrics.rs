@@ -143,6 +143,8 @@ fn metrics_and_info_agree() {
             ("ember_keyspace_hits_total", "keyspace_hits"),
             ("ember_keyspace_misses_total", "keyspace_misses"),
             ("ember_expired_keys_total", "expired_keys"),
+            ("ember_reclaimed_values_total", "lazyfreed_objects"),
+            ("ember_reclaim_pending_values", "lazyfree_pending_objects"),
             ("ember_evicted_keys_total", "evicted_keys"),
             ("ember_keyspace_changes_total", "ember_keyspace_changes"),
             ("ember_awaited_keys", "total_blocking_keys"),

@@ -2,6 +2,7 @@
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
+use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
@@ -227,6 +228,8 @@ fn resetstat(session: &mut Session<'_>) -> SessionResult {
     server.workers.iter().map(|worker| &worker.stats).for_each(WorkerStats::reset);
     server.errors.lock().clear();
     server.rates.reset();
+    server.over_limit.reset();
+    reclaim::forget_freed();
     session.reply.ok();
     Ok(Outcome::Done)
 }

@@ -24,9 +24,13 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("expired_subkeys", sum(|stats| &stats.expired_fields));
     report.line("expired_keys", sum(|stats| &stats.expired));
     report.line("expired_stale_perc", "0.00");
-    report.zeros(&["expired_time_cap_reached_count"]);
+    report.line("expired_time_cap_reached_count", sum(|stats| &stats.expire_cut_short));
+    let milliseconds = sum(|stats| &stats.expire_nanoseconds) / 1_000_000;
+    report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
-    report.zeros(&["evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
+    report.zeros(&["evicted_clients"]);
+    report.line("total_eviction_exceeded_time", server.over_limit.total_ms(report.now_ms));
+    report.line("current_eviction_exceeded_time", server.over_limit.current_ms(report.now_ms));
     report.line("keyspace_hits", sum(|stats| &stats.hits));
     report.line("keyspace_misses", sum(|stats| &stats.misses));
     let pubsub = &report.server.pubsub;
@@ -56,6 +60,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("total_writes_processed", sum(|stats| &stats.writes));
     report.zeros(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
     report.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    event_loop(report);
     report.line("client_query_buffer_limit_disconnections", sum(|stats| &stats.query_limit_closed));
     report.line("client_output_buffer_limit_disconnections", sum(|stats| &stats.output_limit_closed));
     let [auth, command, key, channel] = server.acl.log.counts();
@@ -72,6 +77,19 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_scripts_run_alone", sum(|stats| &stats.scripts_alone));
     report.line("ember_scripts_run_beside_others", sum(|stats| &stats.scripts_beside));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
+}
+
+/// Turns of all workers' loops, their time in µs, and that of the commands in them.
+fn event_loop(report: &mut Report<'_>) {
+    let server = report.server;
+    let commands = server.registry.all().iter().map(|command| server.totals_of(command.index).nanoseconds);
+    let per_second = server.rates.per_second();
+    let each = if per_second.turns > 0.0 { per_second.busy_nanoseconds / per_second.turns } else { 0.0 };
+    report.line("eventloop_cycles", server.sum(|stats| &stats.turns));
+    report.line("eventloop_duration_sum", server.sum(|stats| &stats.busy_nanoseconds) / 1000);
+    report.line("eventloop_duration_cmd_sum", commands.sum::<u64>() / 1000);
+    report.line("instantaneous_eventloop_cycles_per_sec", per_second.turns.round() as u64);
+    report.line("instantaneous_eventloop_duration_usec", (each / 1000.0).round() as u64);
 }
 
 pub(super) fn commandstats(report: &mut Report<'_>) {

@@ -5,6 +5,8 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use emberkv_core::reclaim;
+
 use super::Report;
 use crate::config::Config;
 use crate::memory::{self, human, ratio};
@@ -148,7 +150,9 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_clients_normal", numbers.clients);
     report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     report.line("mem_allocator", memory::ALLOCATOR_NAME);
-    report.zeros(&["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
+    report.zeros(&["active_defrag_running"]);
+    report.line("lazyfree_pending_objects", reclaim::pending());
+    report.line("lazyfreed_objects", reclaim::freed());
 }
 
 /// What is on disk; the fields of what does not exist here say so.
