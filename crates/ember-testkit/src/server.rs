@@ -8,8 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use ember_protocol::client::Value;
+
 use crate::client::RawClient;
-use crate::value::Value;
 
 /// How long a server may take to answer its first PING, or to stop when told.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(20);
