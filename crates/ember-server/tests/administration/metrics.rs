@@ -190,6 +190,33 @@ fn metrics_and_info_agree() {
 }
 
 #[test]
+fn the_append_only_file_is_told_as_info_tells_it() {
+    everywhere(&["--appendonly", "yes", "--appendfsync", "always"], |server, client| {
+        let_something_of_everything_happen(client);
+        client.run("BGREWRITEAOF");
+        wait_until("the rewrite is over", || info(client, "aof_rewrite_in_progress") == "0");
+        assert_eq!(info(client, "aof_rewrites"), "1");
+        let samples = samples(&scrape(server));
+        for (name, field) in [
+            ("ember_aof_enabled", "aof_enabled"),
+            ("ember_aof_size_bytes", "aof_current_size"),
+            ("ember_aof_base_size_bytes", "aof_base_size"),
+            ("ember_aof_buffer_bytes", "aof_buffer_length"),
+            ("ember_aof_rewriting", "aof_rewrite_in_progress"),
+            ("ember_aof_rewrites_total", "aof_rewrites"),
+            ("ember_aof_failed_rewrites", "aof_rewrites_consecutive_failures"),
+            ("ember_aof_delayed_syncs_total", "aof_delayed_fsync"),
+            ("ember_aof_last_rewrite_seconds", "aof_last_rewrite_time_sec"),
+        ] {
+            assert_eq!(value(&samples, name), info(client, field).parse().unwrap(), "{name} and {field}");
+        }
+        assert!(value(&samples, "ember_aof_size_bytes") > 0.0);
+        assert_eq!(value(&samples, "ember_writes_refused"), 0.0);
+        assert_eq!(value(&samples, "ember_aof_failing_seconds"), 0.0);
+    });
+}
+
+#[test]
 fn histograms_count_what_latency_histogram_counts() {
     everywhere(&[], |server, client| {
         for number in 0..100 {
