@@ -123,10 +123,12 @@ complete -c ember-server -l auto-aof-rewrite-percentage -d 'By how much per cent
 complete -c ember-server -l auto-aof-rewrite-min-size -d 'An AOF below this size is not rewritten by itself. (default: 64mb)' -r
 complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: how many ms a write may stay without being durable because the disk is slow; while one is older, writes wait. (default: 2000)' -r
 complete -c ember-server -l aof-wait-limit -d 'How many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught up. With appendfsync always a connection whose writes wait for a disk that fails is closed after this time. (default: 1000)' -r
-complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that SAVE writes: an RDB file as Redis has it. (default: dump.rdb)' -r
+complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that is written: an RDB file as Redis has it. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l save -d 'When snapshots are taken by themselves. (default: empty)' -r -f -a """\t''"
+complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after so many seconds with so many changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
+complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''
 no one\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"

@@ -30,6 +30,8 @@ pub(crate) enum Letter {
     Unblock(usize, u64, bool),
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
+    /// Calls that had to wait for a snapshot may be tried again.
+    TryAgain,
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -9,9 +9,9 @@ mod command_log;
 mod commands;
 #[cfg(test)]
 mod compatibility;
+mod conditions;
 mod config;
 mod connection;
-mod control;
 mod control_plane;
 mod driver;
 mod executor;
@@ -44,7 +44,6 @@ mod tracking;
 mod transaction;
 mod waiting;
 mod worker;
-mod write_refusal;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -14,8 +14,8 @@ use parking_lot::{Condvar, Mutex};
 use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
+use crate::conditions::Conditions;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
-use crate::control::ControlPlace;
 use crate::hot_keys::HotKeys;
 use crate::journal::JournalHub;
 use crate::latency::LatencyMonitor;
@@ -31,7 +31,6 @@ use crate::snapshot::SnapshotState;
 use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
-use crate::write_refusal::WriteRefusal;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -111,6 +110,7 @@ pub(crate) struct Server {
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
+    pub(crate) conditions: Conditions,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// Answered errors by their code.
@@ -129,9 +129,6 @@ pub(crate) struct Server {
     pub(crate) disk: Arc<dyn Disk>,
     /// What is written is also told here, for the AOF.
     pub(crate) journal: JournalHub,
-    pub(crate) write_refusal: WriteRefusal,
-    /// Where threads that are no workers stand to be alone at the keyspace.
-    pub(crate) control: ControlPlace,
     /// Whether the data set has been read.
     pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
@@ -165,8 +162,7 @@ impl Server {
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let workers = mailboxes.len();
-        // And a place for the threads that are no workers.
-        let gate = Gate::new(workers + 1);
+        let gate = Gate::new(workers);
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -193,6 +189,7 @@ impl Server {
             trackers: Trackers::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
+            conditions: Conditions::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
             errors: Mutex::new(BTreeMap::new()),
@@ -205,8 +202,6 @@ impl Server {
             snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),
             journal: JournalHub::new(workers),
-            write_refusal: WriteRefusal::default(),
-            control: ControlPlace::default(),
             is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),

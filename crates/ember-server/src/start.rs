@@ -126,7 +126,7 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
 }
 
 /// Ends the process when its thread panics: a bug in one worker must not leave a server that answers for some keys only.
-struct AbortOnPanic;
+pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {

@@ -44,6 +44,16 @@ impl Transaction {
         self.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
     }
 
+    /// The flags of all commands together.
+    pub(crate) fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The calls, with the indexes of their commands in the registry.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (u16, Args<'_>)> {
+        self.commands.iter().enumerate().map(|(number, &index)| (index, self.calls.command(number)))
+    }
+
     /// The number of calls.
     pub(crate) fn len(&self) -> usize {
         self.commands.len()

@@ -236,7 +236,8 @@ impl ServerBuilder {
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);
-        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"]);
+        // Saving by itself is for the tests that ask for it.
+        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""]);
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
         }

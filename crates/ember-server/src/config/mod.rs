@@ -19,6 +19,7 @@ mod parameter;
 mod percentiles;
 mod reference;
 mod rewrite;
+mod save_rules;
 mod table;
 mod users;
 mod value;
@@ -32,6 +33,7 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
+pub(crate) use save_rules::SaveRules;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
@@ -164,6 +166,8 @@ config! {
     aof_wait_limit: u64,
     dbfilename: String,
     rdbcompression: bool,
+    save: SaveRules,
+    stop_writes_on_bgsave_error: bool,
     pidfile: String,
     supervised: Supervised,
     /// In seconds.
@@ -213,7 +217,7 @@ impl Assignment {
             config.users.push(UserDirective { words, origin: self.origin.clone() });
             return Ok(());
         }
-        self.parameter.set(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
+        self.parameter.state(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
     }
 }
 

@@ -165,7 +165,7 @@ fn argument(parameter: &'static Parameter) -> Arg {
         Kind::Integer { .. } | Kind::Octal { .. } => argument.value_name("NUMBER"),
         Kind::Memory { .. } => argument.value_name("SIZE"),
         Kind::Secret { .. } => argument.value_name("TEXT"),
-        Kind::Words { .. } => argument.value_name("WORDS").num_args(1..),
+        Kind::Words { .. } | Kind::Lines { .. } => argument.value_name("WORDS").num_args(1..),
         Kind::Fixed { accepts, .. } => argument.value_name("VALUE").value_parser(PossibleValuesParser::new(
             accepts.iter().map(|accepted| if accepted.is_empty() { "\"\"" } else { accepted }),
         )),

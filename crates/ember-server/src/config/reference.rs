@@ -52,7 +52,7 @@ pub(super) fn shape(kind: &Kind) -> String {
         }
         Kind::Path(_) => "a path".to_owned(),
         Kind::Secret { .. } => "a text".to_owned(),
-        Kind::Words { shape, .. } => (*shape).to_owned(),
+        Kind::Words { shape, .. } | Kind::Lines { shape, .. } => (*shape).to_owned(),
         Kind::Fixed { accepts, reason } => {
             let accepted =
                 if accepts[0].is_empty() { "the empty text" } else { &format!("`{}`", accepts[0]) };

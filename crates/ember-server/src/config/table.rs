@@ -61,9 +61,6 @@ const SAMPLING_MAX: i64 = 1_000_000;
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
-/// Why the server takes no snapshots by itself.
-const NO_SNAPSHOTS: &str = "the data set is saved by SAVE and SHUTDOWN SAVE only in this version";
-
 /// The name of a file in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(['/', '\0']) {
@@ -916,7 +913,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         },
         default: "dump.rdb",
         mutable: false,
-        about: "The file in `dir` that the data set is read from at the start, if it is there, and that SAVE writes: an RDB \
+        about: "The file in `dir` that the data set is read from at the start, if it is there, and that is written: an RDB \
                 file as Redis has it.",
     },
     Parameter {
@@ -930,10 +927,26 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "save",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &[""], reason: NO_SNAPSHOTS },
-        default: "",
+        kind: Kind::Lines {
+            shape: "pairs of seconds and changes",
+            get: |config| config.save.format(),
+            set: |config, text| config.save.set(text),
+            add: |config, text| config.save.add(text),
+        },
+        default: "3600 1 300 100 60 10000",
         mutable: true,
-        about: "When snapshots are taken by themselves.",
+        about: "When the data set is saved in the background by itself: after so many seconds with so many changes at least; \
+                one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines \
+                of a file add their pairs.",
+    },
+    Parameter {
+        name: "stop-writes-on-bgsave-error",
+        aliases: &[],
+        kind: Kind::YesNo(field!(stop_writes_on_bgsave_error)),
+        default: "yes",
+        mutable: true,
+        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while there are \
+                rules in `save`.",
     },
     Parameter {
         name: "replicaof",

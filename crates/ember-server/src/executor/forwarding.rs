@@ -143,7 +143,7 @@ impl Executor {
             && acl::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
-            && (self.server.write_refusal.is_open() || !command.spec.flags.contains(Flags::WRITE));
+            && self.meets_nothing(command, hash, args);
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
     }
 

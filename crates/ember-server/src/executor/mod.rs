@@ -10,6 +10,7 @@
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
 mod beside_script;
+mod conditions;
 mod forwarding;
 mod sampling;
 mod sizes;
@@ -76,7 +77,7 @@ pub(crate) enum Progress {
     Done,
     /// The connection is to be closed when its output is sent; commands behind are not run.
     Close,
-    /// To the command of this number, which waits for `CLIENT PAUSE` to end.
+    /// To the command of this number, which waits for `CLIENT PAUSE` to end, or for a snapshot to save what it changes.
     Paused(usize),
     /// To the command of this number (maybe the end): answers of other workers come first.
     Awaiting(usize, Assembly),
@@ -187,6 +188,7 @@ impl Executor {
         self.turn.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
+        self.server.snapshots.background.refuse_writes(self.server, config);
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
@@ -345,13 +347,6 @@ impl Executor {
         if self.server.pause.holds(self.turn.now_ms, writes) {
             return Flow::Pause;
         }
-        if writes && !self.server.write_refusal.is_open() {
-            match self.server.write_refusal.error() {
-                Some(error) => return self.refuse(client, guards, Some(command), error, reply),
-                None if self.server.write_refusal.holds() => return Flow::Pause,
-                None => {}
-            }
-        }
         if client.subscriptions.is_some() && !reply.is_resp3() && !is_for_subscribers(command) {
             let name = &command.full_name;
             let error = format!(
@@ -359,6 +354,13 @@ impl Executor {
                  allowed in this context"
             );
             return self.refuse(client, guards, Some(command), error.into(), reply);
+        }
+        if !self.server.conditions.get().is_empty() {
+            match self.must_wait(client, guards, command, args) {
+                Ok(false) => {}
+                Ok(true) => return Flow::Pause,
+                Err(error) => return self.refuse(client, guards, Some(command), error, reply),
+            }
         }
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {

@@ -26,10 +26,10 @@ use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutco
 
 use super::merge::Merger;
 use super::orders::{Beginning, Order};
-use super::rewriting::{self, BaseWritten, Rewriting};
+use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
+use crate::conditions::Condition;
 use crate::config::{AppendFsync, Config};
 use crate::server::{Server, unix_ms};
-use crate::write_refusal::Reason;
 
 /// Bytes that are written at once, at least if there are so many, and a record more at most.
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -106,7 +106,11 @@ pub(crate) struct Keeper {
     holds: bool,
     /// All is to be written anew.
     is_lost: bool,
+    /// In these files, as soon as there is the data for their base.
+    new_files: Option<NewFiles>,
     trouble: Option<Trouble>,
+    /// Why writes are refused.
+    refusal: Option<String>,
     /// The time that the file says, Unix time in s.
     told_time: Option<i64>,
     is_over: bool,
@@ -150,6 +154,8 @@ impl Keeper {
             from_sync,
             holds: false,
             is_lost: false,
+            new_files: None,
+            refusal: None,
             trouble: None,
             told_time: None,
             is_over: false,
@@ -179,7 +185,6 @@ impl Keeper {
                 }
             }
             self.tell_state();
-            self.rewrite_if_grown();
             if !self.is_over {
                 self.rest(before != (self.merger.last(), self.synced));
             }
@@ -198,6 +203,7 @@ impl Keeper {
         for order in self.server.journal.orders.take() {
             match order {
                 Order::BaseWritten(written) => self.finish_rewrite(*written),
+                Order::BaseTaken(taken) => self.begin_with(taken.0, taken.1),
                 order => self.orders.push_back(order),
             }
         }
@@ -217,7 +223,7 @@ impl Keeper {
     /// Does all there is to do now.
     fn advance(&mut self) -> Result<(), AofError> {
         if self.is_lost {
-            self.begin_anew()?;
+            return self.begin_anew();
         }
         if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
             files.writer.recover()?;
@@ -276,7 +282,7 @@ impl Keeper {
                 Ok(())
             }
             Order::Rotate { behind, base } => self.rotate(behind, base),
-            Order::BaseWritten(_) => unreachable!("is not put among those that wait for records"),
+            Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
             Order::End { behind } => {
                 self.end(behind);
                 Ok(())
@@ -316,7 +322,7 @@ impl Keeper {
         self.told_time = None;
     }
 
-    fn rotate(&mut self, behind: u64, base: Option<crate::snapshot::PointInTime>) -> Result<(), AofError> {
+    fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
         self.settle_sync();
         let Some(files) = &mut self.files else { return Ok(()) };
         files.directory.set_encryption(&self.server.encryption());
@@ -342,12 +348,7 @@ impl Keeper {
     }
 
     /// Has the base of a rewrite written.
-    fn begin_base(
-        &mut self,
-        rewrite: ember_persistence::aof::Rewrite,
-        base: crate::snapshot::PointInTime,
-        is_beginning: bool,
-    ) {
+    fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
         let Some(files) = &mut self.files else { return };
         let begun = files.directory.begin_base().map_err(|error| error.to_string());
         let begun = begun.and_then(|file| {
@@ -371,7 +372,6 @@ impl Keeper {
                 self.tell_state();
                 let aof = &self.server.journal.aof;
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
-                aof.handed_over_bytes.store(written.handed_over_bytes, Ordering::Relaxed);
                 aof.end_rewrite(true);
                 tracing::info!("the AOF is rewritten");
             }
@@ -380,6 +380,7 @@ impl Keeper {
                 self.fail_rewrite(&error);
             }
         }
+        drop(written.claim);
     }
 
     fn fail_rewrite(&mut self, error: &str) {
@@ -392,27 +393,37 @@ impl Keeper {
         }
     }
 
-    /// Begins an AOF anew, with a base of all data as it is now.
+    /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
     fn begin_anew(&mut self) -> Result<(), AofError> {
-        let Some(files) = self.files.take() else { return Ok(()) };
-        if self.rewriting.is_some() {
-            // It is of no use any more, but only one base can be written at a time.
-            let lost = AofError::Lost(files.writer.path().to_owned());
-            self.files = Some(files);
+        let Some(Files { directory, writer, closed_size }) = self.files.take() else { return Ok(()) };
+        let lost = AofError::Lost(writer.path().to_owned());
+        if self.new_files.is_some() || self.rewriting.is_some() {
+            self.files = Some(Files { directory, writer, closed_size });
             return Err(lost);
         }
-        let mut directory = files.directory;
+        let mut directory = directory;
         directory.set_encryption(&self.server.encryption());
-        let Err(error) = rewriting::begin_anew(self.server, directory).map(|beginning| {
-            // Orders that were waiting concern the files that are given up.
-            self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
-            self.begin(beginning);
-        }) else {
-            return Ok(());
-        };
-        let (directory, error) = *error;
-        self.files = Some(Files { directory, ..files });
-        Err(error)
+        match NewFiles::create(directory) {
+            Ok(files) => {
+                self.new_files = Some(files);
+                self.server.journal.aof.wants_base.store(true, Ordering::Relaxed);
+                Err(lost)
+            }
+            Err(failed) => {
+                let (directory, error) = *failed;
+                self.files = Some(Files { directory, writer, closed_size });
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on in the new files, whose base holds what records up to number `behind` have done.
+    fn begin_with(&mut self, base: Base, behind: u64) {
+        // Without files it is switched off again, or did never need them.
+        let Some(files) = self.new_files.take() else { return };
+        // Orders that were waiting concern the files that are given up.
+        self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
+        self.begin(files.begin(base, behind, true));
     }
 
     /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
@@ -423,7 +434,8 @@ impl Keeper {
         {
             tracing::error!("the end of the AOF is not on the disk: {error}");
         }
-        self.rewriting = None;
+        (self.rewriting, self.new_files) = (None, None);
+        self.server.journal.aof.wants_base.store(false, Ordering::Relaxed);
         (self.holds, self.is_lost) = (false, false);
         (self.appended, self.synced, self.oldest) = (behind, behind, None);
         self.server.journal.aof.is_enabled.store(false, Ordering::Relaxed);
@@ -518,7 +530,6 @@ impl Keeper {
         if self.trouble.is_none() {
             self.server.journal.aof.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
         }
-        self.server.write_refusal.begin(Reason::Aof, &text);
         self.trouble = Some(Trouble { text, next_try: now + pause, pause });
     }
 
@@ -529,7 +540,6 @@ impl Keeper {
         }
         tracing::info!("the AOF is written again: writes are accepted");
         self.server.journal.aof.failing_since_ms.store(0, Ordering::Relaxed);
-        self.server.write_refusal.end(Reason::Aof);
     }
 
     // The others.
@@ -548,25 +558,22 @@ impl Keeper {
             AppendFsync::No | AppendFsync::Always => Duration::ZERO,
         };
         let (lag_ms, limit_ms) = (lag.as_millis() as u64, self.config.aof_lag_limit);
-        if lag_ms > limit_ms + self.config.aof_wait_limit {
-            let text =
-                format!("the disk is {lag_ms} ms behind, more than aof-lag-limit and aof-wait-limit allow");
-            self.server.write_refusal.begin(Reason::AofLag, &text);
-        } else {
-            self.server.write_refusal.end(Reason::AofLag);
+        let is_too_late = lag_ms > limit_ms + self.config.aof_wait_limit;
+        let refusal = match &self.trouble {
+            Some(trouble) => Some(trouble.text.clone()),
+            None if is_too_late => {
+                Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
+            }
+            None => None,
+        };
+        let conditions = &self.server.conditions;
+        if refusal != self.refusal {
+            conditions.set_aof_error(refusal.clone());
+            self.refusal = refusal;
         }
-        self.server.write_refusal.hold(lag_ms > limit_ms || waiting > WAITING_MAX);
-    }
-
-    /// Begins a rewrite when the files have grown as much as the configuration says.
-    fn rewrite_if_grown(&mut self) {
-        let aof = &self.server.journal.aof;
-        if self.trouble.is_some() || aof.is_rewriting() || !self.orders.is_empty() {
-            return;
-        }
-        let is_scheduled = aof.is_rewrite_scheduled.load(Ordering::Relaxed);
-        if is_scheduled || (self.files.is_some() && rewriting::is_grown(aof, &self.config)) {
-            rewriting::begin_by_itself(self.server);
+        let is_behind = lag_ms > limit_ms || waiting > WAITING_MAX;
+        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
+            conditions.set(Condition::AOF_BEHIND, is_behind);
         }
     }
 

@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
 use parking_lot::Mutex;
 
-use super::rewriting::BaseWritten;
-use crate::snapshot::PointInTime;
+use super::rewriting::{Base, BaseWritten};
 
 /// An AOF whose first increment is there, and whose base is to be written.
 pub(crate) struct Beginning {
     pub(super) directory: AofDirectory,
     pub(super) writer: AofWriter,
     pub(super) rewrite: Rewrite,
-    pub(super) base: PointInTime,
+    pub(super) base: Base,
     /// The number of the last record whose effect is in the base.
     pub(super) behind: u64,
     /// Whether nothing behind it counts as durable until the base is there.
@@ -25,8 +24,10 @@ pub(crate) struct Beginning {
 pub(crate) enum Order {
     /// Begin an AOF. The records before are not written: what they have done is in its base.
     Begin(Box<Beginning>),
+    /// The data for an AOF that begins anew, as it was behind this record.
+    BaseTaken(Box<(Base, u64)>),
     /// Begin the next file; with a base, the rest is a rewrite.
-    Rotate { behind: u64, base: Option<PointInTime> },
+    Rotate { behind: u64, base: Option<Base> },
     /// The base of a rewrite is written, or not.
     BaseWritten(Box<BaseWritten>),
     /// Make what is written durable, and keep nothing more.
@@ -40,7 +41,7 @@ impl Order {
     pub(super) fn behind(&self) -> u64 {
         match self {
             // What came before is in the base.
-            Order::Begin(_) | Order::BaseWritten(_) => 0,
+            Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
             Order::Rotate { behind, .. } | Order::End { behind } | Order::Stop { behind } => *behind,
         }
     }

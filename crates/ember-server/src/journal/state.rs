@@ -22,6 +22,8 @@ pub(crate) struct AofState {
     pub(crate) rewriting_since_ms: AtomicI64,
     /// Whether a rewrite is to begin when the snapshot that is under way has ended.
     pub(crate) is_rewrite_scheduled: AtomicBool,
+    /// Whether the keeper waits for the data of now, to begin anew.
+    pub(crate) wants_base: AtomicBool,
     /// How long the last rewrite took, in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
     /// Whether the last rewrite failed.
@@ -30,8 +32,6 @@ pub(crate) struct AofState {
     pub(crate) failed_in_a_row: AtomicU64,
     /// Rewrites that have begun.
     pub(crate) rewrites: AtomicU64,
-    /// Bytes that writers have handed over during the last rewrite.
-    pub(crate) handed_over_bytes: AtomicU64,
     /// Since when writing fails, Unix time in ms; 0 if it does not.
     pub(crate) failing_since_ms: AtomicI64,
 }
@@ -47,11 +47,11 @@ impl Default for AofState {
             delayed_syncs: AtomicU64::new(0),
             rewriting_since_ms: AtomicI64::new(0),
             is_rewrite_scheduled: AtomicBool::new(false),
+            wants_base: AtomicBool::new(false),
             last_rewrite_s: AtomicI64::new(-1),
             rewrite_failed: AtomicBool::new(false),
             failed_in_a_row: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
-            handed_over_bytes: AtomicU64::new(0),
             failing_since_ms: AtomicI64::new(0),
         }
     }

@@ -35,6 +35,7 @@ impl Worker {
                 Letter::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
+                Letter::TryAgain => self.resume_paused(),
                 Letter::Stop => self.stop(),
             }
         }

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use emberkv_core::keys::Guards;
 
 use super::Worker;
+use crate::journal::rewriting;
 use crate::memory;
 use crate::rates::Totals;
+use crate::snapshot::begin_bgsave;
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
 /// batch by more; what is left goes on in the next turn.
@@ -30,14 +32,25 @@ impl Worker {
         self.check_timeouts();
         if self.executor.index == 0 {
             self.sample();
+            if self.server.snapshots.background.is_due(self.server, &self.executor.config) {
+                // What keeps it from beginning is on the log; it is tried again.
+                self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
+            }
+            if rewriting::is_due(self.server, &self.executor.config) {
+                self.observed("aof-rewrite", |worker| rewriting::begin_due(&mut worker.executor));
+            }
         }
-        let now_ms = self.executor.turn.now_ms;
-        if !self.paused.is_empty() && !self.server.pause.holds(now_ms, true) {
+        self.resume_paused();
+        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
+    }
+
+    /// Lets the connections go on that wait for the end of a pause or for a snapshot, unless they are to wait on.
+    pub(super) fn resume_paused(&mut self) {
+        if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
             for token in std::mem::take(&mut self.paused) {
                 self.resume(token);
             }
         }
-        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
     }
 
     /// Does periodic work, which is an event of the latency monitor when it takes too long.

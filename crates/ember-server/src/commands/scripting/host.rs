@@ -104,6 +104,9 @@ pub(super) fn run_program(
                 .into(),
         );
     }
+    if program.may_write() && !program.flags.contains(ScriptFlags::UNDECLARED) {
+        executor.server.conditions.script_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
+    }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
         let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
@@ -227,6 +230,11 @@ impl Host<'_> {
         acl::authorize_scripted(self.client, command, words)?;
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
+        }
+        if flags.contains(Flags::WRITE)
+            && let Some(error) = self.executor.server.conditions.write_refusal()
+        {
+            return Err(error.into());
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
             return Err(CommandError::OutOfMemory);

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::executor::Section;
 use crate::journal::rewriting;
 use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
+use crate::snapshot::Purpose;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -33,17 +35,22 @@ fn rewrite(execution: &mut Execution<'_>) -> SessionResult {
     if aof.is_rewriting() {
         return Err("ERR Background append only file rewriting already in progress".into());
     }
-    let begun = executor.alone(|executor, _| match server.journal.is_on() {
-        true => rewriting::begin(server, &mut executor.turn).map_err(|_| None),
-        false => rewriting::begin_apart(server, &executor.config, &mut executor.turn),
-    });
-    match begun {
+    // In a transaction it is its end that the file is to hold.
+    if executor.section != Section::Shared {
+        aof.is_rewrite_scheduled.store(true, Ordering::Relaxed);
+        reply.simple("Background append only file rewriting scheduled");
+        return Ok(Outcome::Done);
+    }
+    match rewriting::begin(executor) {
         Ok(()) => reply.simple("Background append only file rewriting started"),
-        Err(None) => {
+        Err(Ok(Purpose::AofBase)) => {
+            return Err("ERR Background append only file rewriting already in progress".into());
+        }
+        Err(Ok(Purpose::Save)) => {
             aof.is_rewrite_scheduled.store(true, Ordering::Relaxed);
             reply.simple("Background append only file rewriting scheduled");
         }
-        Err(Some(error)) => {
+        Err(Err(error)) => {
             tracing::error!("BGREWRITEAOF failed: {error}");
             return Err(
                 "ERR Can't execute an AOF background rewriting. Please check the server logs for more \

@@ -164,23 +164,14 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
         format!("ERR CONFIG SET failed (possibly related to argument 'appendonly') - {error}").into()
     };
     let Execution { executor, .. } = execution;
-    let server = executor.server;
     if executor.section != Section::Shared {
         return Err(failed("it cannot be changed inside a transaction or script"));
     }
-    if !config.appendonly {
-        executor.alone(|_, _| rewriting::switch_off(server));
-        return Ok(());
+    if config.appendonly {
+        return rewriting::switch_on(executor).map_err(|error| failed(&error));
     }
-    if server.journal.is_ending() {
-        return Err(failed("the append-only file is still being closed; try again"));
-    }
-    let files = rewriting::prepare(server, config).map_err(|error| {
-        tracing::error!("CONFIG SET appendonly yes: {error}");
-        failed("Unable to turn on AOF. Check server logs.")
-    })?;
-    let begun = executor.alone(|executor, _| rewriting::switch_on(server, files, &mut executor.turn));
-    begun.map_err(|_| failed("a snapshot is being written; try again when it has ended"))
+    rewriting::switch_off(executor);
+    Ok(())
 }
 
 /// Puts into effect what is kept elsewhere too, if it can be.

@@ -2,6 +2,7 @@
 
 mod acl;
 mod bgrewriteaof;
+mod bgsave;
 mod command;
 mod commandlog;
 mod config;
@@ -23,6 +24,7 @@ use crate::session::ServerCommand;
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     acl::COMMANDS,
     bgrewriteaof::COMMANDS,
+    bgsave::COMMANDS,
     command::COMMANDS,
     commandlog::COMMANDS,
     config::COMMANDS,

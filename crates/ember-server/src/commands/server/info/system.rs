@@ -161,8 +161,8 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let (saves, loaded, expired) =
         (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
-    let changes = snapshots.changes(report.server);
-    let saved_s = snapshots.saved_s(report.server);
+    let (processed, total) = snapshots.claims.progress();
+    let background = &snapshots.background;
     report.zeros(&[
         "loading",
         "async_loading",
@@ -171,15 +171,16 @@ pub(super) fn persistence(report: &mut Report<'_>) {
         "current_cow_size_age",
     ]);
     report.line("current_fork_perc", "0.00");
-    report.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
-    report.line("rdb_changes_since_last_save", changes);
-    report.zeros(&["rdb_bgsave_in_progress"]);
-    report.line("rdb_last_save_time", saved_s);
-    report.line("rdb_last_bgsave_status", "ok");
-    report.line("rdb_last_bgsave_time_sec", -1);
-    report.line("rdb_current_bgsave_time_sec", -1);
+    report.line("current_save_keys_processed", processed);
+    report.line("current_save_keys_total", total);
+    report.line("rdb_changes_since_last_save", snapshots.changes(report.server));
+    report.line("rdb_bgsave_in_progress", u8::from(background.current_s().is_some()));
+    report.line("rdb_last_save_time", snapshots.saved_s(report.server));
+    report.line("rdb_last_bgsave_status", if background.has_failed() { "err" } else { "ok" });
+    report.line("rdb_last_bgsave_time_sec", background.last_s().unwrap_or(-1));
+    report.line("rdb_current_bgsave_time_sec", background.current_s().unwrap_or(-1));
     report.line("rdb_saves", saves);
-    report.zeros(&["rdb_last_cow_size"]);
+    report.line("rdb_last_cow_size", snapshots.claims.handed_bytes());
     report.line("rdb_last_load_keys_expired", expired);
     report.line("rdb_last_load_keys_loaded", loaded);
     aof(report);
@@ -199,7 +200,7 @@ fn aof(report: &mut Report<'_>) {
     report.line("aof_rewrites", aof.rewrites.load(Ordering::Relaxed));
     report.line("aof_rewrites_consecutive_failures", aof.failed_in_a_row.load(Ordering::Relaxed));
     report.line("aof_last_write_status", status(aof.failing_ms() > 0));
-    report.line("aof_last_cow_size", aof.handed_over_bytes.load(Ordering::Relaxed));
+    report.line("aof_last_cow_size", report.server.snapshots.claims.handed_bytes());
 }
 
 /// What Redis tells only while there is an AOF.
