@@ -11,6 +11,7 @@ mod compatibility;
 mod config;
 mod connection;
 mod driver;
+mod encryption;
 mod executor;
 mod hot_keys;
 mod latency;

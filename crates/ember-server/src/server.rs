@@ -12,6 +12,7 @@ use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::encryption::FileEncryption;
 use crate::hot_keys::HotKeys;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
@@ -93,6 +94,7 @@ pub(crate) struct Server {
     // Shared.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
+    pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,
@@ -136,12 +138,13 @@ impl Server {
     pub(crate) fn new(
         config: ConfigHandle,
         tls: Tls,
+        encryption: FileEncryption,
         keyspace: Keyspace,
-        registry: Registry,
         mailboxes: Vec<Mailbox>,
         run_id: String,
         log: LogHandle,
     ) -> Server {
+        let registry = Registry::new();
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
@@ -164,6 +167,7 @@ impl Server {
             log,
             acl,
             tls,
+            encryption,
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_persistence::encryption::{Encryption, Ending};
+use ember_persistence::encryption::{Ending, FileSource};
 use ember_persistence::files::{Disk, OsDisk, remove_leftovers};
 use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, SaveOptions, Step};
 use emberkv_core::keyspace::SHARDS;
@@ -74,7 +74,11 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     };
     let limits = config.encoding_limits();
     let total = file.size().map_err(|error| error.to_string())?;
-    let opened = Encryption::off().open(file, Ending::Whole).map_err(|error| error.to_string())?;
+    let opened = server.encryption.current().open(file, Ending::Whole);
+    let opened = opened.map_err(|error| format!("cannot load the data set: {error}"))?;
+    if server.encryption.fingerprint().is_some() && matches!(opened, FileSource::Plain(_)) {
+        tracing::warn!("{} is not encrypted; the next save encrypts it", path.display());
+    }
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -177,7 +181,7 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
     let options = SaveOptions {
         version: rdb_file::FILE_VERSION,
         is_packed: config.rdbcompression,
-        encryption: &Encryption::off(),
+        encryption: &server.encryption.current(),
     };
     let path = Path::new(&config.dbfilename);
     let changes = server.sum(|stats| &stats.changes);

@@ -38,6 +38,7 @@ pub struct Server {
 pub struct ServerBuilder {
     program: PathBuf,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     directory: Option<PathBuf>,
     unix_socket: bool,
 }
@@ -67,6 +68,7 @@ impl Server {
         ServerBuilder {
             program: program.as_ref().to_owned(),
             arguments: Vec::new(),
+            environment: Vec::new(),
             directory: None,
             unix_socket: false,
         }
@@ -180,6 +182,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets an environment variable of the server.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Runs in this directory, and leaves it in place when the server is dropped.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -227,6 +235,7 @@ impl ServerBuilder {
             .try_clone()
             .and_then(|copy| {
                 let command = command.args(&self.arguments).current_dir(&directory);
+                command.envs(self.environment.iter().map(|(name, value)| (name, value)));
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })
             .map_err(|error| error.to_string())?;

@@ -224,6 +224,11 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
     report.line("aof_last_write_status", "ok");
     report.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    let fingerprint = report.server.encryption.fingerprint();
+    report.line("encryption_enabled", u8::from(fingerprint.is_some()));
+    if let Some(fingerprint) = fingerprint {
+        report.line("encryption_key_fingerprint", fingerprint);
+    }
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {
