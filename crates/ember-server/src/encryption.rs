@@ -4,7 +4,9 @@
 //! by each CONFIG SET that names the key file, and at SIGHUP. A key that files were written with so far must be among those
 //! read again; the next file is written with the first of them.
 
-use ember_persistence::encryption::Encryption;
+use std::path::Path;
+
+use ember_persistence::encryption::{Encryption, FileSource};
 use parking_lot::Mutex;
 
 use crate::config::Config;
@@ -55,6 +57,13 @@ impl FileEncryption {
     /// What the next file is written with, and files are read with.
     pub(crate) fn current(&self) -> Encryption {
         self.0.lock().encryption.clone()
+    }
+
+    /// Warns of a file that is about to be read if it is plain although files are to be encrypted.
+    pub(crate) fn warn_of_plain(&self, opened: &FileSource, path: &Path) {
+        if matches!(opened, FileSource::Plain(_)) && self.fingerprint().is_some() {
+            tracing::warn!("{} is not encrypted; the next save or rewrite encrypts it", path.display());
+        }
     }
 
     /// What the key that files are written with is called; `None` if they are not encrypted.

@@ -3,6 +3,7 @@
 mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
+mod census;
 mod client;
 mod command_log;
 mod commands;
@@ -10,17 +11,22 @@ mod commands;
 mod compatibility;
 mod config;
 mod connection;
+mod control;
+mod control_plane;
 mod driver;
 mod encryption;
 mod executor;
 mod hot_keys;
+mod journal;
 mod latency;
 mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod metrics;
 mod monitors;
 mod open_files;
+mod processor_time;
 mod pubsub;
 mod rates;
 mod registry;
@@ -38,6 +44,7 @@ mod tracking;
 mod transaction;
 mod waiting;
 mod worker;
+mod write_refusal;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,9 +1,12 @@
 //! What all threads of the process share.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{Disk, OsDisk};
 use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
@@ -12,8 +15,10 @@ use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::control::ControlPlace;
 use crate::encryption::FileEncryption;
 use crate::hot_keys::HotKeys;
+use crate::journal::JournalHub;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -23,9 +28,10 @@ use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::snapshot::SnapshotState;
-use crate::stats::{Counter, WorkerStats};
+use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
+use crate::write_refusal::WriteRefusal;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -100,6 +106,8 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    /// Those of them that wait for a limited time.
+    pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
@@ -117,6 +125,15 @@ pub(crate) struct Server {
     pub(crate) rates: Rates,
     pub(crate) scripting: Scripting,
     pub(crate) snapshots: SnapshotState,
+    /// Where all files are.
+    pub(crate) disk: Arc<dyn Disk>,
+    /// What is written is also told here, for the AOF.
+    pub(crate) journal: JournalHub,
+    pub(crate) write_refusal: WriteRefusal,
+    /// Where threads that are no workers stand to be alone at the keyspace.
+    pub(crate) control: ControlPlace,
+    /// Whether the data set has been read.
+    pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -148,7 +165,9 @@ impl Server {
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
-        let gate = Gate::new(mailboxes.len());
+        let workers = mailboxes.len();
+        // And a place for the threads that are no workers.
+        let gate = Gate::new(workers + 1);
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -171,6 +190,7 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            waiting_in_time: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
             monitors: Monitors::default(),
@@ -184,9 +204,19 @@ impl Server {
             rates: Rates::default(),
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
+            disk: Arc::new(OsDisk),
+            journal: JournalHub::new(workers),
+            write_refusal: WriteRefusal::default(),
+            control: ControlPlace::default(),
+            is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
+    }
+
+    /// With which keys the next file is written, and files are read.
+    pub(crate) fn encryption(&self) -> Encryption {
+        self.encryption.current()
     }
 
     /// What rules of users refer to.
@@ -215,6 +245,13 @@ impl Server {
     /// The sum of a counter over all workers.
     pub(crate) fn sum(&self, counter: impl Fn(&WorkerStats) -> &Counter) -> u64 {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
+    }
+
+    /// What all workers have counted for the command at `index` of the registry.
+    pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
+        let mut totals = CommandTotals::default();
+        self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
+        totals
     }
 
     /// Counts an answered error by its code, the first word of its text.
@@ -249,6 +286,22 @@ impl Server {
     /// Whether somebody has called [`Server::request_stop`].
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.lock()
+    }
+
+    /// Whether the data set is still being read.
+    pub(crate) fn is_loading(&self) -> bool {
+        !self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    /// Why no traffic should be sent here, if that is so.
+    pub(crate) fn why_not_ready(&self) -> Option<&'static str> {
+        if self.is_stopping() {
+            Some("stopping: connections are drained")
+        } else if self.is_loading() {
+            Some("loading the data set")
+        } else {
+            None
+        }
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

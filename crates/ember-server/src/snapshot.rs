@@ -5,13 +5,12 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_persistence::encryption::{Ending, FileSource};
-use ember_persistence::files::{Disk, OsDisk, remove_leftovers};
+use ember_persistence::encryption::{Ending, FileSink, FileSource};
+use ember_persistence::files::remove_leftovers;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, SaveOptions, Step};
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::rdb::Value;
@@ -62,8 +61,8 @@ impl SnapshotState {
 /// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
-    let (disk, path) = (OsDisk, Path::new(&config.dbfilename));
-    let removed = remove_leftovers(&disk, path).map_err(|error| error.to_string())?;
+    let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
+    let removed = remove_leftovers(disk.as_ref(), path).map_err(|error| error.to_string())?;
     if removed > 0 {
         tracing::warn!("{removed} files that were not written to their ends are removed");
     }
@@ -72,35 +71,47 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
         Err(error) if error.is_missing() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
-    let limits = config.encoding_limits();
     let total = file.size().map_err(|error| error.to_string())?;
-    let opened = server.encryption.current().open(file, Ending::Whole);
+    let opened = server.encryption().open(file, Ending::Whole);
     let opened = opened.map_err(|error| format!("cannot load the data set: {error}"))?;
-    if server.encryption.fingerprint().is_some() && matches!(opened, FileSource::Plain(_)) {
-        tracing::warn!("{} is not encrypted; the next save encrypts it", path.display());
-    }
+    server.encryption.warn_of_plain(&opened, path);
+    let reader = RdbReader::new(opened, path, config.encoding_limits());
+    let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
+    load_from(server, &config, &mut reader, path, total)
+}
+
+/// Reads an RDB file, or the RDB part of an AOF of `total` bytes, into the empty keyspace. No worker runs yet.
+///
+/// # Errors
+/// As [`load_at_start`].
+pub(crate) fn load_from(
+    server: &Server,
+    config: &Config,
+    reader: &mut RdbReader<FileSource>,
+    path: &Path,
+    total: u64,
+) -> Result<(), String> {
+    let limits = config.encoding_limits();
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let loaded = RdbReader::new(opened, path, limits).and_then(|mut reader| {
-        let threads = (cores - 1).min(LOADERS_MAX);
-        rdb_file::load(
-            &mut reader,
-            threads,
-            &limits,
-            || insert_into(server, &config),
-            |step, read| {
-                if told.elapsed() >= PROGRESS_EVERY {
-                    told = Instant::now();
-                    tracing::info!("loading {}: {read} of {total} bytes", path.display());
-                }
-                match step {
-                    Step::Function(code) => add_library(server, &config, &code),
-                    Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::End => Ok(()),
-                }
-            },
-        )
-    });
+    let threads = (cores - 1).min(LOADERS_MAX);
+    let loaded = rdb_file::load(
+        reader,
+        threads,
+        &limits,
+        || insert_into(server, config),
+        |step, read| {
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                tracing::info!("loading {}: {read} of {total} bytes", path.display());
+            }
+            match step {
+                Step::Function(code) => add_library(server, config, &code),
+                Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::End => Ok(()),
+            }
+        },
+    );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
     let state = &server.snapshots;
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
@@ -177,25 +188,15 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
 /// One line that says what failed. The file that was there before is there still.
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
     let begun = Instant::now();
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let options = SaveOptions {
         version: rdb_file::FILE_VERSION,
         is_packed: config.rdbcompression,
-        encryption: &server.encryption.current(),
+        encryption: &server.encryption(),
     };
     let path = Path::new(&config.dbfilename);
     let changes = server.sum(|stats| &stats.changes);
-    let written = rdb_file::save(&disk, path, &options, |writer| {
-        let used = server.keyspace.used_bytes() as u64;
-        writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, false)?;
-        for library in server.scripting.libraries.snapshot().all() {
-            writer.function(&library.code)?;
-        }
-        for database in 0..server.keyspace.databases() {
-            write_database(server, turn, database, writer)?;
-        }
-        Ok(())
-    });
+    let written =
+        rdb_file::save(&server.disk, path, &options, |writer| write_all(server, turn, false, writer));
     let written = written.map_err(|error| error.to_string())?;
     let state = &server.snapshots;
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
@@ -207,6 +208,24 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
         path.display(),
         begun.elapsed().as_secs_f64()
     );
+    Ok(())
+}
+
+/// Writes all data. The caller is alone at the keyspace, or no worker runs.
+pub(crate) fn write_all<W: io::Write>(
+    server: &Server,
+    turn: &Turn,
+    is_aof_base: bool,
+    writer: &mut rdb_file::RdbWriter<W>,
+) -> io::Result<()> {
+    let used = server.keyspace.used_bytes() as u64;
+    writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, is_aof_base)?;
+    for library in server.scripting.libraries.snapshot().all() {
+        writer.function(&library.code)?;
+    }
+    for database in 0..server.keyspace.databases() {
+        write_database(server, turn, database, writer)?;
+    }
     Ok(())
 }
 
@@ -235,4 +254,32 @@ fn write_database<W: io::Write>(
         }
     }
     Ok(())
+}
+
+/// A snapshot is under way already.
+#[derive(Debug)]
+pub(crate) struct Busy;
+
+/// All data at one moment.
+pub(crate) struct PointInTime(Vec<u8>);
+
+/// Whether a snapshot is under way.
+pub(crate) fn is_under_way(_: &Server) -> bool {
+    false
+}
+
+/// Begins a snapshot. The caller is alone at the keyspace.
+pub(crate) fn begin(server: &'static Server, turn: &mut Turn) -> Result<PointInTime, Busy> {
+    let mut writer = rdb_file::RdbWriter::new(Vec::new(), rdb_file::FILE_VERSION, false).map_err(|_| Busy)?;
+    write_all(server, turn, true, &mut writer).map_err(|_| Busy)?;
+    let (bytes, _) = writer.finish_as_begun().map_err(|_| Busy)?;
+    Ok(PointInTime(bytes))
+}
+
+impl PointInTime {
+    /// Writes it; bytes handed over.
+    pub(crate) fn fill(self, writer: &mut rdb_file::RdbWriter<FileSink>, _: bool) -> io::Result<u64> {
+        writer.raw(&self.0[9..self.0.len() - 9])?;
+        Ok(0)
+    }
 }

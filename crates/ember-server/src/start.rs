@@ -10,8 +10,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::ConfigHandle;
+use crate::control_plane::Sockets;
 use crate::driver::Driver;
 use crate::encryption::FileEncryption;
+use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -39,6 +41,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;
     let listeners = Listener::open_all(&config)?;
+    let control_sockets = Sockets::open(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -58,10 +61,16 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let run_id = random_hex(40).map_err(random)?;
     let server = Server::new(handle, tls, encryption, keyspace, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
-    snapshot::load_at_start(&server)?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
+    control_sockets.serve(server)?;
+    let aof = journal::loading::load_at_start(server)?;
+    server.is_loaded.store(true, Ordering::Relaxed);
     watch_signals(server)?;
+    if aof.is_some() {
+        server.journal.switch(true);
+    }
+    let keeper = Keeper::start(server, aof)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -91,6 +100,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         if thread.join().is_err() {
             return Err("a worker ended by a panic".to_owned());
         }
+    }
+    server.journal.stop();
+    if keeper.join().is_err() {
+        return Err("the AOF's thread ended by a panic".to_owned());
     }
     snapshot::save_at_end(server)?;
     tracing::info!("bye");

@@ -9,14 +9,26 @@ use std::path::{Path, PathBuf};
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 9] =
-    ["cargo", "make", "cd", "git", "docker", "redis-cli", "redis-benchmark", "head", "chmod"];
+const PROGRAMS: [&str; 11] = [
+    "cargo",
+    "make",
+    "cd",
+    "git",
+    "docker",
+    "man",
+    "redis-cli",
+    "redis-benchmark",
+    "ember-cli",
+    "head",
+    "chmod",
+];
 
 /// The key file that flags shown may name, in the directory the server is started in, and its one key.
 const KEY_FILE: (&str, &str) = ("keys", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
 
 /// Flags that would move the server to a place where the test does not look for it; their value goes with them.
-const PLACE_FLAGS: [&str; 6] = ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir"];
+const PLACE_FLAGS: [&str; 7] =
+    ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir", "--metrics-port"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -144,9 +156,12 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
         if PLACE_FLAGS.contains(argument) {
             rest.next().ok_or_else(|| format!("{argument} without a value"))?;
         } else {
-            kept.push(*argument);
+            // The server of the test works in another folder than the reader.
+            let path = root().join(argument);
+            kept.push(if path.is_file() { path.display().to_string() } else { (*argument).to_owned() });
         }
     }
+    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
     let directory = std::env::temp_dir().join(format!("ember-documents-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     let (name, key) = KEY_FILE;

@@ -179,6 +179,11 @@ impl<W: Write> RdbWriter<W> {
         self.writer.raw(encoded.bytes())
     }
 
+    /// TEMPORARY
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.raw(bytes)
+    }
+
     /// How many bytes the file has so far.
     pub fn size(&self) -> u64 {
         let sink = self.writer.sink();

@@ -34,7 +34,7 @@ pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -141,6 +141,9 @@ config! {
     hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    /// 0 for none.
+    metrics_port: u16,
+    metrics_bind: Vec<BindAddress>,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,
@@ -149,6 +152,16 @@ config! {
     loglevel: LogLevel,
     logfile: String,
     dir: String,
+    appendonly: bool,
+    appendfsync: AppendFsync,
+    appenddirname: String,
+    appendfilename: String,
+    aof_timestamp_enabled: bool,
+    aof_load_truncated: bool,
+    auto_aof_rewrite_percentage: u32,
+    auto_aof_rewrite_min_size: u64,
+    aof_lag_limit: u64,
+    aof_wait_limit: u64,
     dbfilename: String,
     rdbcompression: bool,
     encryption_key_file: String,
@@ -211,6 +224,8 @@ impl Assignment {
     }
 }
 
+#[cfg(test)]
+mod packaging_tests;
 #[cfg(test)]
 mod testing;
 

@@ -50,6 +50,7 @@ impl Worker {
         work(self);
         self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
+        self.executor.publish();
         let milliseconds = begun.elapsed().as_millis() as u64;
         let threshold = self.executor.config.latency_monitor_threshold;
         if threshold != 0 && milliseconds >= threshold {
@@ -101,6 +102,16 @@ impl Worker {
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
             let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
+            if connection.held != 0
+                && self.server.journal.aof.failing_ms() > self.executor.config.aof_wait_limit as i64
+            {
+                tracing::warn!(
+                    "closing client {}: what it has written is not on the disk",
+                    connection.client.view.id
+                );
+                self.close(token);
+                continue;
+            }
             if is_idle || !self.is_within_limits(token) {
                 self.close(token);
             }

@@ -84,7 +84,7 @@ fn a_plain_file_is_read_and_the_next_save_encrypts_it() {
     write_keys(&directory.0, "keys", &[OLD]);
     let server = with_keys(&directory.0);
     assert!(
-        server.log().contains("dump.rdb is not encrypted; the next save encrypts it"),
+        server.log().contains("dump.rdb is not encrypted; the next save or rewrite encrypts it"),
         "{}",
         server.log()
     );
@@ -146,6 +146,78 @@ fn encryption_begins_while_the_server_runs_and_does_not_end() {
         client.run("CONFIG GET encryption-key-file"),
         Value::Array(["encryption-key-file", "keys"].map(Value::from).to_vec())
     );
+}
+
+/// All files of the AOF but its manifest.
+fn aof_files(directory: &Path) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(directory.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = entries.filter(|path| !path.to_string_lossy().ends_with("manifest"));
+    kept.map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Rewrites the AOF and waits for its end.
+fn rewrite(client: &mut RawClient) {
+    let rewrites = |client: &mut RawClient| {
+        let info = client.run("INFO persistence").text();
+        let number = |name: &str| -> u64 {
+            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.unwrap().parse().unwrap()
+        };
+        assert!(info.contains("aof_last_bgrewrite_status:ok"), "{info}");
+        (number("aof_rewrites"), number("aof_rewrite_in_progress"))
+    };
+    let (before, _) = rewrites(client);
+    assert!(!client.run("BGREWRITEAOF").is_error());
+    while rewrites(client) != (before + 1, 0) {}
+}
+
+#[test]
+fn the_append_only_file_is_encrypted_and_a_rewrite_changes_its_key() {
+    let directory = Directory::new("aof");
+    write_keys(&directory.0, "old", &[OLD]);
+    write_keys(&directory.0, "both", &[NEW, OLD]);
+    write_keys(&directory.0, "new", &[NEW]);
+    let with = |name: &str| {
+        let arguments = ["--appendonly", "yes", "--appendfsync", "always", "--encryption-key-file", name];
+        start_in(&directory.0, &arguments)
+    };
+    let server = with("old");
+    assert_eq!(server.client().run("SET secret 1"), Value::ok());
+    drop(server);
+    assert!(aof_files(&directory.0).iter().all(|file| is_encrypted(file)));
+    let said = refusal(&directory.0, &["--appendonly", "yes"], None);
+    assert!(said.contains("cannot load the data set") && said.contains("no key is given"), "{said}");
+    let server = with("old");
+    let mut client = server.client();
+    assert_eq!(client.run("INCR secret"), Value::Integer(2));
+    assert_eq!(client.run("CONFIG SET encryption-key-file both"), Value::ok());
+    rewrite(&mut client);
+    assert_eq!(client.run("INCR secret"), Value::Integer(3));
+    assert_eq!(client.run("CONFIG SET encryption-key-file new"), Value::ok());
+    drop(server);
+    let said = refusal(&directory.0, &["--appendonly", "yes", "--encryption-key-file", "old"], None);
+    assert!(said.contains("it is encrypted with a key of fingerprint"), "{said}");
+    assert_eq!(with("new").client().run("GET secret"), Value::from("3"));
+}
+
+#[test]
+fn a_plain_append_only_file_is_read_and_a_rewrite_encrypts_it() {
+    let directory = Directory::new("plain-aof");
+    write_keys(&directory.0, "keys", &[OLD]);
+    let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "always"]);
+    assert_eq!(server.client().run("SET secret 1"), Value::ok());
+    drop(server);
+    let arguments = ["--appendonly", "yes", "--encryption-key-file", "keys"];
+    let server = start_in(&directory.0, &arguments);
+    assert!(
+        server.log().contains("is not encrypted; the next save or rewrite encrypts it"),
+        "{}",
+        server.log()
+    );
+    rewrite(&mut server.client());
+    assert!(aof_files(&directory.0).iter().all(|file| is_encrypted(file)));
+    drop(server);
+    assert_eq!(start_in(&directory.0, &arguments).client().run("GET secret"), Value::from("1"));
 }
 
 #[test]

@@ -6,9 +6,11 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
 use crate::config::{Config, is_key_file_parameter, is_secret_parameter, tls_parameter};
+use crate::executor::Section;
+use crate::journal::rewriting;
 use crate::open_files;
 use crate::server::Server;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::stats::WorkerStats;
 
 const TEMPLATE: Spec = Spec {
@@ -100,7 +102,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 example: Example { given: &[], call: "CONFIG SET maxmemory 1gb", reply: "OK" },
                 ..TEMPLATE
             },
-            Some(set),
+            Some(|_| Ok(Outcome::Continue(set))),
         ),
     ],
 )];
@@ -127,8 +129,8 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-fn set(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
+fn set(execution: &mut Execution<'_>) -> SessionResult {
+    let (args, server) = (execution.args, execution.executor.server);
     if !args.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
@@ -139,13 +141,45 @@ fn set(session: &mut Session<'_>) -> SessionResult {
             check_maxclients(value)?;
         }
     }
-    session
-        .server
-        .config
-        .set_if(&pairs, |before, after| put_into_effect(session.server, &pairs, before, after))?;
-    session.server.log.set_level(session.server.config.snapshot().loglevel);
-    session.reply.ok();
+    let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| *name).collect();
+    let before = (server.config.snapshot(), server.config.get(&names));
+    server.config.set_if(&pairs, |before, after| put_into_effect(server, &pairs, before, after))?;
+    let after = server.config.snapshot();
+    if before.0.appendonly != after.appendonly
+        && let Err(error) = switch_aof(execution, &after)
+    {
+        let former: Vec<_> = before.1.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        server.config.set_if(&former, |before, after| put_into_effect(server, &pairs, before, after))?;
+        return Err(error);
+    }
+    server.log.set_level(after.loglevel);
+    execution.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// Begins or ends an AOF. Its files are created before anybody waits for that.
+fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), CommandError> {
+    let failed = |error: &str| {
+        format!("ERR CONFIG SET failed (possibly related to argument 'appendonly') - {error}").into()
+    };
+    let Execution { executor, .. } = execution;
+    let server = executor.server;
+    if executor.section != Section::Shared {
+        return Err(failed("it cannot be changed inside a transaction or script"));
+    }
+    if !config.appendonly {
+        executor.alone(|_, _| rewriting::switch_off(server));
+        return Ok(());
+    }
+    if server.journal.is_ending() {
+        return Err(failed("the append-only file is still being closed; try again"));
+    }
+    let files = rewriting::prepare(server, config).map_err(|error| {
+        tracing::error!("CONFIG SET appendonly yes: {error}");
+        failed("Unable to turn on AOF. Check server logs.")
+    })?;
+    let begun = executor.alone(|executor, _| rewriting::switch_on(server, files, &mut executor.turn));
+    begun.map_err(|_| failed("a snapshot is being written; try again when it has ended"))
 }
 
 /// Puts into effect what is kept elsewhere too, if it can be.

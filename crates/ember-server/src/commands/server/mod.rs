@@ -1,6 +1,7 @@
 //! Commands about the server: what it can do, how it is set up, how it is.
 
 mod acl;
+mod bgrewriteaof;
 mod command;
 mod commandlog;
 mod config;
@@ -21,6 +22,7 @@ use crate::session::ServerCommand;
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     acl::COMMANDS,
+    bgrewriteaof::COMMANDS,
     command::COMMANDS,
     commandlog::COMMANDS,
     config::COMMANDS,

@@ -3,8 +3,7 @@
 use super::Report;
 use crate::command_log::LogKind;
 use crate::pubsub::Kind;
-use crate::server::Server;
-use crate::stats::{Counter, LATENCY_BUCKETS, WorkerStats};
+use crate::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
 
 pub(super) fn stats(report: &mut Report<'_>) {
     let server = report.server;
@@ -46,9 +45,9 @@ pub(super) fn stats(report: &mut Report<'_>) {
         "total_active_defrag_time",
         "current_active_defrag_time",
     ]);
-    let tracked = report.server.tracked();
-    report.line("tracking_total_keys", tracked.0);
-    report.line("tracking_total_items", tracked.1);
+    let census = report.census();
+    report.line("tracking_total_keys", census.tracked_keys);
+    report.line("tracking_total_items", census.tracked_copies);
     report.line("tracking_total_prefixes", report.server.trackers.prefixes());
     report.zeros(&["unexpected_error_replies"]);
     report.line("total_error_replies", sum(|stats| &stats.errors));
@@ -78,14 +77,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
 pub(super) fn commandstats(report: &mut Report<'_>) {
     let server = report.server;
     for command in server.registry.all() {
-        let of = |stats: &WorkerStats| {
-            let counters = &stats.by_command[usize::from(command.index)];
-            [&counters.calls, &counters.nanoseconds, &counters.rejected, &counters.failed].map(Counter::get)
-        };
-        let [calls, nanoseconds, rejected, failed] =
-            server.workers.iter().map(|worker| of(&worker.stats)).fold([0; 4], |sums: [u64; 4], counts| {
-                std::array::from_fn(|field| sums[field] + counts[field])
-            });
+        let CommandTotals { calls, nanoseconds, rejected, failed, .. } = server.totals_of(command.index);
         if calls + rejected + failed == 0 {
             continue;
         }
@@ -114,7 +106,7 @@ pub(super) fn latencystats(report: &mut Report<'_>) {
         return;
     }
     for command in server.registry.all() {
-        let counts = server.latency_of(command.index);
+        let counts = server.totals_of(command.index).latency;
         if counts.iter().all(|&count| count == 0) {
             continue;
         }
@@ -137,20 +129,6 @@ fn percentile(counts: &[u64; LATENCY_BUCKETS], percent: f64) -> f64 {
         }
     }
     (1u64 << (LATENCY_BUCKETS - 1)) as f64
-}
-
-impl Server {
-    /// How many calls of the command at `index` of the registry took how long, over all workers; see
-    /// [`crate::stats::CommandCounters::latency`].
-    pub(in crate::commands::server) fn latency_of(&self, index: u16) -> [u64; LATENCY_BUCKETS] {
-        let of = |bucket: usize| {
-            self.workers
-                .iter()
-                .map(|worker| worker.stats.by_command[usize::from(index)].latency[bucket].get())
-                .sum()
-        };
-        std::array::from_fn(of)
-    }
 }
 
 #[cfg(test)]
