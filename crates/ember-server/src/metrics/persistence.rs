@@ -52,7 +52,7 @@ pub(super) const METRICS: &[Metric] = &[
     gauge(
         "ember_writes_refused",
         "1 while writes wait or are refused because of the disk, else 0",
-        |scene| flag(!scene.server.write_refusal.is_open()),
+        |scene| flag(!scene.server.conditions.write_refusal().is_none()),
     ),
 ];
 
