@@ -115,6 +115,56 @@ fn lfu_minutes(now_ms: i64) -> u32 {
     (now_ms / 60_000) as u32 & 0xFFFF
 }
 
+/// The LFU counter in `clock`, decayed to Unix time `now_ms` by one in so many minutes, or not at all with 0 of them.
+fn lfu_counter_at(now_ms: i64, decay_minutes: u32, clock: u32) -> u8 {
+    let idle_minutes = lfu_minutes(now_ms).wrapping_sub(clock >> 8) & 0xFFFF;
+    let periods = idle_minutes.checked_div(decay_minutes).unwrap_or(0);
+    (clock as u8).saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
+}
+
+/// Seconds from the last use in `clock` to Unix time `now_ms`.
+fn idle_seconds_at(now_ms: i64, clock: u32) -> u64 {
+    let ticks = lru_now(now_ms).wrapping_sub(clock) & CLOCK_MASK;
+    u64::from(ticks) * LRU_TICK_MS as u64 / 1000
+}
+
+/// What eviction clocks say at one moment, also to those who look at them later.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockReading {
+    /// What the clocks mean.
+    pub policy: EvictionPolicy,
+    /// Minutes after which an idle LFU counter falls by one.
+    pub lfu_decay_minutes: u32,
+    /// The moment, Unix time in ms.
+    pub now_ms: i64,
+}
+
+impl ClockReading {
+    /// How far clocks may be ahead of the moment: so long after it they are still read rightly.
+    const AHEAD_MAX_MS: i64 = 24 * 3600 * 1000;
+
+    /// The LFU counter, under the policies that have one.
+    pub fn frequency(&self, clock: u32) -> Option<u8> {
+        let minutes = (Self::AHEAD_MAX_MS / 60_000) as u32;
+        let ahead = (clock >> 8).wrapping_sub(lfu_minutes(self.now_ms)) & 0xFFFF;
+        let counter = || match ahead {
+            1.. if ahead <= minutes => clock as u8,
+            _ => lfu_counter_at(self.now_ms, self.lfu_decay_minutes, clock),
+        };
+        self.policy.is_lfu().then(counter)
+    }
+
+    /// Seconds since the last use, under the policies that look at it.
+    pub fn idle_s(&self, clock: u32) -> Option<u64> {
+        let ahead = clock.wrapping_sub(lru_now(self.now_ms)) & CLOCK_MASK;
+        let seconds = || match ahead {
+            1.. if i64::from(ahead) <= Self::AHEAD_MAX_MS / LRU_TICK_MS => 0,
+            _ => idle_seconds_at(self.now_ms, clock),
+        };
+        self.policy.is_lru().then(seconds)
+    }
+}
+
 impl Turn {
     /// The clock of a key made now.
     #[inline]
@@ -145,15 +195,12 @@ impl Turn {
 
     /// The LFU counter in `clock`, decayed to now: what `OBJECT FREQ` answers.
     pub fn lfu_counter(&self, clock: u32) -> u8 {
-        let idle_minutes = lfu_minutes(self.clock_ms()).wrapping_sub(clock >> 8) & 0xFFFF;
-        let periods = idle_minutes.checked_div(self.lfu_decay_minutes).unwrap_or(0);
-        (clock as u8).saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
+        lfu_counter_at(self.clock_ms(), self.lfu_decay_minutes, clock)
     }
 
     /// Seconds since the last use in `clock`: what `OBJECT IDLETIME` answers.
     pub fn idle_seconds(&self, clock: u32) -> u64 {
-        let ticks = lru_now(self.clock_ms()).wrapping_sub(clock) & CLOCK_MASK;
-        u64::from(ticks) * LRU_TICK_MS as u64 / 1000
+        idle_seconds_at(self.clock_ms(), clock)
     }
 
     /// The clock under an LRU policy of a key that was not used for so many seconds, or as many as the clock can tell.
@@ -304,6 +351,33 @@ impl Evictor {
         self.pool.insert(at, Candidate { score, database, key: key.to_vec() });
         if self.pool.len() > POOL_MAX {
             self.pool.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_ahead_of_the_moment_are_those_of_keys_just_used() {
+        let mut turn = Turn::new(1_700_000_000_000, 1);
+        for policy in [EvictionPolicy::AllkeysLru, EvictionPolicy::VolatileLfu] {
+            turn.policy = policy;
+            let reading = ClockReading { policy, lfu_decay_minutes: 1, now_ms: turn.now_ms };
+            let now = turn.new_clock();
+            turn.now_ms += 3600 * 1000;
+            let later = turn.new_clock();
+            turn.now_ms -= 7200 * 1000;
+            let before = turn.new_clock();
+            turn.now_ms += 3600 * 1000;
+            let is_lru = policy.is_lru();
+            for (clock, idle_s, counter) in
+                [(now, 0, LFU_INITIAL), (later, 0, LFU_INITIAL), (before, 3600, 0)]
+            {
+                assert_eq!(reading.idle_s(clock), is_lru.then_some(idle_s));
+                assert_eq!(reading.frequency(clock), (!is_lru).then_some(counter));
+            }
         }
     }
 }

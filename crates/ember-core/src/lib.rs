@@ -22,6 +22,7 @@ pub mod mailbox;
 pub mod observers;
 pub mod rdb;
 pub mod reclaim;
+pub mod snapshot;
 pub mod spec;
 pub mod sync;
 pub mod turn;

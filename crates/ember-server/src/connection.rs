@@ -6,13 +6,14 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use ember_protocol::{Batch, Parser, Reply};
+use ember_protocol::{Batch, Limits, ParseStatus, Parser, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
 use crate::client::Client;
 use crate::driver::Readiness;
 use crate::executor::Assembly;
+use crate::mailbox::Forwarded;
 use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
 
@@ -60,6 +61,27 @@ pub(crate) enum Fill {
     Broken,
 }
 
+/// The bounds on requests, of clients that have authenticated and of those that have not.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestLimits {
+    authenticated: Limits,
+    unauthenticated: Limits,
+}
+
+impl RequestLimits {
+    /// Those for arguments of `bulk_len_max` bytes at most.
+    pub(crate) fn new(bulk_len_max: u64) -> RequestLimits {
+        RequestLimits {
+            authenticated: Limits { bulk_len_max, ..Limits::default() },
+            unauthenticated: Limits::unauthenticated(),
+        }
+    }
+
+    fn of(&self, client: &Client) -> &Limits {
+        if client.is_authenticated { &self.authenticated } else { &self.unauthenticated }
+    }
+}
+
 /// A batch that stopped in the middle.
 pub(crate) struct Parked {
     /// The commands; their bytes are in the connection's input.
@@ -89,6 +111,8 @@ pub(crate) struct Connection {
     pub(crate) awaiting: Option<Box<Assembly>>,
     /// The call that waits for a key.
     pub(crate) blocked: Option<Box<Blocked>>,
+    /// The number of the record that is to be durable before `output` is sent; 0 if it need not wait.
+    pub(crate) held: u64,
     /// There may be something to read.
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
@@ -126,6 +150,7 @@ impl Connection {
             parked: None,
             awaiting: None,
             blocked: None,
+            held: 0,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -139,7 +164,11 @@ impl Connection {
 
     /// Whether commands may be run: nothing is being waited for.
     pub(crate) fn may_run(&self) -> bool {
-        self.awaiting.is_none() && self.blocked.is_none() && self.parked.is_none() && !self.closing
+        self.awaiting.is_none()
+            && self.blocked.is_none()
+            && self.parked.is_none()
+            && self.held == 0
+            && !self.closing
     }
 
     /// Whether so many replies wait for the socket that no more are to be made.
@@ -261,6 +290,64 @@ impl Connection {
         self.has_unparsed &= !self.input.is_empty();
     }
 
+    /// Parses and runs what was read, batch by batch: until it is used up, the connection must wait, or its time is over.
+    ///
+    /// `scratch` is what [`Connection::fill`] has read into; `batch` is empty, and stays so unless a batch is parked.
+    /// `run` runs a batch whose arguments are offsets in the bytes it gets, and parks it when it stops in the middle.
+    /// `is_late` is asked behind each batch that was full.
+    pub(crate) fn run_input(
+        &mut self,
+        scratch: &mut Vec<u8>,
+        batch: &mut Batch,
+        limits: &RequestLimits,
+        mut run: impl FnMut(&mut Connection, &mut Batch, &[u8]),
+        mut is_late: impl FnMut(&Connection) -> bool,
+    ) {
+        let (mut input, is_own) = self.take_input(scratch);
+        self.has_unparsed = false;
+        loop {
+            let status = self.parser.parse(&input, batch, limits.of(&self.client));
+            if let ParseStatus::NeedLarge = status {
+                input.truncate(input.len() - self.parser.release_tail());
+            }
+            if !batch.is_empty() {
+                run(self, batch, &input);
+                batch.clear();
+            }
+            match status {
+                _ if self.parked.is_some() || self.closing => break,
+                ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
+                // Later; the parser repeats an error.
+                _ if self.awaiting.is_some() || self.blocked.is_some() => {
+                    self.has_unparsed = true;
+                    break;
+                }
+                ParseStatus::Full => {
+                    if is_late(self) {
+                        self.has_unparsed = true;
+                        break;
+                    }
+                }
+                ParseStatus::Err(error) => {
+                    self.output.protocol_error(error);
+                    self.closing = true;
+                    break;
+                }
+            }
+        }
+        self.put_input_back(input, is_own, scratch);
+    }
+
+    /// Takes an answer of another worker; when it is the last one, returns what makes replies of all of them.
+    pub(crate) fn accept_answer(&mut self, answer: Box<Forwarded>) -> Option<Box<Assembly>> {
+        let mut assembly = self.awaiting.take()?;
+        if assembly.accept(answer) {
+            return Some(assembly);
+        }
+        self.awaiting = Some(assembly);
+        None
+    }
+
     /// Whether bytes may be taken in without running anything, while replies wait for the socket.
     pub(crate) fn may_absorb(&self, absorbed_max: usize) -> bool {
         !self.closing && self.query_bytes() < absorbed_max
@@ -294,6 +381,9 @@ impl Connection {
     /// # Errors
     /// What the system says when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
+        if self.held != 0 {
+            return Ok((0, 0));
+        }
         if self.tls.is_some() {
             return self.flush_encrypted();
         }

@@ -3,24 +3,30 @@
 mod acl;
 #[cfg(feature = "jemalloc")]
 mod allocator;
-mod bystanders;
+mod census;
 mod client;
 mod command_log;
 mod commands;
 #[cfg(test)]
 mod compatibility;
+mod conditions;
 mod config;
 mod connection;
+mod control_plane;
 mod driver;
 mod executor;
 mod hot_keys;
+mod journal;
 mod latency;
 mod listener;
 mod log;
 mod mailbox;
 mod memory;
+mod metrics;
 mod monitors;
 mod open_files;
+mod over_limit;
+mod processor_time;
 mod pubsub;
 mod rates;
 mod registry;

@@ -10,7 +10,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::ConfigHandle;
+use crate::control_plane::Sockets;
 use crate::driver::Driver;
+use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -38,6 +40,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let listeners = Listener::open_all(&config)?;
+    let control_sockets = Sockets::open(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -58,10 +61,16 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let registry = Registry::new();
     let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
-    snapshot::load_at_start(&server)?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
+    control_sockets.serve(server)?;
+    let aof = journal::loading::load_at_start(server)?;
+    server.is_loaded.store(true, Ordering::Relaxed);
     watch_signals(server)?;
+    if aof.is_some() {
+        server.journal.switch(true);
+    }
+    let keeper = Keeper::start(server, aof)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -92,6 +101,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             return Err("a worker ended by a panic".to_owned());
         }
     }
+    server.journal.stop();
+    if keeper.join().is_err() {
+        return Err("the AOF's thread ended by a panic".to_owned());
+    }
     snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
@@ -113,7 +126,7 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
 }
 
 /// Ends the process when its thread panics: a bug in one worker must not leave a server that answers for some keys only.
-struct AbortOnPanic;
+pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {

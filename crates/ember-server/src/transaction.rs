@@ -44,6 +44,16 @@ impl Transaction {
         self.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
     }
 
+    /// The flags of all commands together.
+    pub(crate) fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The calls, with the indexes of their commands in the registry.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (u16, Args<'_>)> {
+        self.commands.iter().enumerate().map(|(number, &index)| (index, self.calls.command(number)))
+    }
+
     /// The number of calls.
     pub(crate) fn len(&self) -> usize {
         self.commands.len()
@@ -221,7 +231,9 @@ impl Executor {
         let mut guards = Guards::None;
         guards.pin(keyspace, &mut self.turn, &mut shards);
         self.section = Section::Pinned;
+        self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
+        self.turn.journal.end_unit();
         self.section = Section::Shared;
         guards.unpin(keyspace, &mut self.turn);
         result
@@ -232,9 +244,14 @@ impl Executor {
         let server = self.server;
         let outer = self.section;
         let alone = (outer == Section::Shared).then(|| server.gate.close(self.index));
+        if alone.is_some() {
+            server.journal.attach(&mut self.turn.journal);
+        }
         let mut guards = Guards::None;
         self.section = Section::Alone;
+        self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
+        self.turn.journal.end_unit();
         self.section = outer;
         guards.release(&server.keyspace, &mut self.turn);
         drop(alone);

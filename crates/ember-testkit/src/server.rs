@@ -32,6 +32,7 @@ pub struct Server {
     directory: PathBuf,
     owns_directory: bool,
     unix_socket: Option<PathBuf>,
+    metrics_address: Option<SocketAddr>,
 }
 
 /// How to start a [`Server`].
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     arguments: Vec<String>,
     directory: Option<PathBuf>,
     unix_socket: bool,
+    has_metrics: bool,
 }
 
 /// What a process has used so far.
@@ -70,6 +72,7 @@ impl Server {
             arguments: Vec::new(),
             directory: None,
             unix_socket: false,
+            has_metrics: false,
         }
     }
 
@@ -96,6 +99,14 @@ impl Server {
     /// The unix socket, when one was asked for.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_deref()
+    }
+
+    /// Where it tells its metrics.
+    ///
+    /// # Panics
+    /// When it was not asked to.
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics_address.expect("the server was started with a port for metrics")
     }
 
     /// A new connection over TCP.
@@ -193,6 +204,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves HTTP as well ([`Server::metrics_address`]).
+    pub fn metrics(mut self) -> Self {
+        self.has_metrics = true;
+        self
+    }
+
     /// Starts it and waits for the answer to PING.
     ///
     /// # Panics
@@ -220,9 +237,15 @@ impl ServerBuilder {
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);
-        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"]);
+        // Saving by itself is for the tests that ask for it.
+        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""]);
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
+        }
+        let metrics_address = self.has_metrics.then(free_address).transpose();
+        let metrics_address = metrics_address.map_err(|error| format!("no free port: {error}"))?;
+        if let Some(address) = metrics_address {
+            command.args(["--metrics-port", &address.port().to_string()]);
         }
         let child = log
             .try_clone()
@@ -231,7 +254,7 @@ impl ServerBuilder {
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })
             .map_err(|error| error.to_string())?;
-        let mut server = Server { child, address, directory, owns_directory, unix_socket };
+        let mut server = Server { child, address, directory, owns_directory, unix_socket, metrics_address };
         server.wait_for_ping().map(|()| server)
     }
 }

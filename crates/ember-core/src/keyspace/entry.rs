@@ -3,14 +3,14 @@
 //! ```text
 //! offset  bytes
 //!  0      1   type (low 4 bits) and encoding (high 4 bits)
-//!  1      1   flags: EXPIRES, WIDE_KEY
+//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
 //!  6      2   length of an inline value
 //!  8      8   expiry, Unix time in ms       only with EXPIRES
 //!  …      4   key length                    only with WIDE_KEY
 //!  …          key
-//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large, Aggregate)
+//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large, Aggregate, Shared)
 //! ```
 //!
 //! A [`Slot`] is one word of a hash table: 20 hash bits (the *tag*) above a 44-bit entry address, which is
@@ -22,8 +22,9 @@
 //! * The size of the allocation is always the size class of the bytes the header declares, so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
-//!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns.
-//! * The type in the header is `String` exactly for the encodings of strings; for `Aggregate` it is that of the value.
+//!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is
+//!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
+//! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
 //!
 //! This is the only module of the keyspace with `unsafe`; `tests/keyspace_model.rs` compares what is built on it
 //! with a safe model.
@@ -56,6 +57,9 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 
 const FLAG_EXPIRES: u8 = 1;
 const FLAG_WIDE_KEY: u8 = 2;
+const FLAG_GENERATION: u8 = 4;
+/// The flags that say where the parts of an entry are.
+const SHAPE_FLAGS: u8 = FLAG_EXPIRES | FLAG_WIDE_KEY;
 /// The value of the key length byte when the real length is in the wide field.
 const KEY_LEN_WIDE: u8 = 255;
 
@@ -118,6 +122,7 @@ enum Encoding {
     Raw = 2,
     Large = 3,
     Aggregate = 4,
+    Shared = 5,
 }
 
 impl Encoding {
@@ -127,7 +132,8 @@ impl Encoding {
             1 => Encoding::Embstr,
             2 => Encoding::Raw,
             3 => Encoding::Large,
-            _ => Encoding::Aggregate,
+            4 => Encoding::Aggregate,
+            _ => Encoding::Shared,
         }
     }
 }
@@ -177,6 +183,56 @@ impl<'a> LargeRef<'a> {
             Arc::increment_strong_count(raw);
             Arc::from_raw(raw)
         }
+    }
+}
+
+/// A value as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    /// A string.
+    String(StringValue<'a>),
+    /// A value with elements.
+    Aggregate(&'a Aggregate),
+}
+
+impl<'a> From<EntryRef<'a>> for ValueRef<'a> {
+    #[inline]
+    fn from(entry: EntryRef<'a>) -> ValueRef<'a> {
+        match entry.aggregate() {
+            Some(aggregate) => ValueRef::Aggregate(aggregate),
+            None => ValueRef::String(entry.string()),
+        }
+    }
+}
+
+/// A value that its entry and somebody else own together: it stays as it is, whatever becomes of the entry.
+#[derive(Clone, Debug)]
+pub enum SharedValue {
+    /// A large string.
+    String(Arc<Vec<u8>>),
+    /// A value with elements.
+    Aggregate(Arc<Aggregate>),
+}
+
+impl SharedValue {
+    /// The value, to be read.
+    pub fn as_value(&self) -> ValueRef<'_> {
+        match self {
+            SharedValue::String(bytes) => ValueRef::String(StringValue::Inline(bytes)),
+            SharedValue::Aggregate(aggregate) => ValueRef::Aggregate(aggregate),
+        }
+    }
+}
+
+/// Whether an entry is older than the newest snapshot: those that are differ from their shard in this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generation(bool);
+
+impl Generation {
+    /// The other one.
+    #[must_use]
+    pub fn next(self) -> Generation {
+        Generation(!self.0)
     }
 }
 
@@ -322,10 +378,10 @@ impl<'a> EntryRef<'a> {
             }
             let encoding = Encoding::from_bits((word as u8) >> 4);
             let value_bytes = match encoding {
-                Encoding::Int | Encoding::Large | Encoding::Aggregate => 8,
+                Encoding::Int | Encoding::Large | Encoding::Aggregate | Encoding::Shared => 8,
                 Encoding::Embstr | Encoding::Raw => (word >> 48) as usize,
             };
-            Shape { flags, key_len, value_bytes }
+            Shape { flags: flags & SHAPE_FLAGS, key_len, value_bytes }
         }
     }
 
@@ -384,6 +440,12 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// Whether it has been saved by the snapshot under way, or is newer than that, if this is its shard's.
+    #[inline]
+    pub fn generation(self) -> Generation {
+        Generation(self.header(1) & FLAG_GENERATION != 0)
+    }
+
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
     pub fn clock(self) -> u32 {
         u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
@@ -407,7 +469,7 @@ impl<'a> EntryRef<'a> {
                 Encoding::Embstr | Encoding::Raw => {
                     StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
                 }
-                Encoding::Aggregate => panic!("an aggregate is no string"),
+                Encoding::Aggregate | Encoding::Shared => panic!("an aggregate is no string"),
             }
         }
     }
@@ -415,10 +477,11 @@ impl<'a> EntryRef<'a> {
     /// The value with elements; `None` for a string.
     #[inline]
     pub fn aggregate(self) -> Option<&'a Aggregate> {
-        if self.encoding() != Encoding::Aggregate {
+        if !matches!(self.encoding(), Encoding::Aggregate | Encoding::Shared) {
             return None;
         }
-        // SAFETY: the Aggregate encoding's eight value bytes are the box that this entry owns, in raw form.
+        // SAFETY: these encodings' eight value bytes are the box that this entry owns, or its share of the value, in raw
+        // form: the value's address in either case. A shared value is changed by nobody.
         unsafe {
             let value = self.base.add(self.shape().value_offset());
             Some(&*value.cast::<*const Aggregate>().read_unaligned())
@@ -441,7 +504,7 @@ impl<'a> EntryRef<'a> {
             Encoding::Int => "int",
             Encoding::Embstr => "embstr",
             Encoding::Raw | Encoding::Large => "raw",
-            Encoding::Aggregate => self.aggregate().map_or("", Aggregate::encoding_name),
+            Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or("", Aggregate::encoding_name),
         }
     }
 
@@ -451,7 +514,7 @@ impl<'a> EntryRef<'a> {
         let outside = match self.encoding() {
             Encoding::Int | Encoding::Embstr | Encoding::Raw => 0,
             Encoding::Large => self.large_bytes(),
-            Encoding::Aggregate => self.aggregate().map_or(0, Aggregate::footprint_bytes),
+            Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or(0, Aggregate::footprint_bytes),
         };
         inside + outside
     }
@@ -591,6 +654,23 @@ impl Slot {
         }
     }
 
+    /// Sets the generation.
+    #[inline]
+    pub fn set_generation(&mut self, generation: Generation) {
+        let flags = self.entry().header(1) & SHAPE_FLAGS;
+        let flag = if generation.0 { FLAG_GENERATION } else { 0 };
+        // SAFETY: byte 1 is part of the header, and &mut self is the only access to the entry.
+        unsafe { self.base().add(1).write(flags | flag) };
+    }
+
+    /// The same key with another value and expiry in an entry of its own; clock and generation are the same.
+    fn rebuilt(&self, value: NewValue<'_>, expire_at_ms: Option<i64>) -> Slot {
+        let entry = self.entry();
+        let mut slot = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+        slot.set_generation(entry.generation());
+        slot
+    }
+
     /// Replaces value and expiry. In place when the bytes stay in the same size class and the expiry comes or
     /// goes with neither; otherwise the entry moves. The key and the clock stay.
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
@@ -605,8 +685,7 @@ impl Slot {
             // the old value holds no reference any more.
             unsafe { self.write_value(new, value) };
         } else {
-            let entry = self.entry();
-            *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+            *self = self.rebuilt(value, expire_at_ms);
         }
     }
 
@@ -621,9 +700,8 @@ impl Slot {
 
     fn resize_expiry(&mut self, expire_at_ms: Option<i64>) {
         let aggregate = self.take_aggregate().map(NewValue::Aggregate);
-        let entry = self.entry();
-        let value = aggregate.unwrap_or_else(|| entry.duplicate_string());
-        *self = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
+        let value = aggregate.unwrap_or_else(|| self.entry().duplicate_string());
+        *self = self.rebuilt(value, expire_at_ms);
     }
 
     /// The value, to be stored elsewhere; this slot is to be dropped next. O(1), but for the bytes of an inline string.
@@ -641,13 +719,79 @@ impl Slot {
         self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
     }
 
-    /// The box of an aggregate in raw form.
-    #[inline]
-    fn aggregate_pointer(&self) -> Option<*mut Aggregate> {
-        let entry = self.entry();
-        if entry.encoding() != Encoding::Aggregate {
-            return None;
+    /// Another owner of a value behind a pointer, which it keeps as it is now; `None` for strings inside the entry. O(1).
+    ///
+    /// The value is copied if it is to be changed while the other owner lives.
+    pub fn share(&mut self) -> Option<SharedValue> {
+        match self.entry().encoding() {
+            Encoding::Int | Encoding::Embstr | Encoding::Raw => None,
+            Encoding::Large => {
+                let StringValue::Large(large) = self.entry().string() else { return None };
+                Some(SharedValue::String(large.share()))
+            }
+            Encoding::Aggregate => {
+                let value_type = self.entry().value_type();
+                let shared = Arc::from(self.take_aggregate()?);
+                self.write_shared(Arc::clone(&shared), value_type);
+                Some(SharedValue::Aggregate(shared))
+            }
+            Encoding::Shared => {
+                let shared = self.take_shared();
+                self.write_shared(Arc::clone(&shared), shared.value_type());
+                Some(SharedValue::Aggregate(shared))
+            }
         }
+    }
+
+    /// Makes the entry the only owner of its value with elements; a copy of it while somebody else owns it too.
+    #[cold]
+    fn unshare(&mut self) {
+        let aggregate = Box::new(Arc::unwrap_or_clone(self.take_shared()));
+        let value_type = aggregate.value_type();
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: Int, which is left here by take_shared, has eight value bytes, which take the box in raw form.
+        unsafe {
+            self.base().add(offset).cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
+            self.base().write(value_type as u8 | (Encoding::Aggregate as u8) << 4);
+        }
+    }
+
+    /// Takes the entry's share of a value out; the integer 0 is left in its place.
+    fn take_shared(&mut self) -> Arc<Aggregate> {
+        assert!(self.entry().encoding() == Encoding::Shared, "the callers have seen the encoding");
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: the Shared encoding's eight value bytes are the entry's own share, made by Arc::into_raw. The header says
+        // Int before anybody looks again, and Int has eight value bytes too.
+        unsafe {
+            let place = self.base().add(offset);
+            let shared = Arc::from_raw(place.cast::<*const Aggregate>().read_unaligned());
+            self.base().write(ValueType::String as u8 | (Encoding::Int as u8) << 4);
+            place.cast::<i64>().write_unaligned(0);
+            shared
+        }
+    }
+
+    /// Puts a share of a value in the place of an integer.
+    fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
+        assert!(self.entry().encoding() == Encoding::Int, "the callers have taken the value out");
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: Int has eight value bytes, which take the share in raw form.
+        unsafe {
+            self.base().add(offset).cast::<*const Aggregate>().write_unaligned(Arc::into_raw(shared));
+            self.base().write(value_type as u8 | (Encoding::Shared as u8) << 4);
+        }
+    }
+
+    /// The box of an aggregate in raw form; a shared one is made the entry's own first.
+    #[inline]
+    fn aggregate_pointer(&mut self) -> Option<*mut Aggregate> {
+        if self.entry().encoding() != Encoding::Aggregate {
+            if self.entry().encoding() != Encoding::Shared {
+                return None;
+            }
+            self.unshare();
+        }
+        let entry = self.entry();
         // SAFETY: the Aggregate encoding has the pointer in its eight value bytes.
         Some(unsafe {
             entry.base.add(entry.shape().value_offset()).cast::<*mut Aggregate>().read_unaligned()
@@ -721,7 +865,7 @@ impl Slot {
         let shape = self.entry().shape();
         let base = self.base();
         match self.entry().encoding() {
-            Encoding::Int | Encoding::Aggregate => None,
+            Encoding::Int | Encoding::Aggregate | Encoding::Shared => None,
             Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
             // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
             Encoding::Embstr | Encoding::Raw => unsafe {
@@ -783,13 +927,12 @@ impl Slot {
     fn move_padded(&mut self, bytes: &[u8], len_min: usize) {
         let mut padded = vec![0; len_min.max(bytes.len())];
         padded[..bytes.len()].copy_from_slice(bytes);
-        let entry = self.entry();
         let value = if padded.len() >= LARGE_VALUE_MIN_BYTES {
             NewValue::Large(Arc::new(padded))
         } else {
             NewValue::Edited(&padded)
         };
-        *self = Slot::new(self.tag(), entry.key(), value, entry.expire_at_ms(), entry.clock());
+        *self = self.rebuilt(value, self.entry().expire_at_ms());
     }
 
     /// Lets `edit` change a `Large` value in any way (copied first when somebody still shares it).
@@ -829,6 +972,11 @@ impl Slot {
             Encoding::Aggregate => {
                 if let Some(aggregate) = self.take_aggregate() {
                     aggregate.free();
+                }
+            }
+            Encoding::Shared => {
+                if let Some(aggregate) = Arc::into_inner(self.take_shared()) {
+                    Box::new(aggregate).free();
                 }
             }
         }

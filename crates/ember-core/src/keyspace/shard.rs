@@ -1,6 +1,11 @@
 //! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
 
-use super::entry::{EntryRef, NewValue, Slot};
+mod saving;
+
+pub use self::saving::Detached;
+use self::saving::Saving;
+pub(crate) use self::saving::{Cursor, Held, is_apart};
+use super::entry::{EntryRef, Generation, NewValue, Slot};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::hash::KeyHash;
 use super::table::{Position, Table};
@@ -18,7 +23,7 @@ pub struct Database {
     volatile: usize,
     /// Bytes taken by entries.
     entry_bytes: usize,
-    /// What the expiry index calls this database: its first number, which SWAPDB does not change.
+    /// What the expiry index and a snapshot call this database: its first number, which SWAPDB does not change.
     expiry_name: usize,
     /// Entries that time takes something away from: those with an expiry, and those with elements that have one.
     due: usize,
@@ -55,6 +60,10 @@ pub struct ShardData {
     others: Vec<Database>,
     /// Whether anything has changed since [`ShardData::take_growth`].
     is_changed: bool,
+    /// That of all entries but those which a snapshot has still to save.
+    generation: Generation,
+    /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
+    saving: Option<Box<Saving>>,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
@@ -146,7 +155,8 @@ impl ShardData {
         expire_at_ms: Option<i64>,
         clock: u32,
     ) -> Position {
-        let slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
+        let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
+        slot.set_generation(self.generation);
         let due_ms = slot.entry().next_due_ms();
         let target = self.database_mut(database);
         target.entry_bytes += slot.entry().footprint_bytes();
@@ -173,6 +183,9 @@ impl ShardData {
         at: Position,
         edit: impl FnOnce(&mut Slot) -> R,
     ) -> (R, usize, usize) {
+        if self.saving.is_some() {
+            self.save_before_change(database, at);
+        }
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
@@ -204,6 +217,9 @@ impl ShardData {
 
     /// Removes an entry and returns it.
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
+        if self.saving.is_some() {
+            self.save_before_change(database, at);
+        }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
         target.entry_bytes -= slot.entry().footprint_bytes();
@@ -357,13 +373,16 @@ impl ShardData {
     }
 
     /// Takes a whole database out, leaving it empty. O(databases in use). Freeing what is returned may take long; do it
-    /// without the lock.
+    /// without the lock. A snapshot that has still to save some of it gets it, and an empty one is returned.
     pub fn take_database(&mut self, index: usize) -> Database {
         let mut taken = Database::default();
         if !self.database(index).table.is_empty() {
             let database = self.database_mut(index);
             let emptied = Database::new(database.expiry_name);
             taken = std::mem::replace(database, emptied);
+            if self.saving.is_some() {
+                self.detach_for_snapshot(std::mem::take(&mut taken));
+            }
         }
         // References to keys that are long deleted go as well.
         if self.due() == 0 && self.expiry.bytes() > 0 {
@@ -390,6 +409,11 @@ impl ShardData {
     pub fn check_invariants(&self) {
         for database in self.all_databases() {
             database.table.check_invariants();
+            assert!(
+                self.saving.is_some()
+                    || database.table.iter().all(|entry| entry.generation() == self.generation),
+                "without a snapshot all entries are of one generation"
+            );
             database.table.iter().filter_map(EntryRef::aggregate).for_each(Aggregate::check_invariants);
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");

@@ -24,7 +24,7 @@
 //! growth is by a quarter or less and the slots are 72–90 % full: about ten bytes for each key, where doubling
 //! would average thirteen.
 
-use super::entry::{EntryRef, Slot, TAG_BITS};
+use super::entry::{EntryRef, Slot, TAG_BITS, prefetch};
 use crate::turn::Random;
 
 /// Slots that share a cache line and are searched together.
@@ -37,6 +37,9 @@ const LOAD_MAX_PERCENT: usize = 90;
 /// The share of slots in use, in percent, below which a removal shrinks the table. Well under what a growth leaves
 /// (72 %), so that a table on the boundary does not swing.
 const LOAD_MIN_PERCENT: usize = 45;
+
+/// How many groups ahead of the one it visits a scan fetches entries: memory answers by then.
+const FETCHED_AHEAD: usize = 2;
 
 #[derive(Default)]
 #[repr(align(64))]
@@ -314,6 +317,38 @@ impl Table {
                 visit(slot.entry());
             }
         });
+        (home + 1 < self.groups.len()).then(|| self.first_tag_of(home + 1))
+    }
+
+    /// As [`Table::scan`], with slots whose entries may be changed, but not removed.
+    pub fn scan_mut(&mut self, from: u32, mut visit: impl FnMut(&mut Slot)) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let home = self.home(from);
+        // The next calls will read these.
+        if let Some(ahead) = self.groups.get(home + FETCHED_AHEAD) {
+            ahead.0.iter().for_each(|slot| prefetch(slot.address()));
+        }
+        let mut group = home;
+        loop {
+            for index in 0..SLOTS_PER_GROUP {
+                let slot = &self.groups[group].0[index];
+                if slot.is_empty() {
+                    break;
+                }
+                if slot.tag() >= from && self.home(slot.tag()) == home {
+                    visit(&mut self.groups[group].0[index]);
+                }
+            }
+            if !self.groups[group].is_full() {
+                break;
+            }
+            group = self.next_group(group);
+            if group == home {
+                break;
+            }
+        }
         (home + 1 < self.groups.len()).then(|| self.first_tag_of(home + 1))
     }
 

@@ -5,11 +5,13 @@
 //! length    00…… 6 bits | 01…… 14 bits | 0x80, 4 bytes | 0x81, 8 bytes             big-endian
 //! string    length, bytes | 0xC0, 0xC1, 0xC2: integer of 1, 2, 4 bytes, little-endian
 //!           | 0xC3, length packed, length unpacked, bytes packed by LZF
+//! key       [0xFC | Unix time in ms, 8 bytes] [0xF8 | idle s, length] [0xF9 | frequency, 1 byte]
+//!           kind, 1 byte | name, string | value                                      in files
 //! payload   value | version, 2 bytes | CRC-64 of all before it, 8 bytes               little-endian
 //! ```
 //!
 //! [`Writer`] and [`Reader`] have the parts, on anything that bytes can be written to and read from; [`write_value`] and
-//! [`read_value`] one value; [`dump`] and [`restore`] a payload.
+//! [`read_value`] one value; [`write_key`] and [`Encoded`] keys as files have them; [`dump`] and [`restore`] a payload.
 //!
 //! What is read may be hostile. Everything is looked at before it becomes a value, no allocation is larger than a fixed
 //! factor of the bytes that have come, and no input panics.
@@ -18,6 +20,7 @@
 //! writes them, or for files as 7.0 does ([`kind_for`]); the forms of older versions are read only.
 
 mod format;
+mod key;
 mod kind;
 pub(crate) mod lzf;
 mod payload;
@@ -28,6 +31,7 @@ mod ziplist;
 mod zipmap;
 
 pub use format::{LoadError, Reader, Writer};
+pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, PACKED_MAX_BYTES, write_key};
 pub use kind::{Kind, VERSION_MAX};
 pub use payload::{RestoreError, dump, restore};
 pub use read::{Value, read_value};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Kind, Writer, stream};
-use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::keyspace::entry::{StringValue, ValueRef};
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
 use crate::types::listpack::Element;
@@ -19,25 +19,25 @@ pub(super) const NODE_PACKED: u64 = 2;
 /// No time has come yet: what [`Hash::for_each`] is asked with so that it leaves nothing out.
 const EVER_MS: i64 = i64::MIN;
 
-/// The kind that the value of an entry is written as.
-pub fn kind_of(entry: EntryRef<'_>) -> Kind {
-    match entry.aggregate() {
-        None => Kind::String,
-        Some(Aggregate::List(_)) => Kind::ListListpacks,
-        Some(Aggregate::Set(Set::Intset(_))) => Kind::SetIntset,
-        Some(Aggregate::Set(Set::Listpack(_))) => Kind::SetListpack,
-        Some(Aggregate::Set(Set::Table(_))) => Kind::Set,
-        Some(Aggregate::SortedSet(set)) if set.listpack().is_some() => Kind::SortedSetListpack,
-        Some(Aggregate::SortedSet(_)) => Kind::SortedSet,
-        Some(Aggregate::Hash(hash)) => kind_of_hash(hash),
-        Some(Aggregate::Stream(_)) => Kind::Stream3,
+/// The kind that a value, of an entry for instance, is written as.
+pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
+    let ValueRef::Aggregate(aggregate) = value.into() else { return Kind::String };
+    match aggregate {
+        Aggregate::List(_) => Kind::ListListpacks,
+        Aggregate::Set(Set::Intset(_)) => Kind::SetIntset,
+        Aggregate::Set(Set::Listpack(_)) => Kind::SetListpack,
+        Aggregate::Set(Set::Table(_)) => Kind::Set,
+        Aggregate::SortedSet(set) if set.listpack().is_some() => Kind::SortedSetListpack,
+        Aggregate::SortedSet(_) => Kind::SortedSet,
+        Aggregate::Hash(hash) => kind_of_hash(hash),
+        Aggregate::Stream(_) => Kind::Stream3,
     }
 }
 
-/// The kind that the value of an entry is written as for readers of `version` of the format, 10 or newer: an older form
+/// The kind that a value is written as for readers of `version` of the format, 10 or newer: an older form
 /// where one says the same. Hashes with fields that expire have none; they stay what they are.
-pub fn kind_for(entry: EntryRef<'_>, version: u16) -> Kind {
-    match kind_of(entry) {
+pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
+    match kind_of(value) {
         Kind::SetListpack if version < Kind::SetListpack.version() => Kind::Set,
         Kind::Stream3 if version < Kind::Stream3.version() => Kind::Stream2,
         kind => kind,
@@ -55,26 +55,31 @@ fn kind_of_hash(hash: &Hash) -> Kind {
     }
 }
 
-/// Writes the value of an entry, without its kind, which is that of [`kind_of`]. O(its bytes).
+/// Writes a value, without its kind, which is that of [`kind_of`]. O(its bytes).
 ///
 /// # Errors
 /// Those of the sink.
-pub fn write_value<W: Write>(writer: &mut Writer<W>, entry: EntryRef<'_>) -> io::Result<()> {
-    write_value_as(writer, entry, kind_of(entry))
+pub fn write_value<'v, W: Write>(writer: &mut Writer<W>, value: impl Into<ValueRef<'v>>) -> io::Result<()> {
+    let value = value.into();
+    write_value_as(writer, value, kind_of(value))
 }
 
-/// Writes the value of an entry as `kind`, which is one that [`kind_for`] gives for it. O(its bytes).
+/// Writes a value as `kind`, which is one that [`kind_for`] gives for it. O(its bytes).
 ///
 /// # Errors
 /// Those of the sink.
-pub fn write_value_as<W: Write>(writer: &mut Writer<W>, entry: EntryRef<'_>, kind: Kind) -> io::Result<()> {
-    match entry.aggregate() {
-        None => string(writer, entry.string()),
-        Some(Aggregate::List(list)) => write_list(writer, list),
-        Some(Aggregate::Set(set)) => write_set(writer, set, kind),
-        Some(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
-        Some(Aggregate::Hash(hash)) => write_hash(writer, hash),
-        Some(Aggregate::Stream(value)) => stream::write(writer, value, kind),
+pub fn write_value_as<'v, W: Write>(
+    writer: &mut Writer<W>,
+    value: impl Into<ValueRef<'v>>,
+    kind: Kind,
+) -> io::Result<()> {
+    match value.into() {
+        ValueRef::String(value) => string(writer, value),
+        ValueRef::Aggregate(Aggregate::List(list)) => write_list(writer, list),
+        ValueRef::Aggregate(Aggregate::Set(set)) => write_set(writer, set, kind),
+        ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
+        ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash),
+        ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
     }
 }
 

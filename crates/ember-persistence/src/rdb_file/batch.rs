@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use emberkv_core::rdb::{Kind, Reader, Value, read_value};
+use emberkv_core::rdb::{KeyFacts, Kind, Reader, Value, read_value};
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::{RdbError, RdbProblem};
@@ -17,19 +17,6 @@ pub const BATCH_KEYS: usize = 4096;
 
 /// Longer values are built while they are read.
 pub const VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// What a file says of a key beside its name and value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyFacts {
-    /// The number of its database.
-    pub database: usize,
-    /// When it expires: Unix time in ms.
-    pub expire_at_ms: Option<i64>,
-    /// For how many seconds nobody had asked for it.
-    pub idle_s: Option<u64>,
-    /// How often it was asked for: the logarithmic counter of the LFU policies.
-    pub frequency: Option<u8>,
-}
 
 /// A value that was found.
 #[derive(Debug)]

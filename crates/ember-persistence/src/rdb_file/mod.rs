@@ -36,12 +36,13 @@ mod source;
 mod spans;
 mod writer;
 
-pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, KeyFacts, VALUE_BYTES_MAX};
+pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, VALUE_BYTES_MAX};
+pub use emberkv_core::rdb::{Encoded, KeyFacts};
 pub use error::{RdbError, RdbProblem};
 pub use loading::load;
 pub use reader::{RdbReader, Step};
 pub use source::Source;
-pub use writer::{Encoded, FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
+pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 
 /// What stands before the value of a key, or instead of one.
 mod opcode {
@@ -49,11 +50,10 @@ mod opcode {
     pub(super) const FUNCTION: u8 = 245;
     pub(super) const FUNCTION_OF_CANDIDATE: u8 = 246;
     pub(super) const MODULE_AUX: u8 = 247;
-    pub(super) const IDLE: u8 = 248;
-    pub(super) const FREQUENCY: u8 = 249;
+    pub(super) use emberkv_core::rdb::{EXPIRY_MS, FREQUENCY, IDLE};
+
     pub(super) const AUX: u8 = 250;
     pub(super) const RESIZE: u8 = 251;
-    pub(super) const EXPIRY_MS: u8 = 252;
     pub(super) const EXPIRY_S: u8 = 253;
     pub(super) const DATABASE: u8 = 254;
     pub(super) const END: u8 = 255;

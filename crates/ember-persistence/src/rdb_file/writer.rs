@@ -5,18 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
-use emberkv_core::keyspace::entry::EntryRef;
-use emberkv_core::rdb::{Kind, VERSION_MAX, Writer, kind_for, write_value_as};
+use emberkv_core::keyspace::entry::ValueRef;
+use emberkv_core::rdb::{Encoded, KeyFacts, PACKED_MAX_BYTES, VERSION_MAX, Writer, write_key};
 
-use super::{HEADER_BYTES, KeyFacts, header, opcode};
+use super::{HEADER_BYTES, header, opcode};
 use crate::encryption::{Encryption, FileSink};
 use crate::files::{Disk, DiskError, Operation, StoredFile, TemporaryFile, disk_error};
 
 /// The version of files: the newest that redis-server 7.0 reads.
 pub const FILE_VERSION: u16 = 10;
-
-/// Longer strings are not packed: it would take a copy as long as what is left of them.
-const PACKED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc64Redis;
 
@@ -160,23 +157,33 @@ impl<W: Write> RdbWriter<W> {
     ///
     /// # Errors
     /// Those of the sink.
-    pub fn key(&mut self, facts: &KeyFacts, name: &[u8], entry: EntryRef<'_>) -> io::Result<()> {
+    pub fn key<'v>(
+        &mut self,
+        facts: &KeyFacts,
+        name: &[u8],
+        value: impl Into<ValueRef<'v>>,
+    ) -> io::Result<()> {
         self.select(facts.database)?;
         self.keys += 1;
-        let kind = encode_key(&mut self.writer, facts, name, entry, self.version)?;
+        let kind = write_key(&mut self.writer, facts, name, value.into(), self.version)?;
         self.needed = self.needed.max(kind.version());
         Ok(())
     }
 
-    /// Writes keys of one database that [`encode`] has given, on whatever thread.
+    /// Writes keys of one database that were encoded on whatever thread.
     ///
     /// # Errors
     /// Those of the sink.
     pub fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()> {
         self.select(database)?;
-        self.keys += encoded.keys;
-        self.needed = self.needed.max(encoded.needed);
+        self.keys += encoded.keys();
+        self.needed = self.needed.max(encoded.version_needed());
         self.writer.raw(encoded.bytes())
+    }
+
+    /// How many keys the file has so far.
+    pub fn keys(&self) -> u64 {
+        self.keys
     }
 
     /// How many bytes the file has so far.
@@ -220,72 +227,6 @@ impl<W: Write> RdbWriter<W> {
         sink.sink.write_all(&whole.to_le_bytes())?;
         let size = HEADER_BYTES as u64 + sink.written + whole.to_le_bytes().len() as u64;
         Ok((sink.sink, Written { size, keys: self.keys, header }))
-    }
-}
-
-/// Writes a key with what is said of it; the kind of its value.
-fn encode_key<W: Write>(
-    writer: &mut Writer<W>,
-    facts: &KeyFacts,
-    name: &[u8],
-    entry: EntryRef<'_>,
-    version: u16,
-) -> io::Result<Kind> {
-    if let Some(at_ms) = facts.expire_at_ms {
-        writer.byte(opcode::EXPIRY_MS)?;
-        writer.time_ms(at_ms)?;
-    }
-    if let Some(idle_s) = facts.idle_s {
-        writer.byte(opcode::IDLE)?;
-        writer.length(idle_s)?;
-    }
-    if let Some(frequency) = facts.frequency {
-        writer.raw(&[opcode::FREQUENCY, frequency])?;
-    }
-    let kind = kind_for(entry, version);
-    writer.byte(kind as u8)?;
-    writer.string(name)?;
-    write_value_as(writer, entry, kind)?;
-    Ok(kind)
-}
-
-/// Keys of one database as the bytes of a file, to be gathered beside the thread that writes the file.
-#[derive(Debug)]
-pub struct Encoded {
-    writer: Writer<Vec<u8>>,
-    version: u16,
-    needed: u16,
-    keys: u64,
-}
-
-impl Encoded {
-    fn new(version: u16, is_packed: bool) -> Encoded {
-        let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
-        let writer = Writer::new(Vec::new()).with_packed_max_bytes(packed_max_bytes);
-        Encoded { writer, version, needed: version, keys: 0 }
-    }
-
-    /// Adds a key; its database is that of [`RdbWriter::encoded`], not that of `facts`. O(the bytes of its value).
-    pub fn push(&mut self, facts: &KeyFacts, name: &[u8], entry: EntryRef<'_>) {
-        let kind = encode_key(&mut self.writer, facts, name, entry, self.version);
-        self.needed = self.needed.max(kind.expect("a vector takes all bytes").version());
-        self.keys += 1;
-    }
-
-    /// The bytes of all keys.
-    pub fn bytes(&self) -> &[u8] {
-        self.writer.sink()
-    }
-
-    /// How many keys there are.
-    pub fn keys(&self) -> u64 {
-        self.keys
-    }
-
-    /// Removes all keys; the room stays.
-    pub fn clear(&mut self) {
-        self.writer.sink_mut().clear();
-        (self.needed, self.keys) = (self.version, 0);
     }
 }
 

@@ -19,6 +19,7 @@ mod parameter;
 mod percentiles;
 mod reference;
 mod rewrite;
+mod save_rules;
 mod table;
 mod users;
 mod value;
@@ -32,9 +33,10 @@ pub(crate) use bind_address::BindAddress;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use output_buffer_limit::OutputBufferLimits;
+pub(crate) use save_rules::SaveRules;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -141,6 +143,9 @@ config! {
     hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    /// 0 for none.
+    metrics_port: u16,
+    metrics_bind: Vec<BindAddress>,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,
@@ -149,8 +154,20 @@ config! {
     loglevel: LogLevel,
     logfile: String,
     dir: String,
+    appendonly: bool,
+    appendfsync: AppendFsync,
+    appenddirname: String,
+    appendfilename: String,
+    aof_timestamp_enabled: bool,
+    aof_load_truncated: bool,
+    auto_aof_rewrite_percentage: u32,
+    auto_aof_rewrite_min_size: u64,
+    aof_lag_limit: u64,
+    aof_wait_limit: u64,
     dbfilename: String,
     rdbcompression: bool,
+    save: SaveRules,
+    stop_writes_on_bgsave_error: bool,
     pidfile: String,
     supervised: Supervised,
     /// In seconds.
@@ -200,10 +217,12 @@ impl Assignment {
             config.users.push(UserDirective { words, origin: self.origin.clone() });
             return Ok(());
         }
-        self.parameter.set(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
+        self.parameter.state(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
     }
 }
 
+#[cfg(test)]
+mod packaging_tests;
 #[cfg(test)]
 mod testing;
 

@@ -53,6 +53,13 @@ pub(crate) enum Kind {
         get: fn(&Config) -> String,
         set: fn(&mut Config, &str) -> Result<(), String>,
     },
+    /// As `Words`; a line of a source adds to the lines before it, the first of which takes the place of the default.
+    Lines {
+        shape: &'static str,
+        get: fn(&Config) -> String,
+        set: fn(&mut Config, &str) -> Result<(), String>,
+        add: fn(&mut Config, &str) -> Result<(), String>,
+    },
     /// Only what is true of this version: the first of `accepts` or another spelling of it. Anything else is refused
     /// with `reason`.
     Fixed { accepts: &'static [&'static str], reason: &'static str },
@@ -108,7 +115,7 @@ impl Parameter {
             Kind::Choice { names, get, .. } => names[get(config)].to_owned(),
             Kind::Path(field) => (field.get)(config).clone(),
             Kind::Secret { field, .. } => (field.get)(config).reveal().to_owned(),
-            Kind::Words { get, .. } => get(config),
+            Kind::Words { get, .. } | Kind::Lines { get, .. } => get(config),
             Kind::Fixed { accepts, .. } => accepts[0].to_owned(),
         }
     }
@@ -133,7 +140,7 @@ impl Parameter {
                 field.set(config, Secret::new(text));
                 file.set(config, String::new());
             }
-            Kind::Words { set, .. } => set(config, text)?,
+            Kind::Words { set, .. } | Kind::Lines { set, .. } => set(config, text)?,
             Kind::Fixed { accepts, reason } => {
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 if !accepts.iter().any(|accepted| accepted.eq_ignore_ascii_case(&text)) {
@@ -144,6 +151,17 @@ impl Parameter {
         Ok(())
     }
 
+    /// As [`Self::set`], by a line of a source of the configuration, which may add to those before it.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub(crate) fn state(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        match &self.kind {
+            Kind::Lines { add, .. } if text.len() <= VALUE_BYTES_MAX => add(config, text),
+            _ => self.set(config, text),
+        }
+    }
+
     /// Sets the value in `config` back to the default.
     pub(crate) fn reset(&self, config: &mut Config) {
         self.set(config, self.default).expect("a test sets every parameter to its default");
@@ -151,7 +169,7 @@ impl Parameter {
 
     /// Whether a value may be several words of a line.
     pub(crate) fn takes_words(&self) -> bool {
-        matches!(self.kind, Kind::Words { .. } | Kind::Fixed { .. })
+        matches!(self.kind, Kind::Words { .. } | Kind::Lines { .. } | Kind::Fixed { .. })
     }
 
     /// What the flag without a value means: `yes` for a switch, the empty text where nothing else is accepted.
@@ -263,8 +281,9 @@ mod tests {
             Kind::Octal { max, .. } => vec!["0".to_owned(), format!("{max:o}")],
             Kind::Choice { names, .. } => names.iter().map(|name| (*name).to_owned()).collect(),
             Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
+            Kind::Lines { .. } => vec![String::new(), "60 1 5 0".to_owned()],
             Kind::Words { .. } => match parameter.name {
-                "bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
+                "bind" | "metrics-bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
                 "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
                 "tls-protocols" => ["", "TLSv1.3", "TLSv1.2 TLSv1.3"].map(str::to_owned).to_vec(),
                 "tls-ciphers" => ["", "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305"]
@@ -273,7 +292,7 @@ mod tests {
                 "tls-ciphersuites" => ["", "TLS_AES_128_GCM_SHA256"].map(str::to_owned).to_vec(),
                 "notify-keyspace-events" => ["", "AKE", "g$nKEm", "lt"].map(str::to_owned).to_vec(),
                 "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
-                "dbfilename" => vec!["a b.rdb".to_owned()],
+                "appenddirname" | "appendfilename" | "dbfilename" => vec!["a b.rdb".to_owned()],
                 other => panic!("no example of {other}"),
             },
             Kind::Fixed { accepts, .. } => vec![accepts[0].to_owned()],
@@ -310,9 +329,6 @@ mod tests {
     fn fixed_parameters_say_why_other_values_are_refused() {
         let mut config = Config::default();
         for (name, value, reason) in [
-            ("appendonly", "yes", "an append-only file is not available in this version"),
-            ("save", "900 1", "the data set is saved by SAVE and SHUTDOWN SAVE only in this version"),
-            ("metrics-port", "9100", "the metrics endpoint is not available in this version"),
             ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
             ("cluster-enabled", "yes", "cluster mode is not available in this version"),
             (
@@ -323,15 +339,7 @@ mod tests {
         ] {
             assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));
         }
-        for (name, value) in [
-            ("appendonly", "NO"),
-            ("save", ""),
-            ("save", " "),
-            ("metrics-port", "none"),
-            ("slaveof", "no one"),
-        ] {
-            assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Ok(()));
-        }
+        assert_eq!(Parameter::find("slaveof").unwrap().set(&mut config, "no one"), Ok(()));
     }
 
     #[test]

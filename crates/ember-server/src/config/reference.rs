@@ -39,7 +39,7 @@ fn shown_default(parameter: &Parameter) -> &'static str {
 }
 
 /// What values look like, in a few words.
-fn shape(kind: &Kind) -> String {
+pub(super) fn shape(kind: &Kind) -> String {
     match kind {
         Kind::YesNo(_) => "`yes` or `no`".to_owned(),
         Kind::Integer { range, .. } if *range.end() == i64::MAX => format!("a number from {}", range.start()),
@@ -52,7 +52,7 @@ fn shape(kind: &Kind) -> String {
         }
         Kind::Path(_) => "a path".to_owned(),
         Kind::Secret { .. } => "a text".to_owned(),
-        Kind::Words { shape, .. } => (*shape).to_owned(),
+        Kind::Words { shape, .. } | Kind::Lines { shape, .. } => (*shape).to_owned(),
         Kind::Fixed { accepts, reason } => {
             let accepted =
                 if accepts[0].is_empty() { "the empty text" } else { &format!("`{}`", accepts[0]) };

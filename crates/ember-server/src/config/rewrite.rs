@@ -96,7 +96,7 @@ fn stated_values(text: &str) -> HashMap<&'static str, Option<String>> {
                 .filter(|line| parameter_of(line).is_some_and(|other| std::ptr::eq(other, parameter)))
             {
                 let directive = file::directive(line).ok().flatten()?;
-                parameter.set(&mut config, &parameter.join(&directive.words).ok()?).ok()?;
+                parameter.state(&mut config, &parameter.join(&directive.words).ok()?).ok()?;
             }
             Some(parameter.get(&config))
         });
@@ -122,7 +122,7 @@ fn append(lines: &mut Vec<String>, new: Vec<String>) {
 fn line_of(parameter: &Parameter, config: &Config) -> String {
     let value = match &parameter.kind {
         Kind::Memory { field, .. } => format_memory(*(field.get)(config)),
-        Kind::Words { .. } => {
+        Kind::Words { .. } | Kind::Lines { .. } => {
             let value = parameter.get(config);
             if value.is_empty() { words::quote("") } else { value }
         }

@@ -13,7 +13,6 @@ use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use crate::acl;
-use crate::bystanders;
 use crate::client::Client;
 use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
@@ -25,6 +24,7 @@ use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
 use crate::session::{Execution, Outcome, SessionResult};
 use crate::transaction::is_contained;
+use crate::worker::bystanders;
 
 /// Time between two looks at the other connections of a worker that runs a script for long.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
@@ -103,6 +103,9 @@ pub(super) fn run_program(
             "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
                 .into(),
         );
+    }
+    if program.may_write() && !program.flags.contains(ScriptFlags::UNDECLARED) {
+        executor.server.conditions.script_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
     }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
@@ -227,6 +230,11 @@ impl Host<'_> {
         acl::authorize_scripted(self.client, command, words)?;
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
+        }
+        if flags.contains(Flags::WRITE)
+            && let Some(error) = self.executor.server.conditions.write_refusal()
+        {
+            return Err(error.into());
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
             return Err(CommandError::OutOfMemory);

@@ -4,7 +4,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::session::{Execution, Outcome, ServerCommand};
-use crate::snapshot;
+use crate::snapshot::{self, Purpose};
 
 const SAVE: Spec = Spec {
     name: "save",
@@ -52,6 +52,9 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 /// # Errors
 /// Says what the disk said.
 pub(super) fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
+    if execution.executor.server.snapshots.claims.purpose() == Some(Purpose::Save) {
+        return Err("ERR Background save already in progress".into());
+    }
     let saved = execution.executor.alone(|executor, _| {
         executor.publish();
         snapshot::save(executor.server, &executor.config, &executor.turn)

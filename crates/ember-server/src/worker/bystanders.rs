@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use ember_protocol::{Batch, Limits, ParseStatus};
+use ember_protocol::Batch;
 use scoped_tls_hkt::scoped_thread_local;
 
-use crate::connection::{Connection, Fill};
+use super::{LISTENER_TOKEN, connection_of, list, note_readiness};
+use crate::connection::{Connection, Fill, RequestLimits};
 use crate::driver::{Driver, Readiness};
 use crate::executor::{Executor, Progress};
 use crate::listener::{Accepted, Incoming, Listener};
 use crate::mailbox::{Forwarded, Letter};
 use crate::server::Server;
-use crate::worker::{LISTENER_TOKEN, connection_of, list, note_readiness};
 
 /// Full batches that one connection gets run in one round.
 const ROUND_BATCHES_MAX: usize = 16;
@@ -42,26 +42,25 @@ pub(crate) fn attend(executor: &mut Executor) {
 
 /// Parts of a worker.
 pub(crate) struct Bystanders<'w> {
-    pub(crate) server: &'static Server,
-    pub(crate) driver: &'w mut Driver,
-    pub(crate) listeners: &'w mut [Listener],
+    pub(super) server: &'static Server,
+    pub(super) driver: &'w mut Driver,
+    pub(super) listeners: &'w mut [Listener],
     /// All connections but the one that runs something.
-    pub(crate) connections: &'w mut Vec<Option<Box<Connection>>>,
-    pub(crate) vacant: &'w mut Vec<usize>,
-    pub(crate) ready: &'w mut Vec<usize>,
-    pub(crate) is_accepting: &'w mut bool,
+    pub(super) connections: &'w mut Vec<Option<Box<Connection>>>,
+    pub(super) vacant: &'w mut Vec<usize>,
+    pub(super) ready: &'w mut Vec<usize>,
+    pub(super) is_accepting: &'w mut bool,
     /// Letters for later.
-    pub(crate) postponed: &'w mut Vec<Letter>,
-    pub(crate) limits: &'w Limits,
-    pub(crate) unauthenticated: &'w Limits,
+    pub(super) postponed: &'w mut Vec<Letter>,
+    pub(super) limits: &'w RequestLimits,
     /// The connection that runs something, and what has become of its socket.
-    pub(crate) token: usize,
-    pub(crate) missed: Vec<Readiness>,
+    pub(super) token: usize,
+    pub(super) missed: Vec<Readiness>,
 }
 
 impl Attend for Bystanders<'_> {
     fn attend(&mut self, executor: &mut Executor) {
-        self.look_around();
+        self.look_around(Duration::ZERO);
         self.open_letters(executor);
         self.accept(executor);
         let mut scratch = Vec::new();
@@ -69,9 +68,7 @@ impl Attend for Bystanders<'_> {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
             let has_something = connection.readable || connection.has_unparsed;
             if has_something && connection.may_run() && !connection.is_handshaking() {
-                let limits =
-                    if connection.client.is_authenticated { self.limits } else { self.unauthenticated };
-                serve(connection, limits, executor, &mut scratch);
+                serve(connection, self.limits, executor, &mut scratch);
                 // What is left to do is the worker's, after the script.
                 list(self.ready, connection, token);
             }
@@ -80,10 +77,10 @@ impl Attend for Bystanders<'_> {
 }
 
 impl Bystanders<'_> {
-    /// Asks the system what has happened.
-    fn look_around(&mut self) {
+    /// Waits at most so long for something to happen, and notes it.
+    pub(super) fn look_around(&mut self, timeout: Duration) {
         let Bystanders { driver, listeners, connections, ready, is_accepting, token, missed, .. } = self;
-        let waited = driver.wait(Duration::ZERO, |readiness| {
+        let waited = driver.wait(timeout, |readiness| {
             if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
                 **is_accepting = true;
             } else if readiness.token == *token {
@@ -119,12 +116,8 @@ impl Bystanders<'_> {
             self.postponed.push(Letter::Answer(message));
             return;
         }
-        let Some(mut assembly) = connection.awaiting.take() else { return };
-        if !assembly.accept(message) {
-            connection.awaiting = Some(assembly);
-            return;
-        }
-        executor.assemble(*assembly, &mut connection.output);
+        let Some(assembly) = connection.accept_answer(message) else { return };
+        executor.assemble(*assembly, connection, token);
         // The worker finds a broken connection too.
         let _ = connection.flush();
         list(self.ready, connection, token);
@@ -156,38 +149,26 @@ impl Bystanders<'_> {
 }
 
 /// Reads once from a connection, and answers.
-fn serve(connection: &mut Connection, limits: &Limits, executor: &mut Executor, scratch: &mut Vec<u8>) {
+fn serve(
+    connection: &mut Connection,
+    limits: &RequestLimits,
+    executor: &mut Executor,
+    scratch: &mut Vec<u8>,
+) {
     if !connection.has_unparsed && !matches!(connection.fill(scratch, &mut Vec::new()), Fill::Bytes(_)) {
         return;
     }
-    let (mut input, is_own) = connection.take_input(scratch);
-    connection.has_unparsed = false;
-    let mut batch = Batch::new();
-    for round in 0.. {
-        let status = connection.parser.parse(&input, &mut batch, limits);
-        if let ParseStatus::NeedLarge = status {
-            input.truncate(input.len() - connection.parser.release_tail());
-        }
+    let run = |connection: &mut Connection, batch: &mut Batch, input: &[u8]| {
         let (client, output) = (&mut connection.client, &mut connection.output);
-        if let Progress::Close = executor.run_beside_script(client, &batch, &input, 0, output) {
-            connection.closing = true;
-        }
-        batch.clear();
-        match status {
-            _ if connection.closing => break,
-            ParseStatus::Full if round < ROUND_BATCHES_MAX => {}
-            ParseStatus::Full => {
-                connection.has_unparsed = true;
-                break;
-            }
-            ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
-            ParseStatus::Err(error) => {
-                connection.output.protocol_error(error);
-                connection.closing = true;
-            }
-        }
-    }
-    connection.put_input_back(input, is_own, scratch);
+        let progress = executor.run_beside_script(client, batch, input, 0, output);
+        connection.closing |= matches!(progress, Progress::Close);
+    };
+    let mut rounds = 0;
+    let is_late = |_: &Connection| {
+        rounds += 1;
+        rounds > ROUND_BATCHES_MAX
+    };
+    connection.run_input(scratch, &mut Batch::new(), limits, run, is_late);
     // The worker finds a broken connection too.
     let _ = connection.flush();
 }

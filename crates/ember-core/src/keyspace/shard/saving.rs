@@ -1,0 +1,314 @@
+//! What a snapshot under way has to do with a shard: entries saved before they change, and entries saved in their turn.
+//!
+//! While a shard has a [`Saving`], entries whose generation is not the shard's are older than the snapshot and not saved.
+//! Whoever is about to change one of them hands it over first; the others are found by a walk in the order of tags, which
+//! goes on at the right place whatever becomes of the table in between. Saving an entry gives it the shard's generation,
+//! which new entries have from the beginning, so none is saved twice.
+//!
+//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
+//! whatever their size. Those of them that are *heavy* are left to [`crate::snapshot::Saver`], which saves them one at a time,
+//! and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
+
+use std::sync::Arc;
+
+use super::{Database, ShardData};
+use crate::keyspace::entry::{EntryRef, Generation, Slot, StringValue};
+use crate::keyspace::hash::KeyHash;
+use crate::keyspace::table::{Position, Table};
+use crate::rdb::Encoded;
+use crate::snapshot::{Gathering, HeldKey, Piece, Snapshot};
+
+/// From this size on an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
+const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;
+
+/// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
+const HEAVY_STRING_BYTES: usize = 1024 * 1024;
+
+/// Entries handed over in a shard that are given on together.
+const HANDED_BLOCK_BYTES: usize = 16 * 1024;
+
+/// Groups of entries, and bytes of them, that are saved in one go under the lock: some 50 µs.
+const STEP_GROUPS: usize = 8;
+/// The same.
+const STEP_BYTES: usize = 16 * 1024;
+
+/// What a snapshot under way knows of a shard.
+pub(super) struct Saving {
+    snapshot: Arc<Snapshot>,
+    /// For each name of a database its number when the snapshot was taken.
+    numbers: Vec<usize>,
+    /// Entries that were handed over, by number of database.
+    handed: Vec<(usize, Encoded)>,
+    /// The key of a heavy value that is being saved just now.
+    held: Option<Box<[u8]>>,
+}
+
+/// A database that was emptied while some of its entries were still to be saved.
+pub struct Detached {
+    /// Its number when the snapshot was taken.
+    pub number: usize,
+    database: Database,
+    /// That of entries that are saved or newer.
+    generation: Generation,
+}
+
+impl Detached {
+    /// The entries to be saved. O(all entries).
+    pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        self.database.table.iter().filter(|entry| entry.generation() != self.generation)
+    }
+}
+
+/// What [`ShardData::hold_next`] has found.
+pub(crate) enum Held {
+    /// A key.
+    Key(HeldKey),
+    /// Nothing so far.
+    NotYet,
+    /// Nothing, up to the end.
+    End,
+}
+
+/// How far the walk through a shard is.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// The name of the database.
+    name: usize,
+    tag: u32,
+    /// Whether a heavy value was left out.
+    leaves_heavy: bool,
+}
+
+/// Whether a value is shared when it is saved.
+pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
+    match entry.aggregate() {
+        Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
+        None => matches!(entry.string(), StringValue::Large(_)),
+    }
+}
+
+/// Whether changing a value while it is shared would take long. It is apart then.
+fn is_heavy(entry: EntryRef<'_>) -> bool {
+    match entry.aggregate() {
+        Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
+        None => match entry.string() {
+            StringValue::Large(large) => large.bytes().len() >= HEAVY_STRING_BYTES,
+            StringValue::Int(_) | StringValue::Inline(_) => false,
+        },
+    }
+}
+
+impl Saving {
+    /// Takes over what an entry is now.
+    fn hand_over(&mut self, number: usize, slot: &mut Slot) {
+        let Saving { snapshot, handed, .. } = self;
+        if snapshot.is_cancelled() {
+            return;
+        }
+        if is_apart(slot.entry()) {
+            let bytes = slot.entry().footprint_bytes();
+            snapshot.count_handed(bytes);
+            if let Some(key) = snapshot.share(number, slot) {
+                snapshot.push_handed(Piece::Value(key), bytes);
+            }
+            return;
+        }
+        let found = handed.iter().position(|(other, _)| *other == number);
+        let at = found.unwrap_or_else(|| {
+            handed.push((number, snapshot.plain_block()));
+            handed.len() - 1
+        });
+        let (_, block) = &mut handed[at];
+        let (entry, before) = (slot.entry(), block.bytes().len());
+        block.push(&snapshot.facts(number, entry), entry.key(), entry);
+        snapshot.count_handed(block.bytes().len() - before);
+        if block.bytes().len() >= HANDED_BLOCK_BYTES {
+            let (number, block) = handed.swap_remove(at);
+            let bytes = block.bytes().len();
+            snapshot.push_handed(Piece::Keys(number, block), bytes);
+        }
+    }
+
+    /// Shares a value that is to be saved now, and keeps others from changing it meanwhile.
+    fn hold(&mut self, name: usize, slot: &mut Slot, generation: Generation) -> Option<HeldKey> {
+        slot.set_generation(generation);
+        if self.snapshot.is_cancelled() {
+            return None;
+        }
+        let key = self.snapshot.share(self.numbers[name], slot)?;
+        self.held = Some(key.name.clone());
+        Some(key)
+    }
+
+    /// Gives on what was handed over.
+    fn give_on(&mut self) {
+        for (number, block) in self.handed.drain(..) {
+            let bytes = block.bytes().len();
+            self.snapshot.push_handed(Piece::Keys(number, block), bytes);
+        }
+    }
+}
+
+impl ShardData {
+    /// Lets all entries that are here be saved as they are now. Nobody else is at the keyspace, and no snapshot under way.
+    pub(crate) fn begin_saving(&mut self, snapshot: &Arc<Snapshot>) {
+        assert!(self.saving.is_none(), "there is one snapshot at a time");
+        self.generation = self.generation.next();
+        if self.all_databases().all(|database| database.table.is_empty()) {
+            return;
+        }
+        let mut numbers = vec![0; self.others.len() + 1];
+        for (number, database) in self.all_databases().enumerate() {
+            numbers[database.expiry_name] = number;
+        }
+        let snapshot = Arc::clone(snapshot);
+        self.saving = Some(Box::new(Saving { snapshot, numbers, handed: Vec::new(), held: None }));
+    }
+
+    /// Saves an entry, if that is still to be done, before it is changed or removed.
+    #[cold]
+    pub(super) fn save_before_change(&mut self, database: usize, at: Position) {
+        let ShardData { first, others, generation, saving, .. } = self;
+        let database = if database == 0 { first } else { &mut others[database - 1] };
+        let slot = database.table.slot_mut(at);
+        if let Some(saving) = saving
+            && slot.entry().generation() != *generation
+        {
+            saving.hand_over(saving.numbers[database.expiry_name], slot);
+            slot.set_generation(*generation);
+        }
+    }
+
+    /// Hands a database over that was taken out, for entries of it that are still to be saved.
+    #[cold]
+    pub(super) fn detach_for_snapshot(&mut self, database: Database) {
+        let Some(saving) = &mut self.saving else { return };
+        // One that came to be after the snapshot was taken has no number, and nothing to be saved.
+        if let Some(&number) = saving.numbers.get(database.expiry_name) {
+            let detached = Detached { number, database, generation: self.generation };
+            saving.snapshot.push_handed(Piece::Detached(detached), 0);
+        }
+    }
+
+    /// Whether a call that changes a key is to wait: because its heavy value is to be saved or being saved, in any database,
+    /// or because too much waits to be written already. What it waits for is asked for. One branch while no snapshot is under
+    /// way.
+    #[inline]
+    pub fn must_wait(&self, hash: KeyHash, key: &[u8]) -> bool {
+        self.saving.as_deref().is_some_and(|saving| self.must_wait_for(saving, hash, key))
+    }
+
+    #[cold]
+    fn must_wait_for(&self, saving: &Saving, hash: KeyHash, key: &[u8]) -> bool {
+        if saving.snapshot.is_cancelled() {
+            return false;
+        }
+        if saving.held.as_ref().is_some_and(|held| **held == *key) {
+            saving.snapshot.awaits_held();
+            return true;
+        }
+        let mut found = self.all_databases().filter_map(|database| {
+            let entry = database.table.slot(database.table.find(hash.tag(), key)?).entry();
+            (entry.generation() != self.generation).then_some(entry)
+        });
+        let Some(entry) = found.next() else { return false };
+        if is_heavy(entry) || found.any(is_heavy) {
+            saving.snapshot.request(hash, key);
+            return true;
+        }
+        saving.snapshot.awaits_room()
+    }
+
+    /// Saves some entries. False at the end of the shard.
+    pub(crate) fn save_step(&mut self, cursor: &mut Cursor, gathering: &mut Gathering<'_>) -> bool {
+        let ShardData { first, others, generation, saving, .. } = self;
+        let Some(saving) = saving else { return false };
+        let (snapshot, generation) = (&*saving.snapshot, *generation);
+        let (mut groups, bytes_before) = (0, gathering.total_bytes());
+        while let Some(&number) = saving.numbers.get(cursor.name) {
+            gathering.select(number);
+            let table = table_named(first, others, cursor.name);
+            let next = table.scan_mut(cursor.tag, |slot| {
+                if slot.entry().generation() == generation {
+                    return;
+                }
+                if !snapshot.is_cancelled() {
+                    if is_heavy(slot.entry()) {
+                        cursor.leaves_heavy = true;
+                        return;
+                    }
+                    gathering.add(slot);
+                }
+                slot.set_generation(generation);
+            });
+            match next {
+                Some(tag) => cursor.tag = tag,
+                None => (cursor.name, cursor.tag) = (cursor.name + 1, 0),
+            }
+            groups += 1;
+            if groups >= STEP_GROUPS || gathering.total_bytes() - bytes_before >= STEP_BYTES {
+                return true;
+            }
+        }
+        saving.give_on();
+        if !cursor.leaves_heavy && saving.held.is_none() {
+            self.saving = None;
+        }
+        false
+    }
+
+    /// Holds the heavy value of a key, if it is still to be saved.
+    pub(crate) fn hold(&mut self, hash: KeyHash, key: &[u8]) -> Option<HeldKey> {
+        let ShardData { first, others, generation, saving, .. } = self;
+        let saving = saving.as_deref_mut()?;
+        for database in std::iter::once(first).chain(others) {
+            let Some(at) = database.table.find(hash.tag(), key) else { continue };
+            let slot = database.table.slot_mut(at);
+            if slot.entry().generation() != *generation && is_heavy(slot.entry()) {
+                return saving.hold(database.expiry_name, slot, *generation);
+            }
+        }
+        None
+    }
+
+    /// Holds the next value behind `cursor` that is still to be saved. All of the shard is saved when there is none.
+    pub(crate) fn hold_next(&mut self, cursor: &mut Cursor) -> Held {
+        let ShardData { first, others, generation, saving, .. } = self;
+        let Some(saving) = saving.as_deref_mut() else { return Held::End };
+        for _ in 0..STEP_GROUPS {
+            if cursor.name >= saving.numbers.len() {
+                saving.give_on();
+                self.saving = None;
+                return Held::End;
+            }
+            let mut found = None;
+            let next = table_named(first, others, cursor.name).scan_mut(cursor.tag, |slot| {
+                if found.is_none() && slot.entry().generation() != *generation {
+                    found = saving.hold(cursor.name, slot, *generation);
+                }
+            });
+            if let Some(key) = found {
+                return Held::Key(key);
+            }
+            match next {
+                Some(tag) => cursor.tag = tag,
+                None => (cursor.name, cursor.tag) = (cursor.name + 1, 0),
+            }
+        }
+        Held::NotYet
+    }
+
+    /// Lets the value go that was held.
+    pub(crate) fn let_go(&mut self) {
+        if let Some(saving) = &mut self.saving {
+            saving.held = None;
+        }
+    }
+}
+
+/// The table of the database of this name, which has been used.
+fn table_named<'d>(first: &'d mut Database, others: &'d mut [Database], name: usize) -> &'d mut Table {
+    let mut databases = std::iter::once(first).chain(others);
+    let named = databases.find(|database| database.expiry_name == name);
+    &mut named.expect("databases that were used stay").table
+}

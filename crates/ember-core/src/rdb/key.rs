@@ -1,0 +1,105 @@
+//! Keys out, as files have them: what is said of a key, its name and its value.
+
+use std::io::{self, Write};
+
+use super::{Kind, Writer, kind_for, write_value_as};
+use crate::keyspace::entry::ValueRef;
+
+/// Before seconds without a use.
+pub const IDLE: u8 = 248;
+/// Before the counter of uses.
+pub const FREQUENCY: u8 = 249;
+/// Before a time of expiry.
+pub const EXPIRY_MS: u8 = 252;
+
+/// Longer strings are not packed: it would take a copy as long as what is left of them.
+pub const PACKED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a file says of a key beside its name and value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyFacts {
+    /// The number of its database.
+    pub database: usize,
+    /// When it expires: Unix time in ms.
+    pub expire_at_ms: Option<i64>,
+    /// For how many seconds nobody had asked for it.
+    pub idle_s: Option<u64>,
+    /// How often it was asked for: the logarithmic counter of the LFU policies.
+    pub frequency: Option<u8>,
+}
+
+/// Writes a key for readers of `version` of the format, with what is said of it but for its database. Returns the kind
+/// of its value. O(the bytes of its value).
+///
+/// # Errors
+/// Those of the sink.
+pub fn write_key<W: Write>(
+    writer: &mut Writer<W>,
+    facts: &KeyFacts,
+    name: &[u8],
+    value: ValueRef<'_>,
+    version: u16,
+) -> io::Result<Kind> {
+    if let Some(at_ms) = facts.expire_at_ms {
+        writer.byte(EXPIRY_MS)?;
+        writer.time_ms(at_ms)?;
+    }
+    if let Some(idle_s) = facts.idle_s {
+        writer.byte(IDLE)?;
+        writer.length(idle_s)?;
+    }
+    if let Some(frequency) = facts.frequency {
+        writer.raw(&[FREQUENCY, frequency])?;
+    }
+    let kind = kind_for(value, version);
+    writer.byte(kind as u8)?;
+    writer.string(name)?;
+    write_value_as(writer, value, kind)?;
+    Ok(kind)
+}
+
+/// Keys of one database as the bytes of a file, to be gathered beside the thread that writes the file.
+#[derive(Debug)]
+pub struct Encoded {
+    writer: Writer<Vec<u8>>,
+    version: u16,
+    needed: u16,
+    keys: u64,
+}
+
+impl Encoded {
+    /// No keys, for readers of `version` of the format; with `is_packed` strings that get shorter by LZF are packed.
+    pub fn new(version: u16, is_packed: bool) -> Encoded {
+        let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
+        let writer = Writer::new(Vec::new()).with_packed_max_bytes(packed_max_bytes);
+        Encoded { writer, version, needed: version, keys: 0 }
+    }
+
+    /// Adds a key; its database is that of whoever writes it, not that of `facts`. O(the bytes of its value).
+    pub fn push<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) {
+        let kind = write_key(&mut self.writer, facts, name, value.into(), self.version);
+        self.needed = self.needed.max(kind.expect("a vector takes all bytes").version());
+        self.keys += 1;
+    }
+
+    /// The bytes of all keys.
+    pub fn bytes(&self) -> &[u8] {
+        self.writer.sink()
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The version of the format that has the kinds of all values.
+    pub fn version_needed(&self) -> u16 {
+        self.needed
+    }
+
+    /// Removes all keys; the room stays.
+    pub fn clear(&mut self) {
+        self.writer.sink_mut().clear();
+        (self.needed, self.keys) = (self.version, 0);
+    }
+}

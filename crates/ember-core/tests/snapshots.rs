@@ -1,0 +1,320 @@
+//! Snapshots: whatever is changed while one is saved, what it saves is what there was when it was taken.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+#[path = "support/commands.rs"]
+mod commands;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use commands::{contents, draw, run};
+use ember_protocol::Protocol;
+use emberkv_core::eviction::{ClockReading, EvictionPolicy};
+use emberkv_core::keyspace::{Keyspace, SHARDS};
+use emberkv_core::local::Local;
+use emberkv_core::rdb::{
+    EXPIRY_MS, Encoded, Kind, Reader, VERSION_MAX, Value, dump, read_value, restore, write_value,
+};
+use emberkv_core::snapshot::{HANDED_MAX_BYTES, HeldKey, Piece, Saver, Snapshot, SnapshotOptions, Walker};
+use emberkv_core::turn::Random;
+use emberkv_core::types::limits::EncodingLimits;
+
+const DATABASES: usize = 16;
+
+/// Keys with their databases, expiries and values.
+type Keys = Vec<(usize, Vec<u8>, Option<i64>, Value)>;
+
+/// What is saved, and how many large values there were that were shared.
+#[derive(Default)]
+struct Saved {
+    keys: Keys,
+    shared: usize,
+}
+
+fn options(now_ms: i64) -> SnapshotOptions {
+    let clocks = ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms };
+    SnapshotOptions { version: VERSION_MAX, is_packed: true, clocks }
+}
+
+fn value_of(write: impl FnOnce(&mut emberkv_core::rdb::Writer<Vec<u8>>) -> Kind) -> Value {
+    let mut writer = emberkv_core::rdb::Writer::new(Vec::new());
+    let kind = write(&mut writer);
+    let bytes = writer.into_inner();
+    read_value(&mut Reader::new(&bytes[..]), kind, &EncodingLimits::DEFAULT).unwrap()
+}
+
+/// Reads the keys of a block as a file's reader would.
+fn parse(database: usize, block: &Encoded, keys: &mut Keys) {
+    let mut left = block.bytes();
+    let mut count = 0;
+    while !left.is_empty() {
+        let mut reader = Reader::new(&mut left);
+        let (mut byte, mut expire_at_ms) = (reader.byte().unwrap(), None);
+        if byte == EXPIRY_MS {
+            expire_at_ms = Some(reader.time_ms().unwrap());
+            byte = reader.byte().unwrap();
+        }
+        let kind = Kind::from_byte(byte).unwrap();
+        let name = reader.string().unwrap();
+        let value = read_value(&mut reader, kind, &EncodingLimits::DEFAULT).unwrap();
+        keys.push((database, name, expire_at_ms, value));
+        count += 1;
+    }
+    assert_eq!(count, block.keys());
+}
+
+impl Saved {
+    fn take(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Keys(database, block) => parse(*database, block, &mut self.keys),
+            Piece::Value(HeldKey { facts, name, value }) => {
+                let value = value_of(|writer| {
+                    write_value(writer, value.as_value()).unwrap();
+                    emberkv_core::rdb::kind_of(value.as_value())
+                });
+                self.keys.push((facts.database, name.to_vec(), facts.expire_at_ms, value));
+                self.shared += 1;
+            }
+            Piece::Detached(detached) => {
+                for entry in detached.entries() {
+                    let value = restore(&dump(entry), &EncodingLimits::DEFAULT).unwrap();
+                    self.keys.push((detached.number, entry.key().to_vec(), entry.expire_at_ms(), value));
+                }
+            }
+        }
+    }
+}
+
+/// Takes all pieces out of a snapshot, on a thread of its own; `delay` is called for each.
+fn save(
+    snapshot: &Arc<Snapshot>,
+    keyspace: &Arc<Keyspace>,
+    mut delay: impl FnMut() + Send + 'static,
+) -> thread::JoinHandle<Saved> {
+    let (snapshot, keyspace) = (Arc::clone(snapshot), Arc::clone(keyspace));
+    thread::spawn(move || {
+        let mut saver = Saver::new(snapshot, &keyspace, || {});
+        let mut saved = Saved::default();
+        while let Some(piece) = saver.next() {
+            delay();
+            saved.take(&piece);
+        }
+        saved
+    })
+}
+
+/// All keys as they are, expired ones included.
+fn keys_of(keyspace: &Keyspace) -> Keys {
+    let mut keys = Vec::new();
+    for shard in 0..SHARDS {
+        let data = keyspace.lock(shard);
+        for database in 0..DATABASES {
+            for entry in data.database(database).table().iter() {
+                let value = restore(&dump(entry), &EncodingLimits::DEFAULT).unwrap();
+                keys.push((database, entry.key().to_vec(), entry.expire_at_ms(), value));
+            }
+        }
+    }
+    keys
+}
+
+/// A keyspace with these keys; none of them is there twice.
+fn with_keys(keys: Keys, now_ms: i64) -> Local {
+    let mut local = Local::new(Protocol::Resp2);
+    local.turn.now_ms = now_ms;
+    for (database, name, expire_at_ms, value) in keys {
+        let hash = local.keyspace.hash(&name);
+        let mut shard = local.keyspace.lock(hash.shard());
+        let name_shown = name.escape_ascii();
+        assert!(shard.find(database, hash, &name).is_none(), "{name_shown} is saved twice");
+        let clock = local.turn.new_clock();
+        shard.insert(database, hash, &name, value.into_new(&mut Vec::new()), expire_at_ms, clock);
+        local.keyspace.publish_bytes(local.keyspace.release(hash.shard(), shard));
+    }
+    local
+}
+
+/// Makes a value that is large: a string, or one with many elements.
+fn draw_large(random: &mut Random) -> String {
+    let number = random.below(4);
+    match random.below(6) {
+        0 => format!("SETRANGE S{number} {} v", 30_000 + random.below(10_000)),
+        1 => format!("SETRANGE S{number} {} v", 1_100_000),
+        2 => format!("RPUSH L{number}{}", format!(" {}", "x".repeat(5000)).repeat(20)),
+        3 => (0..2000).fold(format!("SADD E{number}"), |line, member| format!("{line} member-{member}")),
+        4 => (0..2000).fold(format!("HSET H{number}"), |line, field| format!("{line} field-{field} {field}")),
+        _ => (0..2000).fold(format!("ZADD Z{number}"), |line, member| format!("{line} {member} m{member}")),
+    }
+}
+
+#[test]
+fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
+    let rounds = std::env::var("SNAPSHOT_ROUNDS").map_or(10, |rounds| rounds.parse().unwrap());
+    for seed in 0..rounds {
+        let mut random = Random::seeded(0xD1B5_4A32 * (seed + 1));
+        let mut local = Local::new(Protocol::Resp2);
+        let keyspace = Arc::clone(&local.keyspace);
+        let ids = ["0-1".to_owned(), format!("{}-0", local.turn.now_ms)];
+        let change = |local: &mut Local, random: &mut Random| {
+            match random.below(30) {
+                0..3 => local.turn.now_ms += random.below(900) as i64,
+                3 => _ = keyspace.expire_due(0..SHARDS, &mut local.turn, 100),
+                4..6 => _ = run(local, &draw_large(random)),
+                _ => _ = run(local, &draw(random, &ids)),
+            }
+            local.database = [0, 1][random.below(2)];
+        };
+        for _ in 0..3 {
+            (0..150).for_each(|_| change(&mut local, &mut random));
+            let now_ms = local.turn.now_ms;
+            let expected = keys_of(&keyspace);
+            let snapshot = keyspace.begin_snapshot(options(now_ms));
+            let total: u64 = snapshot.sizes().iter().map(|(keys, _)| keys).sum();
+            assert_eq!(total, expected.len() as u64);
+            let saver = save(&snapshot, &keyspace, thread::yield_now);
+            let mut walkers = [Walker::new(&snapshot), Walker::new(&snapshot)];
+            let mut walking = [true; 2];
+            while walking.contains(&true) {
+                (0..random.below(3)).for_each(|_| change(&mut local, &mut random));
+                for _ in 0..random.below(60) {
+                    let which = random.below(2);
+                    walking[which] = walking[which] && walkers[which].step(&keyspace);
+                }
+            }
+            let saved = saver.join().unwrap();
+            keyspace.check_invariants();
+            let again = contents(&mut with_keys(saved.keys, now_ms));
+            let expected = contents(&mut with_keys(expected, now_ms));
+            assert!(again == expected, "seed {seed}: saved {again:#?}, there were {expected:#?}");
+        }
+    }
+}
+
+#[test]
+fn tables_that_grow_and_shrink_are_saved_whole() {
+    for begins_with in [10, 20_000, 100_000] {
+        let mut local = Local::new(Protocol::Resp2);
+        let keyspace = Arc::clone(&local.keyspace);
+        let mut random = Random::seeded(begins_with);
+        for number in 0..begins_with {
+            run(&mut local, &format!("SET key:{number} {number}"));
+        }
+        let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
+        let saver = save(&snapshot, &keyspace, || {});
+        let mut walker = Walker::new(&snapshot);
+        let mut next = begins_with;
+        let mut gone = 0;
+        while walker.step(&keyspace) {
+            for _ in 0..random.below(30) {
+                if begins_with > 50_000 || random.below(3) == 0 {
+                    run(&mut local, &format!("DEL key:{gone}"));
+                    gone += 1;
+                } else {
+                    run(&mut local, &format!("SET key:{next} {next}"));
+                    next += 1;
+                }
+            }
+        }
+        let mut saved = saver.join().unwrap().keys;
+        keyspace.check_invariants();
+        saved.sort_by(|one, other| one.1.cmp(&other.1));
+        let mut expected: Vec<Vec<u8>> = (0..begins_with).map(|n| format!("key:{n}").into_bytes()).collect();
+        expected.sort();
+        assert!(saved.iter().map(|key| &key.1).eq(&expected), "{begins_with}");
+        assert!(gone > 0 && (next > begins_with || begins_with > 50_000));
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
+    let mut local = Local::new(Protocol::Resp2);
+    let keyspace = Arc::clone(&local.keyspace);
+    let mut random = Random::seeded(7);
+    (0..40).for_each(|_| _ = run(&mut local, &draw_large(&mut random)));
+    let released = AtomicUsize::new(0);
+    for taken in 0..4 {
+        let expected = contents(&mut local);
+        let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
+        let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {
+            released.fetch_add(1, Ordering::Relaxed);
+        });
+        run(&mut local, "FLUSHDB");
+        run(&mut local, "DEL E0 E1 E2 E3 H0 H1");
+        let mut walker = Walker::new(&snapshot);
+        (0..taken * 300).for_each(|_| _ = walker.step(&keyspace));
+        thread::scope(|scope| {
+            if taken == 3 {
+                drop(saver.next());
+                scope.spawn(|| while walker.step(&keyspace) {});
+            } else {
+                while walker.step(&keyspace) {}
+            }
+            drop(saver);
+        });
+        assert!(released.swap(0, Ordering::Relaxed) > 0, "who waits is told of the end");
+        keyspace.check_invariants();
+        (0..40).for_each(|_| _ = run(&mut local, &draw_large(&mut random)));
+        // The next one is whole.
+        let there = contents(&mut local);
+        let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
+        let saver = save(&snapshot, &keyspace, || {});
+        snapshot.walk(&keyspace);
+        let now_ms = local.turn.now_ms;
+        assert_eq!(contents(&mut with_keys(saver.join().unwrap().keys, now_ms)), there);
+        assert!(!expected.is_empty() || taken == 0);
+    }
+}
+
+#[test]
+fn calls_wait_for_heavy_values_and_for_room() {
+    let mut local = Local::new(Protocol::Resp2);
+    let keyspace = Arc::clone(&local.keyspace);
+    run(&mut local, "SETRANGE heavy 2000000 x");
+    run(&mut local, "SETRANGE large 50000 x");
+    for number in 0..3000 {
+        run(&mut local, &format!("SETRANGE light:{number} 30000 x"));
+    }
+    let must_wait = |key: &str| {
+        let hash = keyspace.hash(key.as_bytes());
+        keyspace.lock(hash.shard()).must_wait(hash, key.as_bytes())
+    };
+    assert!(!must_wait("heavy"), "no snapshot is under way");
+    let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
+    assert!(!must_wait("large") && !must_wait("light:0") && !must_wait("new"));
+    assert!(must_wait("heavy"));
+    // Others change what they like, up to a bound.
+    let mut changed = 0;
+    while !must_wait(&format!("light:{changed}")) {
+        run(&mut local, &format!("APPEND light:{changed} y"));
+        assert!(!must_wait(&format!("light:{changed}")), "what is saved may be changed again");
+        changed += 1;
+    }
+    let expected = HANDED_MAX_BYTES / 30_000;
+    assert!((expected - 10..=expected + 10).contains(&changed), "{changed} of {expected}");
+    let released = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&released);
+    let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    // What was asked for comes first, and is held until the next piece is asked for.
+    let mut saved = Saved::default();
+    let first = saver.next().unwrap();
+    saved.take(&first);
+    assert_eq!(saved.keys[0].1, b"heavy");
+    assert!(must_wait("heavy") && released.load(Ordering::Relaxed) == 0);
+    thread::scope(|scope| {
+        scope.spawn(|| snapshot.walk(&keyspace));
+        saved.take(&saver.next().unwrap());
+        assert!(!must_wait("heavy") && released.load(Ordering::Relaxed) == 1);
+        while let Some(piece) = saver.next() {
+            saved.take(&piece);
+        }
+    });
+    assert!(released.load(Ordering::Relaxed) >= 3, "of the room, and of the end");
+    assert_eq!(saved.keys.len(), 3002);
+    let ends_as_before = |value: &Value| matches!(value, Value::String(bytes) if bytes.ends_with(b"\0x"));
+    assert!(saved.keys.iter().all(|(_, _, _, value)| ends_as_before(value)));
+    assert!(!must_wait("heavy") && !must_wait("light:2999"));
+    keyspace.check_invariants();
+}

@@ -1,0 +1,104 @@
+//! What keeps commands from running for the moment: data that is being loaded, a disk that does not take what is written,
+//! a snapshot under way.
+//!
+//! All of it is one byte, which each command looks at once: as long as it is 0 that is one branch.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use bitflags::bitflags;
+use parking_lot::Mutex;
+
+bitflags! {
+    /// Why some commands do not run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Condition: u8 {
+        /// The data set is being loaded: commands that need it are refused.
+        const LOADING = 1;
+        /// A snapshot is under way: calls that change keys may have to wait until those are saved.
+        const SNAPSHOT = 2;
+        /// The last snapshot could not be written: commands that write are refused.
+        const SNAPSHOT_FAILED = 4;
+        /// What was written to the append-only file did not get there: commands that write are refused.
+        const AOF_FAILED = 8;
+        /// It is further behind than it may be: commands that write wait.
+        const AOF_BEHIND = 16;
+
+        /// Commands that write are refused because of the disk.
+        const REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();
+    }
+}
+
+/// What commands are answered while data is loaded.
+pub(crate) const LOADING_ERROR: &str = "LOADING Redis is loading the dataset in memory";
+
+/// What commands that write are answered after a snapshot has failed.
+const SNAPSHOT_ERROR: &str = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+                              disk. Commands that may modify the data set are disabled, because this instance is \
+                              configured to report errors during writes if RDB snapshotting fails \
+                              (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
+                              error.";
+
+/// The conditions of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    now: AtomicU8,
+    /// What the disk said when the append-only file was written.
+    aof_error: Mutex<String>,
+}
+
+impl Conditions {
+    /// Those that there are.
+    #[inline]
+    pub(crate) fn get(&self) -> Condition {
+        // Relaxed: those that must be seen at once begin while nobody else is at the keyspace.
+        Condition::from_bits_retain(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Begins or ends a condition.
+    pub(crate) fn set(&self, condition: Condition, there: bool) {
+        if there {
+            self.now.fetch_or(condition.bits(), Ordering::Relaxed);
+        } else {
+            self.now.fetch_and(!condition.bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Refuses writes because the append-only file does not take them; `error` says what the disk said. `None` ends that.
+    pub(crate) fn set_aof_error(&self, error: Option<String>) {
+        let failed = error.is_some();
+        *self.aof_error.lock() = error.unwrap_or_default();
+        self.set(Condition::AOF_FAILED, failed);
+    }
+
+    /// What a script that may write and says what it does is answered, if the disk is why it is refused.
+    pub(crate) fn script_refusal(&self) -> Option<String> {
+        const WRITABLE: &str = "Writable scripts are blocked. Use 'no-writes' flag for read only scripts.";
+        let now = self.get();
+        if now.contains(Condition::SNAPSHOT_FAILED) {
+            Some(format!(
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
+                 {WRITABLE}"
+            ))
+        } else if now.contains(Condition::AOF_FAILED) {
+            let error = self.aof_error.lock();
+            Some(format!(
+                "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. \
+                 {WRITABLE} AOF error: {error}"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// What a command that writes is answered, if the disk is why it is refused.
+    pub(crate) fn write_refusal(&self) -> Option<String> {
+        let now = self.get();
+        if now.contains(Condition::SNAPSHOT_FAILED) {
+            Some(SNAPSHOT_ERROR.to_owned())
+        } else if now.contains(Condition::AOF_FAILED) {
+            Some(format!("MISCONF Errors writing to the AOF file: {}", self.aof_error.lock()))
+        } else {
+            None
+        }
+    }
+}

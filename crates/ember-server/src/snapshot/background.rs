@@ -1,0 +1,192 @@
+//! BGSAVE: the file written on a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::point_in_time::{Claim, PointInTime, Purpose, begin};
+use super::saving::write_file;
+use crate::conditions::Condition;
+use crate::config::Config;
+use crate::executor::Executor;
+use crate::server::{Server, unix_ms};
+use crate::start::AbortOnPanic;
+
+/// How long after a failure the next one by itself is tried.
+const RETRY_AFTER_MS: i64 = 5000;
+
+/// How long the end of the server waits for the thread to notice that it is given up: a piece is written in less, unless
+/// the disk hangs.
+const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
+
+/// What is known of saving in the background.
+#[derive(Default)]
+pub(crate) struct Background {
+    /// When the one under way began, Unix time in ms; 0 when there is none.
+    since_ms: AtomicI64,
+    /// How many seconds the last one took, plus 1; 0 when there was none.
+    last_s: AtomicI64,
+    /// Whether the last one has failed.
+    has_failed: AtomicBool,
+    /// When one was last begun.
+    tried_ms: AtomicI64,
+    /// Whether one is to begin as soon as another snapshot is over.
+    is_scheduled: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why no saving in the background has begun.
+pub(crate) enum Unbegun {
+    /// There is another snapshot.
+    Taken(Purpose),
+    /// The system gives no thread.
+    NoThread(io::Error),
+}
+
+impl Background {
+    /// For how many seconds one has been under way, if one is.
+    pub(crate) fn current_s(&self) -> Option<i64> {
+        let since_ms = self.since_ms.load(Ordering::Relaxed);
+        (since_ms != 0).then(|| (unix_ms() - since_ms).max(0) / 1000)
+    }
+
+    /// How many seconds the last one took, if there was one.
+    pub(crate) fn last_s(&self) -> Option<i64> {
+        Some(self.last_s.load(Ordering::Relaxed) - 1).filter(|&seconds| seconds >= 0)
+    }
+
+    /// Whether the last one has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Lets one begin as soon as another snapshot is over.
+    pub(crate) fn schedule(&self) {
+        self.is_scheduled.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the file has been written.
+    pub(super) fn note_success(&self, server: &Server) {
+        self.has_failed.store(false, Ordering::Relaxed);
+        self.refuse_writes(server, &server.config.snapshot());
+    }
+
+    fn note_failure(&self, server: &Server) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.refuse_writes(server, &server.config.snapshot());
+    }
+
+    /// Refuses writes after a failure, if that is wanted, or does not any more.
+    pub(crate) fn refuse_writes(&self, server: &Server, config: &Config) {
+        let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty() && self.has_failed();
+        server.conditions.set(Condition::SNAPSHOT_FAILED, refuses);
+    }
+
+    /// Whether one is due by the rules, or because it is scheduled.
+    pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
+        if server.conditions.get().contains(Condition::LOADING) || server.snapshots.claims.purpose().is_some()
+        {
+            return false;
+        }
+        let now_ms = unix_ms();
+        if self.has_failed() && now_ms - self.tried_ms.load(Ordering::Relaxed) <= RETRY_AFTER_MS {
+            return false;
+        }
+        if self.is_scheduled.load(Ordering::Relaxed) {
+            return true;
+        }
+        if config.save.is_empty() {
+            return false;
+        }
+        let changes = server.snapshots.changes(server);
+        let seconds = now_ms / 1000 - server.snapshots.saved_s(server);
+        let due = config.save.iter().find(|rule| changes >= rule.changes && seconds > rule.seconds);
+        if let Some(rule) = due {
+            tracing::info!("{} changes in {} seconds: saving", rule.changes, rule.seconds);
+        }
+        due.is_some()
+    }
+
+    /// Ends what is under way, because the server ends: its file does not appear.
+    pub(crate) fn give_up(&self, server: &Server) {
+        server.snapshots.is_given_up.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.lock().take() else { return };
+        let until = Instant::now() + GIVE_UP_WAIT;
+        while !thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if thread.is_finished() {
+            // A panic has ended the process before.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Begins to save in the background. The worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// If another snapshot is under way, or the system gives no thread.
+pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
+    let server = executor.server;
+    let claim = Claim::take(server, Purpose::Save).map_err(Unbegun::Taken)?;
+    let background = &server.snapshots.background;
+    background.is_scheduled.store(false, Ordering::Relaxed);
+    background.tried_ms.store(unix_ms(), Ordering::Relaxed);
+    let point = executor.alone(|executor, _| {
+        executor.publish();
+        begin(&claim, executor)
+    });
+    background.since_ms.store(unix_ms(), Ordering::Relaxed);
+    let config = Arc::clone(&executor.config);
+    let spawned = thread::Builder::new().name("bgsave".to_owned()).spawn(move || {
+        let _guard = AbortOnPanic;
+        run(server, point, &config);
+        drop(claim);
+    });
+    match spawned {
+        Ok(thread) => {
+            tracing::info!("background saving started");
+            *background.thread.lock() = Some(thread);
+            Ok(())
+        }
+        Err(error) => {
+            tracing::error!("cannot start a thread to save: {error}");
+            background.since_ms.store(0, Ordering::Relaxed);
+            background.note_failure(server);
+            Err(Unbegun::NoThread(error))
+        }
+    }
+}
+
+fn run(server: &Server, point: PointInTime, config: &Config) {
+    let begun = Instant::now();
+    let changes = point.changes;
+    let written = write_file(server, config, |writer| point.fill(writer, false));
+    let (state, seconds) = (&server.snapshots, begun.elapsed().as_secs_f64());
+    let background = &state.background;
+    background.last_s.store(seconds as i64 + 1, Ordering::Relaxed);
+    match written {
+        Ok(written) => {
+            state.note_saved(changes);
+            background.note_success(server);
+            let handed = state.claims.handed_bytes();
+            tracing::info!(
+                "saved {} keys to {} in {seconds:.3} seconds; {handed} bytes were kept as they changed meanwhile",
+                written.keys,
+                config.dbfilename
+            );
+        }
+        Err(error) if state.is_given_up.load(Ordering::Relaxed) => {
+            tracing::info!("saving is given up: {error}")
+        }
+        Err(error) => {
+            background.note_failure(server);
+            tracing::error!("background saving failed: {error}");
+        }
+    }
+    background.since_ms.store(0, Ordering::Relaxed);
+}

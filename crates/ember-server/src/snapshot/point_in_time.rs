@@ -1,0 +1,198 @@
+//! The keyspace at one moment, to be written on any thread while commands go on.
+//!
+//! Who wants one takes the [`Claim`] first, since there is one at a time, then calls [`begin`] while alone at the keyspace,
+//! and gives the [`PointInTime`] to the thread that writes the file. Half of the cores at most are busy with it besides.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use ember_persistence::encryption::FileSink;
+use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
+use emberkv_core::eviction::ClockReading;
+use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
+use parking_lot::Mutex;
+
+use crate::conditions::Condition;
+use crate::executor::{Executor, Section};
+use crate::mailbox::Letter;
+use crate::scripting::library::Libraries;
+use crate::server::Server;
+
+/// Threads that encode: one that writes takes what four of them give.
+const WALKERS_MAX: usize = 4;
+
+/// What a snapshot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The file of BGSAVE and of save rules.
+    Save,
+    /// The base of an append-only file.
+    AofBase,
+}
+
+/// Who takes a snapshot, and how far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    taken: Mutex<Option<Purpose>>,
+    /// Keys that were written, and all there are.
+    processed: AtomicU64,
+    total: AtomicU64,
+    /// Bytes that were handed over before changes.
+    handed_bytes: AtomicU64,
+}
+
+impl Claims {
+    /// What the snapshot under way is for.
+    pub(crate) fn purpose(&self) -> Option<Purpose> {
+        *self.taken.lock()
+    }
+
+    /// Keys that the snapshot under way has written, and all that it has to write.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        match self.purpose() {
+            None => (0, 0),
+            Some(_) => (self.processed.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Bytes that the last snapshot has kept for itself because they were to change.
+    pub(crate) fn handed_bytes(&self) -> u64 {
+        self.handed_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The right to take snapshots, until it is dropped: to be kept until the file is in its place.
+pub(crate) struct Claim(&'static Server);
+
+impl Claim {
+    /// The claim of `server`, if nobody has it.
+    ///
+    /// # Errors
+    /// What it is taken for.
+    pub(crate) fn take(server: &'static Server, purpose: Purpose) -> Result<Claim, Purpose> {
+        let mut taken = server.snapshots.claims.taken.lock();
+        match *taken {
+            Some(other) => Err(other),
+            None => {
+                *taken = Some(purpose);
+                Ok(Claim(server))
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        *self.0.snapshots.claims.taken.lock() = None;
+    }
+}
+
+/// See the module. Dropped unwritten, it ends the snapshot, which may take a while: O(keys).
+pub(crate) struct PointInTime {
+    // The saver ends before the condition does.
+    saver: Saver<'static>,
+    underway: Underway,
+    snapshot: Arc<Snapshot>,
+    libraries: Arc<Libraries>,
+    used_bytes: u64,
+    /// Changes of keys up to the moment.
+    pub(crate) changes: u64,
+}
+
+/// The condition that a snapshot is under way.
+struct Underway(&'static Server);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.conditions.set(Condition::SNAPSHOT, false);
+        try_again(self.0);
+    }
+}
+
+/// Lets calls be tried again that had to wait for a snapshot.
+fn try_again(server: &Server) {
+    server.workers.iter().for_each(|worker| worker.mailbox.send(Letter::TryAgain));
+}
+
+/// Takes a snapshot. The executor is alone at the keyspace, holds no lock and has published what it counted. O(shards).
+pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
+    assert!(executor.section == Section::Alone, "a snapshot is taken while nobody else is at the keyspace");
+    let (server, config) = (claim.0, &executor.config);
+    let options = SnapshotOptions {
+        version: FILE_VERSION,
+        is_packed: config.rdbcompression,
+        clocks: ClockReading {
+            policy: config.maxmemory_policy,
+            lfu_decay_minutes: config.lfu_decay_time,
+            now_ms: executor.turn.now_ms,
+        },
+    };
+    let snapshot = server.keyspace.begin_snapshot(options);
+    server.conditions.set(Condition::SNAPSHOT, true);
+    let claims = &server.snapshots.claims;
+    claims.processed.store(0, Ordering::Relaxed);
+    claims.total.store(snapshot.sizes().iter().map(|(keys, _)| keys).sum(), Ordering::Relaxed);
+    PointInTime {
+        saver: Saver::new(Arc::clone(&snapshot), &server.keyspace, || try_again(server)),
+        underway: Underway(server),
+        snapshot,
+        libraries: server.scripting.libraries.snapshot(),
+        used_bytes: server.keyspace.used_bytes() as u64,
+        changes: server.sum(|stats| &stats.changes),
+    }
+}
+
+impl PointInTime {
+    /// Writes everything that is in a file. Meanwhile up to [`WALKERS_MAX`] threads encode.
+    ///
+    /// # Errors
+    /// Those of the file and of starting threads, and that the server ends.
+    pub(crate) fn fill(self, writer: &mut RdbWriter<FileSink>, is_aof_base: bool) -> io::Result<()> {
+        let PointInTime { saver, underway, snapshot, libraries, used_bytes, .. } = self;
+        let server = underway.0;
+        let now_s = snapshot.options().clocks.now_ms / 1000;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            // It ends in here, so that nobody is waited for after an error who waits for it.
+            let mut saver = saver;
+            for number in 0..(cores / 2).clamp(1, WALKERS_MAX) {
+                let walker = thread::Builder::new().name(format!("snapshot-{number}"));
+                let snapshot = &snapshot;
+                let spawned = walker.spawn_scoped(scope, || snapshot.walk(&server.keyspace));
+                // One of them is enough.
+                if number == 0 {
+                    spawned?;
+                }
+            }
+            writer.usual_aux(env!("CARGO_PKG_VERSION"), now_s, used_bytes, is_aof_base)?;
+            libraries.all().try_for_each(|library| writer.function(&library.code))?;
+            for (database, &(keys, volatile)) in snapshot.sizes().iter().enumerate() {
+                if keys > 0 {
+                    writer.sizes(database, keys, volatile)?;
+                }
+            }
+            let claims = &server.snapshots.claims;
+            while let Some(piece) = saver.next() {
+                write(writer, &snapshot, &piece)?;
+                claims.processed.store(writer.keys(), Ordering::Relaxed);
+                claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
+                if server.snapshots.is_given_up.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("the server ends"));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn write(writer: &mut RdbWriter<FileSink>, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
+    match piece {
+        Piece::Keys(database, block) => writer.encoded(*database, block),
+        Piece::Value(key) => writer.key(&key.facts, &key.name, key.value.as_value()),
+        Piece::Detached(detached) => detached
+            .entries()
+            .try_for_each(|entry| writer.key(&snapshot.facts(detached.number, entry), entry.key(), entry)),
+    }
+}

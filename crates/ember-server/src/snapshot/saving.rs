@@ -1,0 +1,108 @@
+//! Writing the data set while nobody else is at the keyspace.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use ember_persistence::encryption::FileSink;
+use ember_persistence::files::DiskError;
+use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::turn::Turn;
+
+use crate::config::Config;
+use crate::server::{Server, unix_ms};
+
+/// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
+///
+/// # Errors
+/// Those of [`save`].
+pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
+    let state = &server.snapshots;
+    if !state.saves_at_end.load(Ordering::Relaxed) || state.changes(server) == 0 {
+        return Ok(());
+    }
+    let config = server.config.snapshot();
+    let mut turn = Turn::new(unix_ms(), 1);
+    turn.policy = config.maxmemory_policy;
+    save(server, &config, &turn)
+}
+
+/// Writes the file. The calling worker is alone at the keyspace and holds no lock; `turn` is its own. O(N) for N bytes.
+///
+/// # Errors
+/// One line that says what failed. The file that was there before is there still.
+pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
+    let begun = Instant::now();
+    let changes = server.sum(|stats| &stats.changes);
+    let written = write_file(server, config, |writer| write_all(server, turn, false, writer));
+    let written = written.map_err(|error| error.to_string())?;
+    server.snapshots.note_saved(changes);
+    server.snapshots.background.note_success(server);
+    let seconds = begun.elapsed().as_secs_f64();
+    tracing::info!("saved {} keys to {} in {seconds:.3} seconds", written.keys, config.dbfilename);
+    Ok(())
+}
+
+/// Writes the file of the configuration; `fill` says what is in it. It appears all at once, or not at all.
+pub(super) fn write_file(
+    server: &Server,
+    config: &Config,
+    fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
+) -> Result<Written, DiskError> {
+    let options = SaveOptions {
+        version: rdb_file::FILE_VERSION,
+        is_packed: config.rdbcompression,
+        encryption: &server.encryption(),
+    };
+    rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill)
+}
+
+/// Writes all data. The caller is alone at the keyspace, or no worker runs.
+///
+/// # Errors
+/// Those of the file.
+pub(crate) fn write_all<W: io::Write>(
+    server: &Server,
+    turn: &Turn,
+    is_aof_base: bool,
+    writer: &mut RdbWriter<W>,
+) -> io::Result<()> {
+    let used = server.keyspace.used_bytes() as u64;
+    writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, is_aof_base)?;
+    for library in server.scripting.libraries.snapshot().all() {
+        writer.function(&library.code)?;
+    }
+    for database in 0..server.keyspace.databases() {
+        write_database(server, turn, database, writer)?;
+    }
+    Ok(())
+}
+
+fn write_database<W: io::Write>(
+    server: &Server,
+    turn: &Turn,
+    database: usize,
+    writer: &mut RdbWriter<W>,
+) -> io::Result<()> {
+    let keyspace = &server.keyspace;
+    let keys = keyspace.len(database) as u64;
+    if keys == 0 {
+        return Ok(());
+    }
+    writer.sizes(database, keys, keyspace.volatile(database) as u64)?;
+    for shard in 0..SHARDS {
+        let data = keyspace.lock(shard);
+        for entry in data.database(database).table().iter() {
+            let mut facts = KeyFacts { database, expire_at_ms: entry.expire_at_ms(), ..KeyFacts::default() };
+            if turn.policy.is_lfu() {
+                facts.frequency = Some(turn.lfu_counter(entry.clock()));
+            } else if turn.policy.is_lru() {
+                facts.idle_s = Some(turn.idle_seconds(entry.clock()));
+            }
+            writer.key(&facts, entry.key(), entry)?;
+        }
+    }
+    Ok(())
+}

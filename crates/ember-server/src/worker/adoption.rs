@@ -1,0 +1,146 @@
+//! Adoption: sockets become connections of a worker.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use ember_protocol::{Protocol, Reply};
+use parking_lot::Mutex;
+
+use super::bystanders::Bystanders;
+use super::{NOBODY, Worker};
+use crate::acl::Identity;
+use crate::client::{Client, ClientView, Names};
+use crate::connection::Connection;
+use crate::executor::Executor;
+use crate::listener::{self, Accepted, Incoming};
+use crate::mailbox::Letter;
+
+/// Connections accepted in one turn; a flood of them must not hold up those already served.
+const ACCEPTS_MAX: usize = 256;
+
+impl Worker {
+    pub(super) fn accept(&mut self) {
+        self.is_accepting = false;
+        let mut accepted = 0;
+        for number in 0..self.listeners.len() {
+            loop {
+                if accepted == ACCEPTS_MAX {
+                    self.is_accepting = true;
+                    return;
+                }
+                match self.listeners[number].accept() {
+                    Accepted::Connection(incoming) => self.place(incoming),
+                    Accepted::Nothing => break,
+                    Accepted::Failed => {
+                        self.accepts_at_tick = true;
+                        break;
+                    }
+                }
+                accepted += 1;
+            }
+        }
+    }
+
+    /// Gives a new connection to the worker with the fewest.
+    pub(super) fn place(&mut self, incoming: Incoming) {
+        let workers = &self.server.workers;
+        let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
+        let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
+        // Counted at once, so that the next connection of the same burst goes elsewhere.
+        workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
+        if chosen == self.executor.index {
+            self.adopt(incoming);
+        } else {
+            workers[chosen].mailbox.send(Letter::Adopt(incoming));
+        }
+    }
+
+    pub(super) fn adopt(&mut self, incoming: Incoming) {
+        if self.stop_at.is_some() || self.try_adopt(incoming).is_none() {
+            self.executor.stats.connections_rejected.add(1);
+            self.discount();
+        }
+    }
+
+    pub(super) fn try_adopt(&mut self, incoming: Incoming) -> Option<()> {
+        // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
+        if self.executor.refresh_config() {
+            self.apply_config();
+        }
+        bystanders!(self, NOBODY).try_adopt(&mut self.executor, incoming)
+    }
+}
+
+impl Bystanders<'_> {
+    /// Makes a socket a connection; `None` if that is not possible, which the peer is told.
+    pub(super) fn try_adopt(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
+        let config = &executor.config;
+        if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
+            tracing::warn!("cannot set up a connection: {error}");
+            return None;
+        }
+        let identity = Identity::unknown(self.server);
+        let needs_password = !identity.user().needs_no_password();
+        if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
+            listener::turn_away(&incoming, listener::PROTECTED);
+            return None;
+        }
+        let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
+            Ok(tls) => tls.map(Box::new),
+            Err(error) => {
+                tracing::warn!("cannot begin a TLS connection: {error}");
+                return None;
+            }
+        };
+        let token = self.vacant.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let now_ms = executor.turn.now_ms;
+        let worker = executor.index;
+        let view = self.server.clients.enter(config.maxclients as usize, |id| ClientView {
+            id,
+            peer: incoming.peer.clone(),
+            descriptor: incoming.socket.as_raw_fd(),
+            worker,
+            token,
+            created_ms: now_ms,
+            names: Mutex::new(Names::default()),
+            user: Mutex::new(Arc::clone(identity.user())),
+            active_ms: AtomicI64::new(now_ms),
+            database: AtomicU32::new(0),
+            command: AtomicU32::new(0),
+            is_resp3: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            query_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
+            waiter: Mutex::new(None),
+            is_monitor: AtomicBool::new(false),
+            tracking: Mutex::new(None),
+            queued: AtomicI64::new(-1),
+            channels: AtomicU64::new(0),
+            patterns: AtomicU64::new(0),
+            shard_channels: AtomicU64::new(0),
+        });
+        let Ok(view) = view else {
+            listener::turn_away(&incoming, listener::TOO_MANY);
+            self.vacant.push(token);
+            return None;
+        };
+        if let Err(error) = self.driver.watch(incoming.socket.as_fd(), token) {
+            tracing::warn!("cannot watch a connection: {error}");
+            self.server.clients.leave(view.id);
+            self.vacant.push(token);
+            return None;
+        }
+        executor.stats.connections_received.add(1);
+        let client = Client::new(view, identity);
+        self.connections[token] =
+            Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));
+        Some(())
+    }
+}

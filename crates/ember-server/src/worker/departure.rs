@@ -1,0 +1,63 @@
+//! Departure: a connection is closed, and everything that knew of it forgets it.
+
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use super::waits::forget_waiting;
+use crate::connection::Connection;
+use crate::pubsub::Address;
+use crate::server::Server;
+use crate::transaction;
+
+impl Worker {
+    pub(super) fn close(&mut self, token: usize) {
+        if let Some(mut connection) = self.connections[token].take() {
+            connection.say_goodbye();
+            self.forget(&mut connection, token);
+            self.server.clients.leave(connection.client.view.id);
+            self.vacant.push(token);
+            drop(connection);
+            self.discount();
+        }
+    }
+
+    /// Takes back what the keyspace knows of a connection: what it waits for and watches.
+    pub(super) fn forget(&mut self, connection: &mut Connection, token: usize) {
+        if let Some(blocked) = connection.blocked.take() {
+            forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
+            // If somebody serves it just now, he takes it out of the queues himself; the reply is for nobody.
+            blocked.waiter.cancel();
+            self.withdraw(&blocked);
+        }
+        if let Some(mut subscriptions) = connection.client.subscriptions.take() {
+            self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
+        }
+        let view = &connection.client.view;
+        self.server.trackers.end(view);
+        if view.is_monitor.load(Ordering::Relaxed) {
+            self.server.monitors.remove(Address::of(view));
+        }
+        if connection.client.watched.is_some() {
+            let (gate, worker) = (&self.server.gate, self.executor.index);
+            gate.enter(worker);
+            transaction::unwatch(self.server, &mut self.executor.turn, &mut connection.client);
+            gate.leave(worker);
+        }
+    }
+
+    /// One connection less; tells the other workers when they may wait for that.
+    pub(super) fn discount(&self) {
+        let workers = &self.server.workers;
+        workers[self.executor.index].connections.fetch_sub(1, Ordering::SeqCst);
+        if self.stop_at.is_some() && is_drained(self.server) {
+            workers.iter().for_each(|worker| worker.mailbox.ring());
+        }
+    }
+}
+
+/// Whether no worker has a connection.
+pub(super) fn is_drained(server: &Server) -> bool {
+    // SeqCst pairs with the subtraction in `Worker::discount`: of two workers that close their last connections at once
+    // at least one sees that there are none left.
+    server.workers.iter().all(|worker| worker.connections.load(Ordering::SeqCst) == 0)
+}

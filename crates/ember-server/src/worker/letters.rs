@@ -1,0 +1,101 @@
+//! Letters: what other workers and threads want of this one.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::serving::lend_buffer;
+use super::waits::Ending;
+use super::{Worker, connection_of, list};
+use crate::client::ReplyMode;
+use crate::mailbox::{Forwarded, Letter};
+use crate::pubsub::{Push, Receiver};
+
+impl Worker {
+    pub(super) fn open_letters(&mut self) {
+        let mut letters = std::mem::take(&mut self.letters);
+        self.server.workers[self.executor.index].mailbox.take(&mut letters);
+        // Those that were postponed are older than those that are still in the mailbox.
+        if !self.postponed.is_empty() {
+            let newer = std::mem::replace(&mut letters, std::mem::take(&mut self.postponed));
+            letters.extend(newer);
+        }
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Adopt(incoming) => self.adopt(incoming),
+                Letter::Run(message) => self.executor.run_forwarded(message),
+                Letter::Answer(message) => self.accept_answer(message),
+                Letter::Push(push, receivers) => self.push(&push, &receivers),
+                Letter::Look(token, client_id) => self.look(token, client_id),
+                Letter::Served(token, client_id, reply, record) => {
+                    self.end_waiting(token, client_id, Ending::Served(reply, record))
+                }
+                Letter::Unblock(token, client_id, false) => {
+                    self.end_waiting(token, client_id, Ending::InVain)
+                }
+                Letter::Unblock(token, client_id, true) => {
+                    self.end_waiting(token, client_id, Ending::WithError)
+                }
+                Letter::TryAgain => self.resume_paused(),
+                Letter::Stop => self.stop(),
+            }
+        }
+        self.letters = letters;
+    }
+
+    pub(super) fn accept_answer(&mut self, message: Box<Forwarded>) {
+        let Some(connection) = connection_of(&mut self.connections, message.token, message.client_id) else {
+            return; // closed in the meantime
+        };
+        let token = message.token;
+        let Some(assembly) = connection.accept_answer(message) else { return };
+        lend_buffer(&mut self.reply, connection);
+        self.executor.assemble(*assembly, connection, token);
+        if connection.parked.is_some() {
+            self.resume(token);
+        } else {
+            list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Writes a push to connections; those who do not read fast enough are closed when they are served next.
+    pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
+        for Receiver { token, client_id, pattern } in receivers {
+            let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
+            if !connection.closing && connection.client.reply_mode == ReplyMode::On {
+                let is_subscribed = connection.client.subscriptions.is_some();
+                push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
+                list(&mut self.ready, connection, *token);
+            }
+        }
+    }
+
+    pub(super) fn look(&mut self, token: usize, client_id: u64) {
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        if connection.client.view.is_killed.load(Ordering::Relaxed) {
+            self.close(token);
+        } else if connection.client.view.is_paused.load(Ordering::Relaxed)
+            && !self.server.pause.holds(self.executor.turn.now_ms, true)
+        {
+            self.paused.retain(|&other| other != token);
+            self.resume(token);
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        let seconds = u64::from(self.executor.config.shutdown_timeout);
+        self.stop_at = Some(Instant::now() + Duration::from_secs(seconds));
+        self.listeners.clear();
+        self.is_accepting = false;
+        self.accepts_at_tick = false;
+        for token in 0..self.connections.len() {
+            if let Some(connection) = self.connections[token].as_deref_mut() {
+                connection.readable = true;
+                // A pause may last longer than the process will: its commands are not run, which their clients see.
+                connection.closing |= connection.parked.take_if(|parked| parked.is_paused).is_some();
+                // Who waits for a key is not served any more, as in Redis.
+                connection.closing |= connection.blocked.is_some();
+                list(&mut self.ready, connection, token);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A worker: a thread with an event loop of its own that serves its connections and runs commands.
+//!
+//! One turn: wait for readiness, read the clock, open the letters, then give every connection that has something to do
+//! one read, its commands and one write. A connection that could go on is served again in the next turn, after the
+//! others: a deep pipeline costs everybody else [`SLICE`](serving) of time, not its whole length.
+//!
+//! A connection that waits (for answers of other workers, for `CLIENT PAUSE` to end, for the peer to read replies) runs
+//! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on
+//! until all of them are answered.
+
+/// The parts of a worker that can be attended to while the connection of this token runs something.
+macro_rules! bystanders {
+    ($worker:expr, $token:expr) => {
+        Bystanders {
+            server: $worker.server,
+            driver: &mut $worker.driver,
+            listeners: &mut $worker.listeners,
+            connections: &mut $worker.connections,
+            vacant: &mut $worker.vacant,
+            ready: &mut $worker.ready,
+            is_accepting: &mut $worker.is_accepting,
+            postponed: &mut $worker.postponed,
+            limits: &$worker.limits,
+            token: $token,
+            missed: Vec::new(),
+        }
+    };
+}
+
+pub(crate) mod bystanders;
+
+mod adoption;
+pub(crate) mod barrier;
+mod departure;
+mod letters;
+mod periodic;
+mod serving;
+mod waits;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use ember_protocol::{Batch, Limits, Protocol, Reply};
+
+use crate::connection::{self, Connection, RequestLimits};
+use crate::driver::{Driver, Readiness};
+use crate::executor::Executor;
+use crate::listener::Listener;
+use crate::mailbox::Letter;
+use crate::server::Server;
+use bystanders::Bystanders;
+use departure::is_drained;
+
+/// Tokens of listeners are counted down from here, connections' up from zero.
+const LISTENER_TOKEN: usize = usize::MAX / 2;
+
+/// The token of no connection.
+const NOBODY: usize = usize::MAX;
+
+/// The thread's state.
+pub(crate) struct Worker {
+    server: &'static Server,
+    driver: Driver,
+    executor: Executor,
+    listeners: Vec<Listener>,
+    connections: Vec<Option<Box<Connection>>>,
+    /// Numbers in `connections` that are free.
+    vacant: Vec<usize>,
+    /// Connections with something to do.
+    ready: Vec<usize>,
+    /// Those of the last turn; kept for its memory.
+    served: Vec<usize>,
+    /// Listeners may have more connections to accept.
+    is_accepting: bool,
+    /// Accepting failed, for lack of descriptors most likely: the next tick tries again.
+    accepts_at_tick: bool,
+    /// Connections that wait for `CLIENT PAUSE` to end.
+    paused: Vec<usize>,
+    /// When connections in blocking commands stop waiting.
+    deadlines: BTreeSet<(Instant, usize)>,
+    letters: Vec<Letter>,
+    /// Letters that came while a script ran.
+    postponed: Vec<Letter>,
+    /// What any connection without leftovers reads into.
+    scratch: Vec<u8>,
+    /// What encrypted bytes are read into.
+    wire: Vec<u8>,
+    /// What any connection without leftovers answers into.
+    reply: Reply,
+    batch: Batch,
+    limits: RequestLimits,
+    /// Requests taken in while replies wait, in bytes.
+    absorbed_max: usize,
+    next_tick: Instant,
+    /// Where the search for idle connections goes on.
+    timeout_cursor: usize,
+    /// Time that handshakes have taken in this turn.
+    handshake_time: Duration,
+    /// Active expiry did not finish in its budget.
+    is_expiring: bool,
+    /// Counts the rounds of active expiry.
+    expire_turn: usize,
+    stop_at: Option<Instant>,
+    /// When it last began to work.
+    woke_at: Instant,
+}
+
+impl Worker {
+    /// Worker `index`; the one that gets listeners accepts connections for all.
+    pub(crate) fn new(
+        server: &'static Server,
+        index: usize,
+        driver: Driver,
+        listeners: Vec<Listener>,
+        seed: u64,
+    ) -> Worker {
+        Worker {
+            server,
+            driver,
+            executor: Executor::new(server, index, seed),
+            listeners,
+            connections: Vec::new(),
+            vacant: Vec::new(),
+            ready: Vec::new(),
+            served: Vec::new(),
+            is_accepting: false,
+            accepts_at_tick: false,
+            paused: Vec::new(),
+            deadlines: BTreeSet::new(),
+            letters: Vec::new(),
+            postponed: Vec::new(),
+            scratch: Vec::new(),
+            wire: Vec::new(),
+            reply: Reply::new(Protocol::Resp2),
+            batch: Batch::new(),
+            limits: RequestLimits::new(Limits::default().bulk_len_max),
+            absorbed_max: 0,
+            next_tick: Instant::now(),
+            timeout_cursor: 0,
+            handshake_time: Duration::ZERO,
+            is_expiring: false,
+            expire_turn: 0,
+            stop_at: None,
+            woke_at: Instant::now(),
+        }
+    }
+
+    /// Serves until the server stops.
+    pub(crate) fn run(mut self) {
+        self.apply_config();
+        for (number, listener) in self.listeners.iter().enumerate() {
+            if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN - number) {
+                tracing::error!("cannot watch a listening socket: {error}");
+                self.server.request_stop();
+            }
+        }
+        while !self.is_done() {
+            self.turn();
+        }
+        for token in 0..self.connections.len() {
+            self.close(token);
+        }
+        self.executor.publish();
+    }
+
+    /// Whether it is time to end: when all connections of all workers are drained, because commands of the others may
+    /// need this worker's shards until then, or when draining took too long.
+    fn is_done(&self) -> bool {
+        let Some(stop_at) = self.stop_at else { return false };
+        is_drained(self.server) || Instant::now() >= stop_at
+    }
+
+    fn turn(&mut self) {
+        self.server.journal.notify(self.executor.index);
+        let now = Instant::now();
+        let is_busy =
+            !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;
+        let wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
+        let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
+        let server = self.server;
+        let mailbox = &server.workers[self.executor.index].mailbox;
+        // The last of the others to be drained rings; it may have rung before this worker fell asleep.
+        if !timeout.is_zero()
+            && (!mailbox.fall_asleep()
+                || self.can_release()
+                || (self.stop_at.is_some() && is_drained(server)))
+        {
+            timeout = Duration::ZERO;
+        }
+        bystanders!(self, NOBODY).look_around(timeout);
+        mailbox.wake_up();
+        self.count_time(now, timeout);
+        if self.executor.begin_turn() {
+            self.apply_config();
+        }
+        self.open_letters();
+        self.release_held();
+        if self.is_accepting {
+            self.accept();
+        }
+        self.handshake_time = Duration::ZERO;
+        std::mem::swap(&mut self.ready, &mut self.served);
+        for at in 0..self.served.len() {
+            self.serve(self.served[at]);
+        }
+        self.served.clear();
+        // Nobody's waiting ends while a script keeps everyone from the keyspace: this worker would wait with them.
+        if !self.deadlines.is_empty() && !self.server.scripting.running.is_busy() {
+            self.expire_waiting();
+        }
+        if self.is_expiring {
+            self.observed("expire-cycle", Worker::expire);
+        }
+        if Instant::now() >= self.next_tick {
+            self.tick();
+        }
+    }
+
+    /// Counts the turn before, and the time waited since it ended. To look at what is there without waiting is work.
+    fn count_time(&mut self, ended: Instant, timeout: Duration) {
+        let stats = &self.executor.stats;
+        let mut worked = ended.saturating_duration_since(self.woke_at);
+        self.woke_at = Instant::now();
+        let waited = self.woke_at.saturating_duration_since(ended);
+        if timeout.is_zero() {
+            worked += waited;
+        } else {
+            stats.idle_nanoseconds.add(waited.as_nanos() as u64);
+        }
+        stats.turns.add(1);
+        stats.busy_nanoseconds.add(worked.as_nanos() as u64);
+    }
+
+    fn apply_config(&mut self) {
+        let config = &self.executor.config;
+        self.limits = RequestLimits::new(config.proto_max_bulk_len);
+        self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
+    }
+}
+
+fn connection_of(
+    connections: &mut [Option<Box<Connection>>],
+    token: usize,
+    client_id: u64,
+) -> Option<&mut Connection> {
+    let connection = connections.get_mut(token)?.as_deref_mut()?;
+    (connection.client.view.id == client_id).then_some(connection)
+}
+
+fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {
+    if !connection.is_listed {
+        connection.is_listed = true;
+        ready.push(token);
+    }
+}
+
+fn note_readiness(connections: &mut [Option<Box<Connection>>], ready: &mut Vec<usize>, readiness: Readiness) {
+    let Some(Some(connection)) = connections.get_mut(readiness.token) else { return };
+    connection.note(&readiness);
+    list(ready, connection, readiness.token);
+}

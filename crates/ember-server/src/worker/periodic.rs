@@ -1,0 +1,179 @@
+//! Periodic work: expiry, eviction, timeouts, limits of buffers, and what INFO tells the course of.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use emberkv_core::keys::Guards;
+
+use super::Worker;
+use crate::journal::rewriting;
+use crate::memory;
+use crate::rates::Totals;
+use crate::snapshot::begin_bgsave;
+
+/// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
+/// batch by more; what is left goes on in the next turn.
+const EXPIRE_BUDGET: usize = 1000;
+
+/// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
+const EXPIRE_STRIDE: usize = 61;
+
+/// Connections looked at for timeouts in one tick.
+const TIMEOUT_CHECKS_MAX: usize = 1000;
+
+/// After this time a connection is closed whose handshake is not over.
+const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
+
+impl Worker {
+    pub(super) fn tick(&mut self) {
+        self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
+        self.observed("expire-cycle", Worker::expire);
+        self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+        self.check_timeouts();
+        if self.executor.index == 0 {
+            self.sample();
+            if self.server.snapshots.background.is_due(self.server, &self.executor.config) {
+                // What keeps it from beginning is on the log; it is tried again.
+                self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
+            }
+            if rewriting::is_due(self.server, &self.executor.config) {
+                self.observed("aof-rewrite", |worker| rewriting::begin_due(&mut worker.executor));
+            }
+        }
+        self.resume_paused();
+        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
+    }
+
+    /// Lets the connections go on that wait for the end of a pause or for a snapshot, unless they are to wait on.
+    pub(super) fn resume_paused(&mut self) {
+        if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
+            for token in std::mem::take(&mut self.paused) {
+                self.resume(token);
+            }
+        }
+    }
+
+    /// Does periodic work, which is an event of the latency monitor when it takes too long.
+    pub(super) fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
+        let begun = Instant::now();
+        let (gate, worker) = (&self.server.gate, self.executor.index);
+        if !self.executor.enter_gate() {
+            return; // a script runs for long; the next tick tries again
+        }
+        work(self);
+        self.executor.deliver(&mut Guards::None, None);
+        gate.leave(worker);
+        self.executor.publish();
+        let milliseconds = begun.elapsed().as_millis() as u64;
+        let threshold = self.executor.config.latency_monitor_threshold;
+        if threshold != 0 && milliseconds >= threshold {
+            self.server.latency.enter(event, self.executor.turn.now_ms / 1000, milliseconds);
+        }
+    }
+
+    /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
+    pub(super) fn sample(&self) {
+        let server = self.server;
+        server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
+        let maxmemory = self.executor.config.maxmemory;
+        let is_over = maxmemory != 0 && server.keyspace.used_bytes() as u64 > maxmemory;
+        server.over_limit.look(self.executor.turn.now_ms, is_over);
+        server.rates.sample(Instant::now(), || Totals {
+            commands: server.sum(|stats| &stats.commands),
+            input_bytes: server.sum(|stats| &stats.input_bytes),
+            output_bytes: server.sum(|stats| &stats.output_bytes),
+            turns: server.sum(|stats| &stats.turns),
+            busy_nanoseconds: server.sum(|stats| &stats.busy_nanoseconds),
+        });
+    }
+
+    pub(super) fn expire(&mut self) {
+        self.is_expiring = false;
+        if !self.server.expires_actively.load(Ordering::Relaxed) {
+            return;
+        }
+        let begun = Instant::now();
+        self.is_expiring = !self.expire_within_budget();
+        let stats = &self.executor.stats;
+        stats.expire_cut_short.add(u64::from(self.is_expiring));
+        stats.expire_nanoseconds.add(begun.elapsed().as_nanos() as u64);
+    }
+
+    /// Expires what is due; false if there may be more.
+    fn expire_within_budget(&mut self) -> bool {
+        let shards = self.server.shards_of(self.executor.index);
+        // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
+        self.expire_turn = self.expire_turn.wrapping_add(1);
+        let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
+        let mut left = EXPIRE_BUDGET;
+        for range in [from..shards.end, shards.start..from] {
+            let (expired, looked) = self.server.keyspace.expire_due(range, &mut self.executor.turn, left);
+            self.executor.stats.expired.add(expired as u64);
+            left -= looked;
+            if left == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Closes connections that were idle for `timeout` seconds, and those whose replies wait too long.
+    pub(super) fn check_timeouts(&mut self) {
+        let count = self.connections.len();
+        for _ in 0..count.min(TIMEOUT_CHECKS_MAX) {
+            self.timeout_cursor = (self.timeout_cursor + 1) % count;
+            let token = self.timeout_cursor;
+            let Some(connection) = self.connections[token].as_deref() else { continue };
+            let idle_ms =
+                self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
+            let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
+            let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
+            let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
+            if connection.held != 0
+                && self.server.journal.aof.failing_ms() > self.executor.config.aof_wait_limit as i64
+            {
+                tracing::warn!(
+                    "closing client {}: what it has written is not on the disk",
+                    connection.client.view.id
+                );
+                self.close(token);
+                continue;
+            }
+            if is_idle || !self.is_within_limits(token) {
+                self.close(token);
+            }
+        }
+    }
+
+    /// Whether a connection keeps its limits; says why not.
+    pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let config = &self.executor.config;
+        let view = &connection.client.view;
+        let (query, output) = (connection.query_bytes() as u64, connection.unsent_bytes() as u64);
+        view.query_bytes.store(query, Ordering::Relaxed);
+        view.output_bytes.store(output, Ordering::Relaxed);
+        if query > config.client_query_buffer_limit {
+            tracing::warn!("closing client {}: its query buffer has {query} bytes", view.id);
+            self.executor.stats.query_limit_closed.add(1);
+            return false;
+        }
+        let limits = &config.client_output_buffer_limit;
+        let limit = if view.is_subscribed() { limits.pubsub } else { limits.normal };
+        let now_ms = self.executor.turn.now_ms;
+        let is_above_soft = limit.soft_bytes != 0 && output > limit.soft_bytes;
+        if !is_above_soft {
+            connection.soft_since_ms = 0;
+        } else if connection.soft_since_ms == 0 {
+            connection.soft_since_ms = now_ms;
+        }
+        let soft_ms = i64::try_from(limit.soft_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let is_above_hard = limit.hard_bytes != 0 && output > limit.hard_bytes;
+        if is_above_hard || (is_above_soft && now_ms - connection.soft_since_ms >= soft_ms) {
+            tracing::warn!("closing client {}: {output} bytes of replies wait for it", view.id);
+            self.executor.stats.output_limit_closed.add(1);
+            return false;
+        }
+        true
+    }
+}

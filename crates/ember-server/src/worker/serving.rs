@@ -1,0 +1,246 @@
+//! Serving: a connection's part of a turn, from its socket to its socket.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_protocol::{Batch, Reply};
+
+use super::barrier::Barrier;
+use super::bystanders::{self, Bystanders};
+use super::{Worker, list};
+use crate::connection::{self, Connection, Fill, Parked};
+use crate::executor::Progress;
+
+/// After this time a connection with more to run lets others go first. Looked at between batches.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
+/// are connected already are not to wait for them.
+const HANDSHAKE_SLICE: Duration = Duration::from_millis(2);
+
+impl Worker {
+    /// Gives one connection its part of the turn.
+    pub(super) fn serve(&mut self, token: usize) {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        connection.is_listed = false;
+        let goes_on = if connection.is_handshaking() {
+            if self.handshake_time >= HANDSHAKE_SLICE {
+                list(&mut self.ready, connection, token);
+                return;
+            }
+            let begun = Instant::now();
+            let goes_on = self.advance(token);
+            self.handshake_time += begun.elapsed();
+            goes_on
+        } else {
+            self.advance(token)
+        };
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        if connection.closing && connection.unsent_bytes() == 0 {
+            connection.discard_unread(&mut self.scratch);
+        }
+        if !goes_on || connection.is_over() || !self.is_within_limits(token) {
+            self.close(token);
+            return;
+        }
+        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let runs = connection.may_run() && !connection.is_output_high(self.absorbed_max);
+        let reads = connection.readable && (runs || connection.may_absorb(self.absorbed_max));
+        if reads || (runs && connection.has_unparsed) {
+            list(&mut self.ready, connection, token);
+        } else if self.stop_at.is_some() && connection.may_run() && connection.unsent_bytes() == 0 {
+            self.close(token);
+        }
+    }
+
+    /// One read, the commands it completed, one write; false when the connection is broken.
+    pub(super) fn advance(&mut self, token: usize) -> bool {
+        if !self.flush(token) {
+            return false;
+        }
+        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        if connection.closing {
+            return true;
+        }
+        if !connection.may_run() || connection.is_output_high(self.absorbed_max) {
+            return !connection.readable || !connection.may_absorb(self.absorbed_max) || self.absorb(token);
+        }
+        if !connection.has_unparsed {
+            match self.read(token) {
+                Fill::Bytes(_) => {}
+                // The next part of a handshake may have become ready.
+                Fill::Nothing | Fill::End => return self.flush(token),
+                Fill::Broken => return false,
+            }
+        }
+        self.run_input(token);
+        self.flush(token)
+    }
+
+    /// Takes bytes in for later; false when the connection is broken, or over although it waits.
+    pub(super) fn absorb(&mut self, token: usize) -> bool {
+        match self.read(token) {
+            Fill::Bytes(_) => {
+                let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+                if connection.input.is_empty() {
+                    connection.input.extend_from_slice(&self.scratch);
+                }
+                connection.has_unparsed = true;
+                true
+            }
+            Fill::Nothing => true,
+            Fill::End => {
+                // A pause can be long: who has gone is not kept for its end, as in Redis.
+                let connection = self.connections[token].as_deref();
+                connection.is_some_and(|connection| {
+                    connection.blocked.is_none()
+                        && !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
+                })
+            }
+            Fill::Broken => false,
+        }
+    }
+
+    pub(super) fn read(&mut self, token: usize) -> Fill {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return Fill::Broken };
+        let fill = connection.fill(&mut self.scratch, &mut self.wire);
+        if let Fill::Bytes(count) = fill {
+            self.executor.stats.reads.add(1);
+            self.executor.stats.input_bytes.add(count as u64);
+        }
+        fill
+    }
+
+    /// Parses and runs what the connection has read, until it is used up, the connection must wait, or its time is.
+    fn run_input(&mut self, token: usize) {
+        // It is out of its place while it runs something, so that the others can be attended to from inside a script.
+        let Some(mut connection) = self.connections[token].take() else { return };
+        let (mut scratch, mut batch) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.batch));
+        let limits = self.limits;
+        lend_buffer(&mut self.reply, &mut connection);
+        let mut first_full = None;
+        let is_late = |connection: &Connection| {
+            // The clock is not read for a pipeline of one batch.
+            let is_late = first_full.get_or_insert_with(Instant::now).elapsed() >= SLICE;
+            is_late || connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES
+        };
+        let run = |connection: &mut Connection, batch: &mut Batch, input: &[u8]| {
+            self.run_batch(token, connection, batch, input, 0);
+        };
+        connection.run_input(&mut scratch, &mut batch, &limits, run, is_late);
+        (self.scratch, self.batch) = (scratch, batch);
+        self.connections[token] = Some(connection);
+    }
+
+    /// Runs a batch from its command number `start` on; parks what is left of it when the connection must wait.
+    fn run_batch(
+        &mut self,
+        token: usize,
+        connection: &mut Connection,
+        batch: &mut Batch,
+        input: &[u8],
+        start: usize,
+    ) {
+        let (client, output) = (&mut connection.client, &mut connection.output);
+        let mut bystanders = bystanders!(self, token);
+        let progress = bystanders::beside(&mut bystanders, || {
+            self.executor.run(token, client, batch, input, start, output)
+        });
+        bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
+        self.executor.note_records(connection, token);
+        let (deadlines, barrier) = (&mut self.deadlines, &mut self.executor.barrier);
+        let Some((next, is_paused)) =
+            note_progress(progress, connection, batch.len(), deadlines, barrier, token)
+        else {
+            return;
+        };
+        let batch = std::mem::take(batch);
+        connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
+        if is_paused {
+            self.paused.push(token);
+        }
+    }
+
+    /// Sends a connection's output; false when the connection is broken.
+    pub(super) fn flush(&mut self, token: usize) -> bool {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let Ok((bytes, calls)) = connection.flush() else { return false };
+        if calls > 0 {
+            self.executor.stats.writes.add(calls as u64);
+            self.executor.stats.output_bytes.add(bytes as u64);
+        }
+        take_buffer_back(&mut self.reply, connection);
+        true
+    }
+
+    /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
+    pub(super) fn resume(&mut self, token: usize) {
+        let Some(mut connection) = self.connections[token].take() else { return };
+        let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
+        if let Some(parked) = connection.parked.take_if(|_| is_free) {
+            let Parked { mut batch, next, .. } = *parked;
+            connection.client.view.is_paused.store(false, Ordering::Relaxed);
+            let (input, is_own) = connection.take_input(&mut self.scratch);
+            lend_buffer(&mut self.reply, &mut connection);
+            self.run_batch(token, &mut connection, &mut batch, &input, next);
+            connection.has_unparsed = true;
+            connection.put_input_back(input, is_own, &mut self.scratch);
+            list(&mut self.ready, &mut connection, token);
+        }
+        self.connections[token] = Some(connection);
+    }
+}
+
+/// Lets a connection without unsent replies answer into the worker's buffer.
+pub(super) fn lend_buffer(buffer: &mut Reply, connection: &mut Connection) {
+    if connection.output.is_empty() && connection.output.memory_bytes() < buffer.memory_bytes() {
+        buffer.set_protocol(connection.output.protocol());
+        std::mem::swap(&mut connection.output, buffer);
+    }
+}
+
+/// Takes the buffer of a connection whose replies are all sent; of two the worker keeps the larger.
+fn take_buffer_back(buffer: &mut Reply, connection: &mut Connection) {
+    if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
+        let empty = Reply::new(connection.output.protocol());
+        let output = std::mem::replace(&mut connection.output, empty);
+        if output.memory_bytes() > buffer.memory_bytes() {
+            *buffer = output;
+        }
+    }
+}
+
+/// Writes down how a batch ended; returns where it goes on, and whether after a pause, if it must wait.
+fn note_progress(
+    progress: Progress,
+    connection: &mut Connection,
+    batch_len: usize,
+    deadlines: &mut BTreeSet<(Instant, usize)>,
+    barrier: &mut Barrier,
+    token: usize,
+) -> Option<(usize, bool)> {
+    match progress {
+        Progress::Done => None,
+        Progress::Close => {
+            connection.closing = true;
+            None
+        }
+        Progress::Paused(next) => {
+            connection.client.view.is_paused.store(true, Ordering::Relaxed);
+            Some((next, true))
+        }
+        Progress::Awaiting(next, assembly) => {
+            connection.awaiting = Some(Box::new(assembly));
+            (next < batch_len).then_some((next, false))
+        }
+        Progress::Blocked(next, blocked) => {
+            deadlines.extend(blocked.deadline.map(|deadline| (deadline, token)));
+            if let Some((record, _)) = blocked.durable {
+                barrier.wait_for(record, token);
+            }
+            connection.blocked = Some(blocked);
+            (next < batch_len).then_some((next, false))
+        }
+    }
+}

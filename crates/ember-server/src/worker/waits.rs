@@ -1,0 +1,109 @@
+//! The end of waiting: calls that waited for a key are answered, and their connections go on.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_protocol::Reply;
+
+use super::serving::lend_buffer;
+use super::{Worker, connection_of, list};
+use crate::client::ReplyMode;
+use crate::connection::Connection;
+use crate::server::Server;
+use crate::waiting::Blocked;
+
+/// After this time a call that is being served when its time is over is looked at again.
+const SERVING_MAX: Duration = Duration::from_millis(1);
+
+impl Worker {
+    /// Answers a call that has waited, and goes on with its connection.
+    pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, ending: Ending) {
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(blocked) = connection.blocked.take() else { return };
+        forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
+        lend_buffer(&mut self.reply, connection);
+        let mode = connection.client.reply_mode;
+        match (mode, &ending) {
+            (ReplyMode::Off, _) => {}
+            (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
+            (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
+            (ReplyMode::On, Ending::InVain) => (blocked.in_vain)(&mut connection.output),
+            (ReplyMode::On, Ending::Durable) => {
+                if let Some((_, answer)) = blocked.durable {
+                    answer(&mut connection.output);
+                }
+            }
+            (ReplyMode::On, Ending::WithError) => {
+                connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            }
+        }
+        match ending {
+            Ending::Served(_, record) => self.executor.note_record(connection, token, record),
+            Ending::InVain | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
+        }
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        connection.has_unparsed |= !connection.input.is_empty();
+        if connection.parked.is_some() {
+            self.resume(token);
+        } else {
+            list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Takes a waiter whose waiting was ended out of the queues of its keys.
+    pub(super) fn withdraw(&mut self, blocked: &Blocked) {
+        let (gate, worker) = (&self.server.gate, self.executor.index);
+        gate.enter(worker);
+        self.executor.withdraw(blocked);
+        gate.leave(worker);
+        self.executor.publish();
+    }
+
+    /// Ends the waiting of connections whose time is over.
+    pub(super) fn expire_waiting(&mut self) {
+        let now = Instant::now();
+        while let Some(&(deadline, token)) = self.deadlines.first()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
+            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+            let Some(blocked) = &mut connection.blocked else { continue };
+            if blocked.waiter.cancel() {
+                let client_id = connection.client.view.id;
+                self.end_waiting(token, client_id, Ending::InVain);
+            } else {
+                // It is served just now: its reply is on its way, or it will wait on and be asked again.
+                let again = now + SERVING_MAX;
+                blocked.deadline = Some(again);
+                self.deadlines.insert((again, token));
+            }
+        }
+    }
+}
+
+/// How the waiting of a call ends.
+pub(super) enum Ending {
+    /// With this reply, which acknowledges what records up to this number have changed.
+    Served(Box<Reply>, u64),
+    InVain,
+    /// The record that was waited for is durable.
+    Durable,
+    WithError,
+}
+
+/// Notes that a connection does not wait any more.
+pub(super) fn forget_waiting(
+    deadlines: &mut BTreeSet<(Instant, usize)>,
+    server: &Server,
+    connection: &Connection,
+    blocked: &Blocked,
+    token: usize,
+) {
+    if let Some(deadline) = blocked.deadline {
+        deadlines.remove(&(deadline, token));
+        server.waiting_in_time.fetch_sub(1, Ordering::Relaxed);
+    }
+    *connection.client.view.waiter.lock() = None;
+    server.blocked_clients.fetch_sub(1, Ordering::Relaxed);
+}
