@@ -1,16 +1,240 @@
 //! What can be written on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-/// The command line of ember.
+const TOOLS: &str = "Tools for files, each with a --help of its own:
+  ember-cli check FILE|DIRECTORY             Say whether files are whole, and what is in them
+  ember-cli repair FILE --output NEW         Copy what is good of a damaged file
+  ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or plain
+
+Environment: EMBERCLI_AUTH or REDISCLI_AUTH has the password, EMBERCLI_HISTFILE the file of the history.
+Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the answer is an error.";
+
+/// The command line of ember, for servers. Without a command it reads commands from the terminal or standard input.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ember-cli",
+    version,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    args_override_self = true,
+    after_help = TOOLS,
+    override_usage = "ember-cli [OPTIONS] [COMMAND [ARGUMENT]...]"
+)]
+pub(crate) struct ClientArguments {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+    #[command(flatten)]
+    pub(crate) modes: ModeOptions,
+    /// The command to run.
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+    /// Print this help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// Print the version.
+    #[arg(short = 'v', long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Which server, and as whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct ServerOptions {
+    /// The server's name or address.
+    #[arg(short = 'h', value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// The server's port.
+    #[arg(short = 'p', value_name = "PORT", default_value_t = 6379)]
+    pub(crate) port: u16,
+    /// The server's unix socket; instead of host and port.
+    #[arg(short = 's', value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+    /// All of it as redis://[[USER]:PASSWORD@][HOST][:PORT][/DATABASE]; rediss:// for TLS.
+    #[arg(short = 'u', value_name = "URI")]
+    pub(crate) uri: Option<String>,
+    /// The password. The environment variable EMBERCLI_AUTH is safer: others cannot see it.
+    #[arg(short = 'a', long = "pass", value_name = "PASSWORD", allow_hyphen_values = true)]
+    pub(crate) password: Option<OsString>,
+    /// The user's name; needs a password.
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) user: Option<OsString>,
+    /// Ask for the password.
+    #[arg(long)]
+    pub(crate) askpass: bool,
+    /// No warning for a password on the command line.
+    #[arg(long)]
+    pub(crate) no_auth_warning: bool,
+    /// The number of the database.
+    #[arg(short = 'n', value_name = "DATABASE")]
+    pub(crate) database: Option<u32>,
+    /// Speak RESP2.
+    #[arg(short = '2')]
+    pub(crate) resp2: bool,
+    /// Speak RESP3.
+    #[arg(short = '3')]
+    pub(crate) resp3: bool,
+}
+
+/// How a connection is made secret.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct TlsOptions {
+    /// Connect with TLS.
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// The name that the server's certificate has to have, and that is sent to the server.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) sni: Option<String>,
+    /// Certificates of authorities to trust; without it those of the system.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Trust every server. Whoever is between can read and change everything.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// The client's certificate.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The key of the client's certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// How commands are run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Commands")]
+pub(crate) struct RunOptions {
+    /// Run the command so many times; -1 for ever.
+    #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) repeat: i64,
+    /// Wait so many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured.
+    #[arg(short = 'i', value_name = "SECONDS", default_value_t = 0.0)]
+    pub(crate) interval: f64,
+    /// Read the last argument from standard input.
+    #[arg(short = 'x')]
+    pub(crate) last_from_stdin: bool,
+    /// Read the argument that is written as this word from standard input.
+    #[arg(short = 'X', value_name = "WORD", allow_hyphen_values = true)]
+    pub(crate) tag_from_stdin: Option<OsString>,
+    /// Read arguments as quoted strings: \"\\xff\" is one byte.
+    #[arg(long)]
+    pub(crate) quoted_input: bool,
+    /// Exit with 1 when the answer is an error.
+    #[arg(short = 'e')]
+    pub(crate) error_code: bool,
+    /// Run the script in a file; the arguments are keys, and behind a comma other arguments.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) eval: Option<PathBuf>,
+}
+
+/// How answers are written.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputOptions {
+    /// Bytes as they are; this is what is done when the output is no terminal.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// As on a terminal, also when the output is none.
+    #[arg(long)]
+    pub(crate) no_raw: bool,
+    /// As comma-separated values.
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// As JSON; speaks RESP3 if the server does and -2 is not given.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// As JSON in ASCII, with the escapes of quoted strings.
+    #[arg(long)]
+    pub(crate) quoted_json: bool,
+    /// What stands between elements in raw output.
+    #[arg(
+        short = 'd',
+        value_name = "TEXT",
+        default_value = "\n",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) element_delimiter: OsString,
+    /// What stands behind each answer in raw output.
+    #[arg(
+        short = 'D',
+        value_name = "TEXT",
+        default_value = "\n",
+        allow_hyphen_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) answer_delimiter: OsString,
+}
+
+/// What is done instead of running commands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Modes")]
+pub(crate) struct ModeOptions {
+    /// Send requests from standard input as they are, as fast as the server takes them.
+    #[arg(long)]
+    pub(crate) pipe: bool,
+    /// Give up when no answer comes for so many seconds behind the last request; 0 never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) pipe_timeout: u64,
+    /// List all keys.
+    #[arg(long)]
+    pub(crate) scan: bool,
+    /// Only keys that match; for --scan, --bigkeys, --memkeys and --hotkeys.
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    pub(crate) pattern: Option<OsString>,
+    /// The same as a quoted string.
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    pub(crate) quoted_pattern: Option<OsString>,
+    /// Ask for so many keys at once.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Look for the largest key of each type, by elements.
+    #[arg(long)]
+    pub(crate) bigkeys: bool,
+    /// Look for the largest key of each type, by memory.
+    #[arg(long)]
+    pub(crate) memkeys: bool,
+    /// The same; of so many elements each, 0 for all.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) memkeys_samples: Option<u64>,
+    /// Look for the keys most used; needs an LFU eviction policy.
+    #[arg(long)]
+    pub(crate) hotkeys: bool,
+    /// A line of statistics each second.
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Measure the time an answer takes.
+    #[arg(long)]
+    pub(crate) latency: bool,
+    /// The same, a new line every 15 seconds (-i).
+    #[arg(long)]
+    pub(crate) latency_history: bool,
+    /// The same as a spectrum in colours, a new line every second (-i).
+    #[arg(long)]
+    pub(crate) latency_dist: bool,
+}
+
+/// The tools for files.
 #[derive(Debug, Parser)]
 #[command(name = "ember-cli", version, disable_help_subcommand = true)]
-pub(crate) struct Arguments {
+pub(crate) struct ToolArguments {
     /// What is to be done.
     #[command(subcommand)]
     pub(crate) tool: Tool,
+}
+
+/// Whether a first argument is the name of a tool, as against a command for a server.
+pub(crate) fn is_tool(argument: &OsString) -> bool {
+    <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
 }
 
 /// What is done with files.

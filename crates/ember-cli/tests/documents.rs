@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use ember_persistence::aof::AofDirectory;
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::rdb_file::FILE_VERSION;
-use ember_testkit::code_blocks;
+use ember_testkit::{Server, code_blocks, find_ember_server};
 
 #[path = "../../ember-persistence/tests/support/mod.rs"]
 mod support;
@@ -43,13 +44,24 @@ fn the_command_lines_of_the_document_work() {
     let folder = std::env::temp_dir().join(format!("ember-cli-documents-{}", std::process::id()));
     prepare(&folder);
     let program = PathBuf::from(env!("CARGO_BIN_EXE_ember-cli"));
-    let programs = program.parent().unwrap().display().to_string();
-    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let server = Server::start(find_ember_server(), &["--save", "", "--maxmemory-policy", "allkeys-lfu"]);
+    // The server of the document is at another port here.
+    let script = format!(
+        "#!/bin/sh\ncase $1 in check|repair|convert) exec {0} \"$@\";; esac\nexec {0} -p {1} \"$@\"\n",
+        program.display(),
+        server.port()
+    );
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    fs::write(programs.join("ember-cli"), script).unwrap();
+    fs::set_permissions(programs.join("ember-cli"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
     for block in code_blocks(&document()).iter().filter(|block| block.language == "sh") {
         for line in block.text.lines().filter(|line| line.contains("ember-cli ")) {
+            let line = line.replace("127.0.0.1:6379", &server.address().to_string());
             let output = Command::new("sh")
-                .args(["-c", line])
+                .args(["-c", &line])
                 .current_dir(&folder)
                 .env("PATH", &path)
                 .output()
@@ -58,6 +70,6 @@ fn the_command_lines_of_the_document_work() {
             count += 1;
         }
     }
-    assert!(count >= 7, "{count} command lines");
+    assert!(count >= 16, "{count} command lines");
     fs::remove_dir_all(&folder).unwrap();
 }

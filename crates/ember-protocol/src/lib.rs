@@ -1,4 +1,4 @@
-//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O.
+//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O; and the [`client`]'s side.
 //!
 //! Requests: a [`Parser`] per connection turns input bytes into commands of a [`Batch`], whose [`Args`] are
 //! slices of the input. Replies: a [`Reply`] collects the bytes of one batch of answers. Numbers follow the
@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+pub mod client;
 mod inline;
 mod limits;
 pub mod number;

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::value::{Value, read_frame};
+use ember_protocol::client::{Value, encode_command, read_value};
+
+use crate::replies::read_frame;
 
 /// How long a read or write may take before the test fails. Long, because test machines are shared and slow at times.
 const IO_TIMEOUT: Duration = Duration::from_secs(20);
@@ -90,7 +92,7 @@ impl RawClient {
     /// # Errors
     /// See [`read_frame`].
     pub fn read_value(&mut self) -> io::Result<Value> {
-        read_frame(&mut self.stream, &mut Vec::new())
+        read_value(&mut self.stream)
     }
 
     /// Reads one reply as the bytes that came.
@@ -182,17 +184,6 @@ impl RawClient {
         commands.iter().for_each(|command| encode_command(command.as_ref(), &mut bytes));
         self.send(&bytes)?;
         commands.iter().map(|_| self.read_value()).collect()
-    }
-}
-
-/// Appends a command in the form every server takes: an array of bulk strings.
-pub(crate) fn encode_command<A: AsRef<[u8]>>(arguments: &[A], bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
-    for argument in arguments {
-        let argument = argument.as_ref();
-        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
-        bytes.extend_from_slice(argument);
-        bytes.extend_from_slice(b"\r\n");
     }
 }
 

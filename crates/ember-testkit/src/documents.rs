@@ -12,8 +12,10 @@
 //! A number behind `~` stands for any number at most 5 % (and at least 1) away; `...` alone on a line ends the
 //! comparison.
 
+use ember_protocol::client::split_arguments;
+
 use crate::client::RawClient;
-use crate::render::{render, split_arguments};
+use crate::replies::render;
 
 /// A fenced block of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]

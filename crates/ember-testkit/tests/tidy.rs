@@ -31,6 +31,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
 
 /// Files whose tests or tools may sleep, each with its reason.
 const SLEEPING_FILES: &[(&str, &str)] = &[
+    ("crates/ember-cli/src/pause.rs", "to pause is what `-i` asks for"),
     ("crates/ember-server/src/commands/server/debug.rs", "to sleep is what DEBUG SLEEP is for"),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
     ("crates/ember-server/src/commands/server/debug.rs", "DEBUG SLEEP"),

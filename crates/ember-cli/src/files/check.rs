@@ -10,6 +10,7 @@ use ember_persistence::repair::repair_command;
 use super::place::{Place, places};
 use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::Check;
+use crate::print::put_line;
 
 /// Checks all that is named. What is whole is said on standard output, what is not on standard error.
 pub(crate) fn check(arguments: &Check) -> ExitCode {
@@ -59,7 +60,12 @@ fn say(checked: &Result<Report, FileError>) -> Outcome {
     let mut parts = Vec::new();
     parts.extend(report.rdb.as_ref().map(rdb_part));
     parts.extend(report.commands.as_ref().map(commands_part));
-    println!("{}: {state}, {} bytes{form}: {}", report.file.display(), report.size, parts.join("; "));
+    put_line(format!(
+        "{}: {state}, {} bytes{form}: {}",
+        report.file.display(),
+        report.size,
+        parts.join("; ")
+    ));
     let Some(torn) = torn else { return Outcome::Fine };
     say_wrong(format_args!(
         "{} at offset {}: {} bytes are torn: {}; a server that starts with it cuts them off, or do it with `{}`",

@@ -14,6 +14,7 @@ use super::check::ending_of;
 use super::place::{Place, place};
 use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::{Convert, Copy, Form, KeyOption, Repair};
+use crate::print::put_line;
 
 /// Lost keys that are named one by one.
 const NAMED_KEYS_MAX: usize = 20;
@@ -108,11 +109,11 @@ fn copy(arguments: &Copy, key: &KeyOption, run: impl Fn(&Place, &Encryption, &Pa
     match run(&place, &encryption, &arguments.output) {
         Ok(copied) => {
             copied.iter().for_each(|(file, repaired)| say(file, repaired));
-            println!(
+            put_line(format!(
                 "{}: written. To use it, stop the server, move {} away and put this in its place.",
                 arguments.output.display(),
                 replaced(&place).display()
-            );
+            ));
             ExitCode::SUCCESS
         }
         Err(error) => say_error(&error).into(),
@@ -133,17 +134,17 @@ fn say(file: &Path, repaired: &Repaired) {
         (Some(_), 0) => format!("the {} keys that could be read are copied", repaired.kept_keys),
         (Some(_), bytes) => format!("the first {bytes} bytes are copied"),
     };
-    println!("{}: {kept}", file.display());
+    put_line(format!("{}: {kept}", file.display()));
     if let Some(cut) = &repaired.cut {
-        println!("  why no more: {cut}");
+        put_line(format!("  why no more: {cut}"));
     }
     for (key, error) in repaired.lost_keys.iter().take(NAMED_KEYS_MAX) {
-        println!("  lost: the key '{}': {}", key.escape_ascii(), error.problem);
+        put_line(format!("  lost: the key '{}': {}", key.escape_ascii(), error.problem));
     }
     if repaired.lost_keys.len() > NAMED_KEYS_MAX {
-        println!("  lost: {} more keys", repaired.lost_keys.len() - NAMED_KEYS_MAX);
+        put_line(format!("  lost: {} more keys", repaired.lost_keys.len() - NAMED_KEYS_MAX));
     }
     for left_out in &repaired.left_out {
-        println!("{}: left out, because it is behind what was cut", left_out.display());
+        put_line(format!("{}: left out, because it is behind what was cut", left_out.display()));
     }
 }

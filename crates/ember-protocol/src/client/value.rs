@@ -1,4 +1,4 @@
-//! One reply as a value, and the reader that takes it (and its exact bytes) off a stream.
+//! One reply as a value, and the reader that takes it off a stream.
 
 use std::io::{self, BufRead, Read};
 
@@ -120,26 +120,26 @@ impl From<i64> for Value {
     }
 }
 
-/// Reads one reply and appends its exact bytes to `raw`. Linear in the length of the reply.
+/// Reads one reply, and not a byte behind it. Linear in the length of the reply; no buffer is larger than what has come.
 ///
 /// # Errors
 /// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are no RESP, and
 /// whatever the stream itself reports (a timeout is `WouldBlock` or `TimedOut`).
-pub fn read_frame(stream: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<Value> {
-    read_nested(stream, raw, 0)
+pub fn read_value(stream: &mut impl BufRead) -> io::Result<Value> {
+    read_nested(stream, 0)
 }
 
-fn read_nested(stream: &mut impl BufRead, raw: &mut Vec<u8>, depth: usize) -> io::Result<Value> {
+fn read_nested(stream: &mut impl BufRead, depth: usize) -> io::Result<Value> {
     if depth > REPLY_DEPTH_MAX {
         return Err(invalid("reply nested too deeply"));
     }
-    let line = read_line(stream, raw)?;
+    let line = read_line(stream)?;
     let (kind, rest) = line.split_first().ok_or_else(|| invalid("empty reply line"))?;
-    let elements = |stream: &mut _, raw: &mut _, count: usize| -> io::Result<Vec<Value>> {
+    let elements = |stream: &mut _, count: usize| -> io::Result<Vec<Value>> {
         // Not preallocated: the count is only the other side's word.
         let mut elements = Vec::new();
         for _ in 0..count {
-            elements.push(read_nested(stream, raw, depth + 1)?);
+            elements.push(read_nested(stream, depth + 1)?);
         }
         Ok(elements)
     };
@@ -158,7 +158,7 @@ fn read_nested(stream: &mut impl BufRead, raw: &mut Vec<u8>, depth: usize) -> io
         b'$' | b'!' | b'=' => match number(rest)? {
             -1 => Ok(Value::Null),
             length => {
-                let text = read_bulk(stream, raw, length)?;
+                let text = read_bulk(stream, length)?;
                 match kind {
                     b'$' => Ok(Value::Bulk(text)),
                     b'!' => Ok(Value::Error(text)),
@@ -172,7 +172,7 @@ fn read_nested(stream: &mut impl BufRead, raw: &mut Vec<u8>, depth: usize) -> io
         b'*' | b'~' | b'>' => match number(rest)? {
             -1 => Ok(Value::Null),
             count => {
-                let elements = elements(stream, raw, length(count)?)?;
+                let elements = elements(stream, length(count)?)?;
                 Ok(match kind {
                     b'*' => Value::Array(elements),
                     b'~' => Value::Set(elements),
@@ -182,7 +182,7 @@ fn read_nested(stream: &mut impl BufRead, raw: &mut Vec<u8>, depth: usize) -> io
         },
         b'%' | b'|' => {
             let count = length(number(rest)?)?.checked_mul(2).ok_or_else(|| invalid("map too long"))?;
-            let mut flat = elements(stream, raw, count)?.into_iter();
+            let mut flat = elements(stream, count)?.into_iter();
             let mut pairs = Vec::new();
             while let (Some(key), Some(value)) = (flat.next(), flat.next()) {
                 pairs.push((key, value));
@@ -190,36 +190,41 @@ fn read_nested(stream: &mut impl BufRead, raw: &mut Vec<u8>, depth: usize) -> io
             if *kind == b'%' {
                 return Ok(Value::Map(pairs));
             }
-            Ok(Value::Attribute(pairs, Box::new(read_nested(stream, raw, depth + 1)?)))
+            Ok(Value::Attribute(pairs, Box::new(read_nested(stream, depth + 1)?)))
         }
         other => Err(invalid(&format!("unknown reply type byte {other:#04x}"))),
     }
 }
 
 /// One line without its CRLF.
-fn read_line(stream: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<Vec<u8>> {
-    let start = raw.len();
-    Read::take(&mut *stream, LINE_BYTES_MAX).read_until(b'\n', raw)?;
-    let line = &raw[start..];
-    match line {
-        [text @ .., b'\r', b'\n'] => Ok(text.to_vec()),
+fn read_line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    Read::take(&mut *stream, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    match line.as_slice() {
+        [.., b'\r', b'\n'] => {
+            line.truncate(line.len() - 2);
+            Ok(line)
+        }
         _ if line.len() as u64 == LINE_BYTES_MAX => Err(invalid("reply line too long")),
         [.., b'\n'] => Err(invalid("reply line ends in a bare line feed")),
         _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed before the end of a reply")),
     }
 }
 
-fn read_bulk(stream: &mut impl BufRead, raw: &mut Vec<u8>, count: i64) -> io::Result<Vec<u8>> {
+fn read_bulk(stream: &mut impl BufRead, count: i64) -> io::Result<Vec<u8>> {
     let length = length(count)?;
     if length > BULK_BYTES_MAX {
         return Err(invalid("bulk string too long"));
     }
-    let start = raw.len();
-    Read::take(&mut *stream, length as u64 + 2).read_to_end(raw)?;
-    match raw.get(start..start + length + 2) {
-        Some([text @ .., b'\r', b'\n']) => Ok(text.to_vec()),
-        Some(_) => Err(invalid("bulk string without its line end")),
-        None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed inside a bulk string")),
+    let mut text = Vec::new();
+    Read::take(&mut *stream, length as u64 + 2).read_to_end(&mut text)?;
+    match text.as_slice() {
+        [.., b'\r', b'\n'] if text.len() == length + 2 => {
+            text.truncate(length);
+            Ok(text)
+        }
+        _ if text.len() == length + 2 => Err(invalid("bulk string without its line end")),
+        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed inside a bulk string")),
     }
 }
 
@@ -243,10 +248,9 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> io::Result<Value> {
-        let mut raw = Vec::new();
         let mut stream = bytes;
-        let value = read_frame(&mut stream, &mut raw)?;
-        assert_eq!(raw, bytes[..bytes.len() - stream.len()], "raw bytes are those consumed");
+        let value = read_value(&mut stream)?;
+        assert!(stream.is_empty(), "all is read");
         Ok(value)
     }
 

@@ -1,0 +1,403 @@
+//! A client: a connection with what it has been told, which runs commands and prints their answers.
+
+use std::io;
+use std::time::Duration;
+
+use ember_protocol::client::{Value, quote, render};
+
+use crate::connection::{Address, Connection, cause};
+use crate::output::{Form, Output};
+use crate::pause::pause;
+use crate::print::put;
+use crate::repl::count_in;
+
+/// Which protocol is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// What the server begins with: RESP2.
+    Resp2,
+    /// RESP3, or there is no connection.
+    Resp3,
+    /// RESP3 if the server speaks it.
+    Resp3IfPossible,
+}
+
+/// How a command went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was answered, by whatever.
+    Answered,
+    /// It was answered by an error, and that is to be the exit code.
+    Refused,
+    /// It could not be sent, or no answer came. Why has been said.
+    Failed,
+}
+
+/// A connection and its state as far as the commands sent over it tell.
+pub(crate) struct Client {
+    pub(crate) address: Address,
+    pub(crate) output: Output,
+    wish: Wish,
+    /// Errors are exit codes.
+    has_error_code: bool,
+    /// Whether a lost connection is made anew.
+    is_interactive: bool,
+    /// Whether messages that nobody asked for are shown.
+    shows_pushes: bool,
+    pub(crate) interval: Duration,
+    pub(crate) connection: Option<Connection>,
+    /// The database that commands go to.
+    pub(crate) database: u32,
+    /// That of before MULTI.
+    outer_database: u32,
+    pub(crate) is_in_transaction: bool,
+    subscriptions: Subscriptions,
+}
+
+/// What messages come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Subscriptions {
+    /// Whether messages are awaited: a SUBSCRIBE was sent, and not all of its kind were taken back.
+    is_on: bool,
+    /// Channels and patterns.
+    channels: u64,
+    /// Shard channels.
+    shard_channels: u64,
+}
+
+impl Client {
+    pub(crate) fn new(address: Address, output: Output, wish: Wish) -> Client {
+        let database = address.database;
+        Client {
+            address,
+            output,
+            wish,
+            has_error_code: false,
+            is_interactive: false,
+            shows_pushes: io::IsTerminal::is_terminal(&io::stdout()),
+            interval: Duration::ZERO,
+            connection: None,
+            database,
+            outer_database: 0,
+            is_in_transaction: false,
+            subscriptions: Subscriptions::default(),
+        }
+    }
+
+    /// Errors become exit codes.
+    pub(crate) fn set_error_code(&mut self) {
+        self.has_error_code = true;
+    }
+
+    /// A lost connection is made anew, once for each command.
+    pub(crate) fn set_interactive(&mut self) {
+        self.is_interactive = true;
+    }
+
+    /// Connects, authenticates, chooses the database and the protocol. What fails is said; whether commands can be sent.
+    pub(crate) fn connect(&mut self) -> bool {
+        self.disconnect();
+        let mut connection = match Connection::open(&self.address) {
+            Ok(connection) => connection,
+            Err(error) => {
+                eprintln!("Could not connect to Redis at {}: {error}", self.address.shown_in_errors());
+                return false;
+            }
+        };
+        if let Err(error) = self.introduce(&mut connection) {
+            say_lost(&error);
+            return false;
+        }
+        self.connection = Some(connection);
+        true
+    }
+
+    /// Forgets the connection, and all that was true of it.
+    pub(crate) fn disconnect(&mut self) {
+        self.connection = None;
+        self.is_in_transaction = false;
+        self.subscriptions = Subscriptions::default();
+    }
+
+    /// Whether messages are awaited.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        self.subscriptions.is_on
+    }
+
+    /// Sends a command whose answer comes among messages.
+    pub(crate) fn send_only(&mut self, words: &[Vec<u8>]) {
+        let Some(connection) = &mut self.connection else { return };
+        if let Err(error) = connection.send(words) {
+            self.give_up(&error);
+        }
+    }
+
+    /// Prints the next message, and takes note of what it says about subscriptions.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn show_message(&mut self) -> io::Result<()> {
+        let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let message = connection.receive()?;
+        self.print(&message, false);
+        let subscriptions = &mut self.subscriptions;
+        match count_in(&message) {
+            Some((count, false)) => subscriptions.channels = count,
+            Some((count, true)) => subscriptions.shard_channels = count,
+            None => {}
+        }
+        subscriptions.is_on = subscriptions.channels + subscriptions.shard_channels > 0;
+        Ok(())
+    }
+
+    fn introduce(&mut self, connection: &mut Connection) -> io::Result<()> {
+        let said = |what: &str, answer: Value| match answer {
+            Value::Error(text) => {
+                eprintln!("{what} failed: {}", String::from_utf8_lossy(&text));
+                false
+            }
+            _ => true,
+        };
+        if let Some(credentials) = &self.address.credentials {
+            let mut command: Vec<&[u8]> = vec![b"AUTH"];
+            command.extend(credentials.user.as_deref());
+            command.push(&credentials.password);
+            if !said("AUTH", connection.ask(&command)?) {
+                self.database = 0;
+                return Ok(());
+            }
+        }
+        if self.database != 0 {
+            let number = self.database.to_string();
+            if !said(&format!("SELECT {number}"), connection.ask(&["SELECT", &number])?) {
+                self.database = 0;
+                return Ok(());
+            }
+        }
+        if self.wish != Wish::Resp2
+            && !said("HELLO 3", connection.ask(&["HELLO", "3"])?)
+            && self.wish == Wish::Resp3
+        {
+            return Err(io::Error::other("the server does not speak RESP3"));
+        }
+        Ok(())
+    }
+
+    /// Runs a command so many times, or for ever if `repeat` is negative, and prints the answers.
+    pub(crate) fn run(&mut self, words: &[Vec<u8>], repeat: i64) -> Outcome {
+        let mut left = repeat;
+        let mut outcome = Outcome::Answered;
+        while left != 0 {
+            left -= i64::from(left > 0);
+            outcome = match self.run_once(words) {
+                Ok(outcome) => outcome,
+                Err(error) if self.is_interactive && is_lost(&error) => {
+                    if !self.connect() {
+                        return Outcome::Failed;
+                    }
+                    self.run_once(words).unwrap_or_else(|error| self.give_up(&error))
+                }
+                Err(error) => self.give_up(&error),
+            };
+            if outcome != Outcome::Answered {
+                return outcome;
+            }
+            pause(self.interval);
+        }
+        outcome
+    }
+
+    fn give_up(&mut self, error: &io::Error) -> Outcome {
+        say_lost(error);
+        self.disconnect();
+        Outcome::Failed
+    }
+
+    /// Sends a command and prints its answer, or all there are to come.
+    fn run_once(&mut self, words: &[Vec<u8>]) -> io::Result<Outcome> {
+        if self.connection.is_none() && !self.connect() {
+            return Ok(Outcome::Failed);
+        }
+        let kind = Kind::of(words);
+        let is_text = is_text(words);
+        let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        connection.send(words)?;
+        match kind {
+            Kind::Shutdown => match connection.receive() {
+                Ok(answer) => Ok(self.print(&answer, is_text)),
+                // That is what was asked for.
+                Err(_) => {
+                    self.disconnect();
+                    Ok(Outcome::Answered)
+                }
+            },
+            Kind::Subscribe => self.begin_subscription(),
+            Kind::Monitor => {
+                self.follow(is_text)?;
+                Ok(Outcome::Refused)
+            }
+            Kind::Other => {
+                let answer = self.receive_answer()?;
+                self.learn(words, &answer);
+                Ok(self.print(&answer, is_text))
+            }
+        }
+    }
+
+    /// The next answer. Messages before it that nobody asked for are shown on a terminal.
+    pub(crate) fn receive_answer(&mut self) -> io::Result<Value> {
+        loop {
+            let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            match connection.receive()? {
+                Value::Push(_) if !self.subscriptions.is_on && !self.shows_pushes => {}
+                Value::Push(message) if !self.subscriptions.is_on => put(&shown_push(message)),
+                answer => return Ok(answer),
+            }
+        }
+    }
+
+    /// What follows a SUBSCRIBE: all messages, without end; in a REPL on a terminal those are shown by it.
+    fn begin_subscription(&mut self) -> io::Result<Outcome> {
+        self.subscriptions.is_on = true;
+        if self.is_interactive && self.shows_pushes {
+            return Ok(Outcome::Answered);
+        }
+        if self.output.form != Form::Raw {
+            put(b"Reading messages... (press Ctrl-C to quit)\n");
+        }
+        self.follow(false)?;
+        self.subscriptions = Subscriptions::default();
+        Ok(Outcome::Answered)
+    }
+
+    /// Prints what comes until an error does.
+    fn follow(&mut self, is_text: bool) -> io::Result<()> {
+        loop {
+            let answer = self.receive_answer()?;
+            self.print(&answer, is_text);
+            if matches!(answer, Value::Error(_)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Prints an answer.
+    pub(crate) fn print(&self, answer: &Value, is_text: bool) -> Outcome {
+        match answer {
+            Value::Error(text) if self.has_error_code => {
+                eprintln!("{}", String::from_utf8_lossy(text));
+                Outcome::Refused
+            }
+            _ => {
+                put(&self.output.format(answer, is_text));
+                Outcome::Answered
+            }
+        }
+    }
+
+    /// Takes note of what a command and its answer say about the connection.
+    fn learn(&mut self, words: &[Vec<u8>], answer: &Value) {
+        let Some((name, arguments)) = words.split_first() else { return };
+        let is_error = matches!(answer, Value::Error(_));
+        match (name.to_ascii_lowercase().as_slice(), arguments) {
+            (b"select", [number])
+                if !is_error && !matches!(answer, Value::Simple(text) if text == b"QUEUED") =>
+            {
+                let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+                self.database = number.unwrap_or(self.database);
+            }
+            (b"multi", []) if !is_error => {
+                self.is_in_transaction = true;
+                self.outer_database = self.database;
+            }
+            (b"exec", []) if self.is_in_transaction => {
+                self.is_in_transaction = false;
+                if is_error || *answer == Value::Null {
+                    self.database = self.outer_database;
+                }
+            }
+            (b"discard", []) if !is_error => {
+                self.is_in_transaction = false;
+                self.database = self.outer_database;
+            }
+            (b"reset", []) if !is_error => {
+                self.is_in_transaction = false;
+                self.subscriptions = Subscriptions::default();
+                self.database = 0;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a command does to the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// There is one answer.
+    Other,
+    /// Messages follow.
+    Subscribe,
+    /// Everything follows.
+    Monitor,
+    /// The server goes.
+    Shutdown,
+}
+
+impl Kind {
+    fn of(words: &[Vec<u8>]) -> Kind {
+        match words.first().map(|name| name.to_ascii_lowercase()).as_deref() {
+            Some(b"subscribe" | b"psubscribe" | b"ssubscribe") => Kind::Subscribe,
+            Some(b"monitor") => Kind::Monitor,
+            Some(b"shutdown") => Kind::Shutdown,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// Whether the answer to a command is a page to read, in whatever form answers are written.
+fn is_text(words: &[Vec<u8>]) -> bool {
+    let lower: Vec<Vec<u8>> = words.iter().take(2).map(|word| word.to_ascii_lowercase()).collect();
+    let count = words.len();
+    match (lower.first().map(Vec::as_slice), lower.get(1).map(Vec::as_slice)) {
+        (Some(b"info" | b"lolwut"), _) => true,
+        (Some(b"debug"), Some(b"htstats" | b"htstats-key" | b"client-eviction")) => true,
+        (Some(b"memory"), Some(b"malloc-stats" | b"doctor")) => true,
+        (Some(b"cluster"), Some(b"nodes" | b"info")) => count == 2,
+        (Some(b"client"), Some(b"list" | b"info")) => true,
+        (Some(b"latency"), Some(b"graph")) => count == 3,
+        (Some(b"latency"), Some(b"doctor")) => count == 2,
+        (Some(b"proxy"), Some(b"info")) => true,
+        _ => false,
+    }
+}
+
+/// A message that nobody asked for.
+fn shown_push(message: Vec<Value>) -> Vec<u8> {
+    match message.as_slice() {
+        [Value::Bulk(kind), Value::Array(keys)] if kind == b"invalidate" => {
+            let keys: Vec<String> = keys.iter().filter_map(Value::bytes).map(quote).collect();
+            format!("-> invalidate: {}\n", keys.join(", ")).into_bytes()
+        }
+        _ => [render(&Value::Push(message)), b"\n".to_vec()].concat(),
+    }
+}
+
+/// Whether the connection is gone, as against answers that cannot be read.
+fn is_lost(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
+/// Says that the connection is gone.
+pub(crate) fn say_lost(error: &io::Error) {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        eprintln!("Error: Server closed the connection");
+    } else {
+        eprintln!("Error: {}", cause(error));
+    }
+}

@@ -1,0 +1,193 @@
+//! Where a server is and who asks: from the options, the environment and a URI.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode;
+
+use super::tls::TlsSettings;
+use crate::arguments::{ClientArguments, ServerOptions, TlsOptions};
+
+/// Variables that have the password, the first one first.
+const PASSWORD_VARIABLES: [&str; 2] = ["EMBERCLI_AUTH", "REDISCLI_AUTH"];
+
+const WARNING: &str =
+    "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.";
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At a TCP port.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// At a unix socket.
+    Unix(PathBuf),
+}
+
+/// A user's name, if not the default one, and password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) user: Option<Vec<u8>>,
+    pub(crate) password: Vec<u8>,
+}
+
+/// Everything about a server that is known before it is connected to.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) place: Place,
+    pub(crate) tls: Option<TlsSettings>,
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) database: u32,
+}
+
+impl Address {
+    /// What the options say. A password that others can see on the command line is warned of.
+    ///
+    /// # Errors
+    /// In words: a URI that is none; a password that cannot be asked for.
+    pub(crate) fn of(arguments: &ClientArguments) -> Result<Address, String> {
+        let options = &arguments.server;
+        let uri = options.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
+        let place = match &options.socket {
+            Some(path) => Place::Unix(path.clone()),
+            None => Place::Tcp {
+                host: uri.host.clone().unwrap_or_else(|| options.host.clone()),
+                port: uri.port.unwrap_or(options.port),
+            },
+        };
+        let is_tls = arguments.tls.tls || uri.is_tls;
+        Ok(Address {
+            place,
+            tls: is_tls.then(|| TlsSettings::of(&arguments.tls)),
+            credentials: credentials(options, &uri)?,
+            database: uri.database.or(options.database).unwrap_or(0),
+        })
+    }
+
+    /// As it stands in a prompt: `127.0.0.1:6379`, `[::1]:6379` or `redis /run/socket`.
+    pub(crate) fn shown(&self) -> String {
+        match &self.place {
+            Place::Unix(path) => format!("redis {}", path.display()),
+            Place::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Place::Tcp { host, port } => format!("{host}:{port}"),
+        }
+    }
+
+    /// As it stands in the message that nobody listens there.
+    pub(crate) fn shown_in_errors(&self) -> String {
+        match &self.place {
+            Place::Unix(path) => path.display().to_string(),
+            Place::Tcp { host, port } => format!("{host}:{port}"),
+        }
+    }
+}
+
+fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>, String> {
+    let user = uri.user.clone().or_else(|| options.user.clone().map(OsString::into_vec));
+    let with = |password: Vec<u8>| Some(Credentials { user: user.clone(), password });
+    if options.askpass {
+        let password = rpassword::prompt_password("Please input password: ");
+        return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
+    }
+    let written = uri.password.clone().or_else(|| options.password.clone().map(OsString::into_vec));
+    let from_environment = || PASSWORD_VARIABLES.iter().find_map(|name| std::env::var_os(name));
+    match written {
+        Some(password) => {
+            if !options.no_auth_warning {
+                eprintln!("{WARNING}");
+            }
+            Ok(with(password))
+        }
+        None => Ok(from_environment().and_then(|password| with(password.into_vec()))),
+    }
+}
+
+/// `redis://[[user]:password@][host][:port][/database]`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Uri {
+    is_tls: bool,
+    user: Option<Vec<u8>>,
+    password: Option<Vec<u8>>,
+    host: Option<String>,
+    port: Option<u16>,
+    database: Option<u32>,
+}
+
+impl Uri {
+    fn parse(text: &str) -> Result<Uri, String> {
+        let (is_tls, rest) = match (text.strip_prefix("redis://"), text.strip_prefix("rediss://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => return Err("Invalid URI scheme".to_owned()),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut uri = Uri { is_tls, ..Uri::default() };
+        let place = match authority.rsplit_once('@') {
+            Some((who, place)) => {
+                let (user, password) = who.split_once(':').unwrap_or(("", who));
+                let decoded = |text: &str| percent_decode(text.as_bytes()).collect::<Vec<u8>>();
+                uri.user = (!user.is_empty()).then(|| decoded(user));
+                uri.password = Some(decoded(password));
+                place
+            }
+            None => authority,
+        };
+        let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, rest)) => (host, rest.strip_prefix(':').unwrap_or("")),
+            None => place.split_once(':').unwrap_or((place, "")),
+        };
+        let number = |text: &str, what: &str| {
+            text.parse::<u32>().map_err(|_| format!("Invalid URI: {text} is no {what}"))
+        };
+        uri.host = (!host.is_empty()).then(|| host.to_owned());
+        if !port.is_empty() {
+            let number = number(port, "port")?;
+            uri.port = Some(u16::try_from(number).map_err(|_| format!("Invalid URI: {port} is no port"))?);
+        }
+        if !path.is_empty() {
+            uri.database = Some(number(path, "database")?);
+        }
+        Ok(uri)
+    }
+}
+
+impl TlsSettings {
+    fn of(options: &TlsOptions) -> TlsSettings {
+        TlsSettings {
+            name: options.sni.clone(),
+            authorities: options.cacert.clone(),
+            is_unchecked: options.insecure,
+            identity: options.cert.clone().zip(options.key.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_say_where_and_who() {
+        let uri = Uri::parse("rediss://us%40er:p:w%20@example.com:6380/3").unwrap();
+        assert!(uri.is_tls);
+        assert_eq!((uri.user.unwrap(), uri.password.unwrap()), (b"us@er".to_vec(), b"p:w ".to_vec()));
+        assert_eq!((uri.host.as_deref(), uri.port, uri.database), (Some("example.com"), Some(6380), Some(3)));
+        let uri = Uri::parse("redis://:secret@[::1]").unwrap();
+        assert_eq!((uri.user, uri.password), (None, Some(b"secret".to_vec())));
+        assert_eq!((uri.host.as_deref(), uri.port), (Some("::1"), None));
+        assert_eq!(Uri::parse("redis:///2").unwrap(), Uri { database: Some(2), ..Uri::default() });
+        assert_eq!(Uri::parse("redis://").unwrap(), Uri::default());
+    }
+
+    #[test]
+    fn what_is_no_uri_is_refused() {
+        for text in ["http://x", "redis", "redis://h:x", "redis://h:65536", "redis://h/a"] {
+            assert!(Uri::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! All keys, some at a time.
+
+use std::time::Duration;
+
+use ember_protocol::client::{Value, quote};
+
+use super::Failure;
+use crate::connection::Connection;
+use crate::output::{Form, Output};
+use crate::pause::pause;
+use crate::print::put;
+
+/// A walk over all keys with SCAN.
+pub(super) struct Scan {
+    pattern: Option<Vec<u8>>,
+    count: u64,
+    interval: Duration,
+    cursor: Vec<u8>,
+    rounds: u64,
+    is_over: bool,
+}
+
+impl Scan {
+    pub(super) fn new(pattern: Option<Vec<u8>>, count: u64, interval: Duration) -> Scan {
+        Scan { pattern, count, interval, cursor: b"0".to_vec(), rounds: 0, is_over: false }
+    }
+
+    /// The next keys, none of which may match; `None` behind the last.
+    pub(super) fn next(&mut self, connection: &mut Connection) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut command = vec![b"SCAN".to_vec(), self.cursor.clone()];
+        if let Some(pattern) = &self.pattern {
+            command.extend([b"MATCH".to_vec(), pattern.clone()]);
+        }
+        command.extend([b"COUNT".to_vec(), self.count.to_string().into_bytes()]);
+        let answer = answered(connection.ask(&command)?)?;
+        let Some([cursor, keys]) = answer.elements() else {
+            return Err(Failure::Said("Invalid response from SCAN".to_owned()));
+        };
+        self.cursor = cursor.bytes().unwrap_or(b"0").to_vec();
+        self.is_over = self.cursor == b"0";
+        self.rounds += 1;
+        let keys = keys.elements().unwrap_or_default();
+        Ok(Some(keys.iter().filter_map(Value::bytes).map(<[u8]>::to_vec).collect()))
+    }
+
+    /// Waits as long as was asked for, after every hundredth round.
+    pub(super) fn pause(&self) {
+        if self.rounds.is_multiple_of(100) {
+            pause(self.interval);
+        }
+    }
+}
+
+/// An answer that is no error.
+pub(super) fn answered(answer: Value) -> Result<Value, Failure> {
+    match answer {
+        Value::Error(text) => Err(Failure::Said(format!("ERROR: {}", String::from_utf8_lossy(&text)))),
+        answer => Ok(answer),
+    }
+}
+
+/// Prints all keys, a line each.
+pub(super) fn list(connection: &mut Connection, mut scan: Scan, output: &Output) -> Result<(), Failure> {
+    while let Some(keys) = scan.next(connection)? {
+        let mut lines = Vec::new();
+        for key in keys {
+            match output.form {
+                Form::Standard => lines.extend_from_slice(quote(&key).as_bytes()),
+                _ => lines.extend_from_slice(&key),
+            }
+            lines.push(b'\n');
+        }
+        put(&lines);
+        pause(scan.interval);
+    }
+    Ok(())
+}
+
+/// The head of a search through all keys.
+pub(super) fn say_head(what: &str) {
+    put(format!(
+        "\n# Scanning the entire keyspace to find {what} keys as well as\n# average sizes per key type.  You can use \
+         -i 0.1 to sleep 0.1 sec\n# per 100 SCAN commands (not usually needed).\n\n"
+    )
+    .as_bytes());
+}
+
+/// How far a search has got.
+pub(super) struct Progress {
+    total: i64,
+    pub(super) sampled: u64,
+    percent: f64,
+}
+
+impl Progress {
+    /// At the beginning.
+    pub(super) fn new(connection: &mut Connection) -> Result<Progress, Failure> {
+        let total = answered(connection.ask(&["DBSIZE"])?)?.integer().unwrap_or(0);
+        Ok(Progress { total, sampled: 0, percent: 0.0 })
+    }
+
+    /// Takes note of where a round begins.
+    pub(super) fn begin_round(&mut self) {
+        self.percent = if self.total > 0 { 100.0 * self.sampled as f64 / self.total as f64 } else { 0.0 };
+    }
+
+    /// `[12.34%]`
+    pub(super) fn shown(&self) -> String {
+        format!("[{:05.2}%]", self.percent)
+    }
+
+    /// Another key; after each million it says so.
+    pub(super) fn count(&mut self) {
+        self.sampled += 1;
+        if self.sampled.is_multiple_of(1_000_000) {
+            put(format!("{} Sampled {} keys so far\n", self.shown(), self.sampled).as_bytes());
+        }
+    }
+}

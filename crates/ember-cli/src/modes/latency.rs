@@ -1,0 +1,84 @@
+//! How long answers take (`--latency`, `--latency-history`).
+
+use std::time::{Duration, Instant};
+
+use super::Failure;
+use super::keys::answered;
+use crate::connection::Connection;
+use crate::output::Form;
+use crate::pause::pause;
+use crate::print::put;
+
+/// Between two PINGs.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long is measured, unless it is said.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How long a line of a history is about, unless it is said.
+const HISTORY_PERIOD: Duration = Duration::from_secs(15);
+
+/// What was measured, in ms.
+#[derive(Default)]
+struct Measured {
+    least: u128,
+    most: u128,
+    total: u128,
+    count: u128,
+}
+
+impl Measured {
+    fn add(&mut self, time: Duration) {
+        let time = time.as_millis();
+        self.least = if self.count == 0 { time } else { self.least.min(time) };
+        self.most = self.most.max(time);
+        self.total += time;
+        self.count += 1;
+    }
+
+    fn shown(&self, form: Form) -> String {
+        let Measured { least, most, total, count } = self;
+        let average = *total as f64 / (*count).max(1) as f64;
+        match form {
+            Form::Standard => format!("min: {least}, max: {most}, avg: {average:.2} ({count} samples)"),
+            Form::Raw => format!("{least} {most} {average:.2} {count}\n"),
+            Form::Csv => format!("{least},{most},{average:.2},{count}\n"),
+            Form::Json | Form::QuotedJson => {
+                format!("{{\"min\": {least}, \"max\": {most}, \"avg\": {average:.2}, \"count\": {count}}}\n")
+            }
+        }
+    }
+}
+
+/// Measures: on a terminal without end, and else for one period.
+pub(super) fn run(
+    connection: &mut Connection,
+    interval: Duration,
+    is_history: bool,
+    form: Form,
+) -> Result<(), Failure> {
+    let usual = if is_history { HISTORY_PERIOD } else { PERIOD };
+    let period = if interval.is_zero() { usual } else { interval };
+    let mut measured = Measured::default();
+    let mut begin = Instant::now();
+    loop {
+        measured.add(ping(connection)?);
+        if form == Form::Standard {
+            // To the first column, and clear the line.
+            put(format!("\x1b[0G\x1b[2K{}", measured.shown(form)).as_bytes());
+        } else if begin.elapsed() > period {
+            put(measured.shown(form).as_bytes());
+            return Ok(());
+        }
+        if is_history && begin.elapsed() > period {
+            put(format!(" -- {:.2} seconds range\n", begin.elapsed().as_secs_f64()).as_bytes());
+            (measured, begin) = (Measured::default(), Instant::now());
+        }
+        pause(PAUSE);
+    }
+}
+
+/// How long a PING takes.
+pub(super) fn ping(connection: &mut Connection) -> Result<Duration, Failure> {
+    let begin = Instant::now();
+    answered(connection.ask(&["PING"])?)?;
+    Ok(begin.elapsed())
+}

@@ -1,0 +1,92 @@
+//! How answers are written: as on a terminal, raw, as CSV or as JSON.
+
+mod csv;
+mod json;
+mod raw;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt;
+
+use ember_protocol::client::{Piece, Value, render, render_with};
+
+use crate::arguments::OutputOptions;
+
+/// The form of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As redis-cli shows them on a terminal.
+    Standard,
+    /// Bytes as they are.
+    Raw,
+    /// Comma-separated values.
+    Csv,
+    /// JSON.
+    Json,
+    /// JSON in ASCII.
+    QuotedJson,
+}
+
+/// The form of answers and what stands between them.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) form: Form,
+    pub(crate) element_delimiter: Vec<u8>,
+    pub(crate) answer_delimiter: Vec<u8>,
+    /// Whether kinds of values have colours: in a REPL on a terminal.
+    pub(crate) is_coloured: bool,
+}
+
+impl Output {
+    /// The form that the options ask for.
+    pub(crate) fn of(options: &OutputOptions) -> Output {
+        let bytes = |text: &OsString| text.clone().into_vec();
+        let form = match options {
+            OutputOptions { quoted_json: true, .. } => Form::QuotedJson,
+            OutputOptions { json: true, .. } => Form::Json,
+            OutputOptions { csv: true, .. } => Form::Csv,
+            OutputOptions { no_raw: true, .. } => Form::Standard,
+            OutputOptions { raw: true, .. } => Form::Raw,
+            _ if std::io::stdout().is_terminal() => Form::Standard,
+            _ => Form::Raw,
+        };
+        Output {
+            form,
+            element_delimiter: bytes(&options.element_delimiter),
+            answer_delimiter: bytes(&options.answer_delimiter),
+            is_coloured: false,
+        }
+    }
+
+    /// An answer as it is written, its end included. `is_text` is for answers that are a page to read: they are written
+    /// as they are in every form.
+    pub(crate) fn format(&self, value: &Value, is_text: bool) -> Vec<u8> {
+        if is_text {
+            return raw::format(value, &self.element_delimiter);
+        }
+        let (mut out, end) = match self.form {
+            Form::Standard if self.is_coloured => (render_with(value, &paint), &b"\n"[..]),
+            Form::Standard => (render(value), &b"\n"[..]),
+            Form::Raw => (raw::format(value, &self.element_delimiter), self.answer_delimiter.as_slice()),
+            Form::Csv => (csv::format(value), &b"\n"[..]),
+            Form::Json => (json::format(value, json::Strings::Utf8), &b"\n"[..]),
+            Form::QuotedJson => (json::format(value, json::Strings::Quoted), &b"\n"[..]),
+        };
+        out.extend_from_slice(end);
+        out
+    }
+}
+
+/// Gives each kind of piece its colour.
+fn paint(piece: Piece, text: &[u8], out: &mut Vec<u8>) {
+    let colour = match piece {
+        Piece::Status => return out.extend_from_slice(text),
+        Piece::Text => "\x1b[32m",
+        Piece::Error => "\x1b[31m",
+        Piece::Number => "\x1b[36m",
+        Piece::Nothing | Piece::Label => "\x1b[90m",
+    };
+    out.extend_from_slice(colour.as_bytes());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\x1b[0m");
+}

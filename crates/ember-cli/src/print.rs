@@ -1,0 +1,17 @@
+//! Standard output that may be a pipe whose reader has gone.
+
+use std::io::{self, Write};
+use std::process;
+
+/// Writes and flushes. When nobody reads any more, the program has nothing left to do and ends.
+pub(crate) fn put(bytes: &[u8]) {
+    let mut out = io::stdout().lock();
+    if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+        process::exit(1);
+    }
+}
+
+/// Writes a line.
+pub(crate) fn put_line(line: impl AsRef<[u8]>) {
+    put(&[line.as_ref(), b"\n"].concat());
+}

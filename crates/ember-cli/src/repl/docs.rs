@@ -1,0 +1,262 @@
+//! What a server says of its commands: COMMAND DOCS.
+
+use ember_protocol::client::Value;
+
+use crate::connection::Connection;
+
+/// Arguments within arguments: as deep as any command has them, and more.
+const DEPTH_MAX: usize = 16;
+
+/// The commands of a server, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Docs {
+    /// By ascending name; those with subcommands before these.
+    pub(super) commands: Vec<Command>,
+}
+
+/// A command or subcommand.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    /// In capital letters, a blank before that of the subcommand.
+    pub(super) name: String,
+    pub(super) summary: String,
+    pub(super) since: String,
+    pub(super) group: String,
+    pub(super) arguments: Vec<Argument>,
+}
+
+/// An argument, or several that go together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Argument {
+    name: String,
+    token: Option<String>,
+    kind: Kind,
+    is_optional: bool,
+    is_multiple: bool,
+    /// Whether the token is there each time.
+    repeats_token: bool,
+    parts: Vec<Argument>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// A word that is chosen by whoever types.
+    #[default]
+    Value,
+    /// The token and nothing else.
+    Token,
+    /// One of its parts.
+    OneOf,
+    /// All of its parts.
+    Block,
+}
+
+impl Docs {
+    /// Asks a server; `None` if it does not know, or may not tell this user.
+    pub(super) fn load(connection: &mut Connection) -> Option<Docs> {
+        let answer = connection.ask(&["COMMAND", "DOCS"]).ok()?;
+        let mut commands = Vec::new();
+        for (name, facts) in answer.pairs()? {
+            add(&name.text().replace('|', " "), &facts, &mut commands);
+        }
+        commands.sort_by(|left, right| left.name.cmp(&right.name));
+        (!commands.is_empty()).then_some(Docs { commands })
+    }
+
+    /// The command that words begin with, the longest one, and how many of the words are its name.
+    pub(super) fn find(&self, words: &[String]) -> Option<(&Command, usize)> {
+        (1..=words.len().min(2)).rev().find_map(|count| {
+            let name = words[..count].join(" ").to_ascii_uppercase();
+            let at = self.commands.binary_search_by(|command| command.name.as_str().cmp(&name)).ok()?;
+            Some((&self.commands[at], count))
+        })
+    }
+}
+
+fn add(name: &str, facts: &Value, commands: &mut Vec<Command>) {
+    let text = |field: &str| facts.get(field).map(|value| value.text()).unwrap_or_default();
+    let subcommands = facts.get("subcommands").and_then(|subcommands| subcommands.pairs());
+    commands.push(Command {
+        name: name.to_ascii_uppercase(),
+        summary: text("summary"),
+        since: text("since"),
+        group: text("group"),
+        arguments: arguments_of(facts, 0),
+    });
+    for (name, facts) in subcommands.unwrap_or_default() {
+        add(&name.text().replace('|', " "), &facts, commands);
+    }
+}
+
+fn arguments_of(facts: &Value, depth: usize) -> Vec<Argument> {
+    let listed = facts.get("arguments");
+    let listed = listed.as_ref().and_then(Value::elements).unwrap_or_default();
+    if depth == DEPTH_MAX {
+        return Vec::new();
+    }
+    listed.iter().map(|facts| Argument::of(facts, depth)).collect()
+}
+
+impl Argument {
+    fn of(facts: &Value, depth: usize) -> Argument {
+        let text = |field: &str| facts.get(field).map(|value| value.text());
+        let flags = facts.get("flags");
+        let flags = flags.as_ref().and_then(Value::elements).unwrap_or_default();
+        let has = |flag: &str| flags.iter().any(|found| found.text() == flag);
+        Argument {
+            name: text("display_text").or_else(|| text("name")).unwrap_or_default(),
+            token: text("token").filter(|token| !token.is_empty()),
+            kind: match text("type").as_deref() {
+                Some("pure-token") => Kind::Token,
+                Some("oneof") => Kind::OneOf,
+                Some("block") => Kind::Block,
+                _ => Kind::Value,
+            },
+            is_optional: has("optional"),
+            is_multiple: has("multiple"),
+            repeats_token: has("multiple_token"),
+            parts: arguments_of(facts, depth + 1),
+        }
+    }
+
+    /// As it stands in a synopsis: `[EX seconds|PX milliseconds]`.
+    pub(super) fn shown(&self) -> String {
+        let join = |mark: &str| self.parts.iter().map(Argument::shown).collect::<Vec<_>>().join(mark);
+        let own = match self.kind {
+            Kind::Value => self.name.clone(),
+            Kind::Token => String::new(),
+            Kind::OneOf => join("|"),
+            Kind::Block => join(" "),
+        };
+        let token = self.token.clone().unwrap_or_default();
+        let both = [token.as_str(), &own].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
+        let both = both.join(" ");
+        let shown = match (self.is_multiple, self.repeats_token) {
+            (false, _) => both,
+            (true, false) => format!("{both} [{own} ...]"),
+            (true, true) => format!("{both} [{both} ...]"),
+        };
+        if self.is_optional { format!("[{shown}]") } else { shown }
+    }
+
+    /// How many words it takes, if it begins with a word; `None` if it does not. A word that is chosen can be any.
+    fn takes(&self, word: &str) -> Option<usize> {
+        let is_token = |token: &str| token.eq_ignore_ascii_case(word);
+        match (&self.token, self.kind) {
+            (Some(token), kind) => {
+                is_token(token).then(|| if kind == Kind::Token { 1 } else { 1 + self.len() })
+            }
+            (None, Kind::Value) => (!self.is_optional).then_some(1),
+            (None, Kind::Token) => None,
+            (None, Kind::OneOf) => self.parts.iter().find_map(|part| part.takes(word)),
+            (None, Kind::Block) => self.parts.first()?.takes(word).map(|_| self.len()),
+        }
+    }
+
+    /// The words of its values and tokens, those of its own token left out.
+    fn len(&self) -> usize {
+        let with_token = |part: &Argument| part.len() + usize::from(part.token.is_some());
+        match self.kind {
+            Kind::Value => 1,
+            Kind::Token => 0,
+            Kind::OneOf => self.parts.first().map_or(1, with_token),
+            Kind::Block => self.parts.iter().filter(|part| !part.is_optional).map(with_token).sum(),
+        }
+    }
+}
+
+impl Command {
+    /// All of its arguments, as in a synopsis.
+    pub(super) fn synopsis(&self) -> String {
+        self.arguments.iter().map(Argument::shown).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The arguments that are still to come behind some words.
+    pub(super) fn rest_behind(&self, words: &[String]) -> String {
+        let mut left: Vec<&Argument> = self.arguments.iter().collect();
+        let mut pending = 0usize;
+        for word in words {
+            if pending > 0 {
+                pending -= 1;
+                continue;
+            }
+            let named = left.iter().position(|argument| {
+                (argument.is_optional || argument.token.is_some()) && argument.takes(word).is_some()
+            });
+            // What must come comes in its order; what may come, in any.
+            let Some(at) = named.or_else(|| left.iter().position(|argument| argument.takes(word).is_some()))
+            else {
+                continue;
+            };
+            pending = left[at].takes(word).unwrap_or(1).saturating_sub(1);
+            if !left[at].is_multiple {
+                left.remove(at);
+            }
+        }
+        left.iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(name: &str) -> Argument {
+        Argument { name: name.to_owned(), ..Argument::default() }
+    }
+
+    fn token(token: &str) -> Argument {
+        Argument { token: Some(token.to_owned()), kind: Kind::Token, ..Argument::default() }
+    }
+
+    fn set() -> Command {
+        let condition = Argument {
+            kind: Kind::OneOf,
+            is_optional: true,
+            parts: vec![token("NX"), token("XX")],
+            ..value("c")
+        };
+        let seconds = Argument { token: Some("EX".to_owned()), ..value("seconds") };
+        let expiry = Argument {
+            kind: Kind::OneOf,
+            is_optional: true,
+            parts: vec![seconds, token("KEEPTTL")],
+            ..value("expiry")
+        };
+        Command {
+            name: "SET".to_owned(),
+            summary: String::new(),
+            since: String::new(),
+            group: String::new(),
+            arguments: vec![value("key"), value("value"), condition, expiry],
+        }
+    }
+
+    #[test]
+    fn a_synopsis_shows_what_may_and_what_must_come() {
+        assert_eq!(set().synopsis(), "key value [NX|XX] [EX seconds|KEEPTTL]");
+        let many = Argument { is_multiple: true, ..value("key") };
+        assert_eq!(many.shown(), "key [key ...]");
+        let named = Argument {
+            token: Some("GET".to_owned()),
+            is_optional: true,
+            is_multiple: true,
+            repeats_token: true,
+            ..value("pattern")
+        };
+        assert_eq!(named.shown(), "[GET pattern [GET pattern ...]]");
+    }
+
+    #[test]
+    fn what_is_typed_is_no_longer_hinted() {
+        let rest = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            set().rest_behind(&words)
+        };
+        assert_eq!(rest(""), "key value [NX|XX] [EX seconds|KEEPTTL]");
+        assert_eq!(rest("k"), "value [NX|XX] [EX seconds|KEEPTTL]");
+        assert_eq!(rest("k v nx"), "[EX seconds|KEEPTTL]");
+        assert_eq!(rest("k v EX 10"), "[NX|XX]");
+        assert_eq!(rest("k v EX 10 XX"), "");
+    }
+}

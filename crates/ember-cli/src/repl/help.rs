@@ -1,0 +1,67 @@
+//! HELP: what the server says of a command or a group of them.
+
+use super::docs::{Command, Docs};
+
+/// HELP alone.
+pub(super) const OVERVIEW: &str = concat!(
+    "ember-cli ",
+    env!("CARGO_PKG_VERSION"),
+    "\n",
+    "To get help about commands type:\n",
+    "      \"help @<group>\" to get a list of commands in <group>\n",
+    "      \"help <command>\" for help on <command>\n",
+    "      \"help <tab>\" to get a list of possible help topics\n",
+    "      \"quit\" to exit\n",
+    "\n",
+    "To set preferences:\n",
+    "      \":set hints\" enable online hints\n",
+    "      \":set nohints\" disable online hints\n",
+);
+
+/// What there is to say about `topic`: a command, a command with subcommands, or `@group`.
+pub(super) fn about(docs: &Docs, topic: &str, is_coloured: bool) -> String {
+    let upper = topic.to_ascii_uppercase();
+    let found: Vec<&Command> = match topic.strip_prefix('@') {
+        Some(group) => {
+            docs.commands.iter().filter(|command| command.group.eq_ignore_ascii_case(group)).collect()
+        }
+        None => {
+            let below = format!("{upper} ");
+            let is_about = |command: &&Command| command.name == upper || command.name.starts_with(&below);
+            docs.commands.iter().filter(is_about).collect()
+        }
+    };
+    if found.is_empty() {
+        return format!("There is no help about {topic}; `help <tab>` shows what there is.\n");
+    }
+    let with_group = !topic.starts_with('@');
+    let mut text = "\n".to_owned();
+    for command in found {
+        text += &entry(command, with_group, is_coloured);
+    }
+    text
+}
+
+fn entry(command: &Command, with_group: bool, is_coloured: bool) -> String {
+    let paint = |code: &str, text: &str| match is_coloured {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_owned(),
+    };
+    let mut text = format!("  {} {}\n", paint("1", &command.name), paint("90", &command.synopsis()));
+    text += &format!("  {} {}\n", paint("33", "summary:"), command.summary);
+    text += &format!("  {} {}\n", paint("33", "since:"), command.since);
+    if with_group {
+        text += &format!("  {} {}\n", paint("33", "group:"), command.group);
+    }
+    text + "\n"
+}
+
+/// The topics that begin with some letters.
+pub(super) fn topics(docs: &Docs, begin: &str) -> Vec<String> {
+    let mut groups: Vec<String> = docs.commands.iter().map(|command| format!("@{}", command.group)).collect();
+    groups.sort();
+    groups.dedup();
+    let names = docs.commands.iter().map(|command| command.name.clone());
+    let begin = begin.to_ascii_lowercase();
+    groups.into_iter().chain(names).filter(|topic| topic.to_ascii_lowercase().starts_with(&begin)).collect()
+}

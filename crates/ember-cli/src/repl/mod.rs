@@ -1,0 +1,212 @@
+//! Commands one after the other: typed at a prompt, or read line by line from standard input.
+
+mod docs;
+mod editor;
+mod help;
+mod secrets;
+mod subscribed;
+
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ember_protocol::client::split_arguments;
+
+use crate::client::{Client, Outcome};
+use crate::connection::Place;
+use crate::output::Form;
+use crate::print::{put, put_line};
+use docs::Docs;
+use editor::{Editor, Typed};
+use secrets::has_secret;
+
+pub(crate) use subscribed::count_in;
+
+/// Commands that take longer are told how long.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// A session at a prompt or of a script.
+struct Repl<'a> {
+    client: &'a mut Client,
+    /// What the server says of its commands, once it was asked.
+    docs: Option<Docs>,
+}
+
+/// Whether there is another line to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Line,
+    End,
+}
+
+/// Reads commands until there are no more.
+pub(crate) fn run(client: &mut Client) -> ExitCode {
+    client.set_interactive();
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let is_connected = client.connect();
+    let mut repl = Repl { client, docs: None };
+    if is_terminal {
+        if !is_connected {
+            put_line(
+                "Nobody answers there: is the server running? Start one with `ember-server`, or name its place with \
+                 -h and -p, or -s.",
+            );
+        }
+        return repl.run_typed();
+    }
+    for line in io::stdin().lock().split(b'\n') {
+        match line {
+            Ok(line) if repl.take(&line) == Next::Line => {}
+            Ok(_) => break,
+            Err(error) => {
+                eprintln!("Error reading stdin: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+impl Repl<'_> {
+    /// The session at a prompt.
+    fn run_typed(&mut self) -> ExitCode {
+        self.client.output.is_coloured = self.client.output.form == Form::Standard && has_colours();
+        let mut editor = match Editor::new() {
+            Ok(editor) => editor,
+            Err(error) => {
+                eprintln!("The terminal cannot be used: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        loop {
+            if self.docs.is_none() {
+                self.docs = self.client.connection.as_mut().and_then(Docs::load);
+                editor.set_docs(self.docs.clone());
+            }
+            let line = match editor.read(&self.prompt()) {
+                Typed::Line(line) => line,
+                Typed::Interrupted if self.client.is_subscribed() => {
+                    // There is no other way out of messages that come all the time.
+                    self.client.connect();
+                    continue;
+                }
+                Typed::Interrupted | Typed::End => return ExitCode::SUCCESS,
+            };
+            // What cannot be split is nothing that can be sent, and may hold half of a password.
+            if split_arguments(&line).is_some_and(|words| !words.is_empty() && !has_secret(&words)) {
+                editor.remember(&line);
+            }
+            if line.trim().eq_ignore_ascii_case(":set hints")
+                || line.trim().eq_ignore_ascii_case(":set nohints")
+            {
+                editor.show_hints(!line.to_ascii_lowercase().contains("nohints"));
+                continue;
+            }
+            if self.take(line.as_bytes()) == Next::End {
+                return ExitCode::SUCCESS;
+            }
+            if self.client.is_subscribed()
+                && let Err(error) = subscribed::show_messages(self.client)
+            {
+                crate::client::say_lost(&error);
+                self.client.disconnect();
+            }
+        }
+    }
+
+    /// `127.0.0.1:6379[1](TX)> `
+    fn prompt(&self) -> String {
+        if self.client.connection.is_none() {
+            return "not connected> ".to_owned();
+        }
+        let mut prompt = self.client.address.shown();
+        if self.client.database != 0 {
+            prompt += &format!("[{}]", self.client.database);
+        }
+        if self.client.is_in_transaction {
+            prompt += "(TX)";
+        }
+        if self.client.is_subscribed() {
+            prompt += "(subscribed mode)";
+        }
+        prompt + "> "
+    }
+
+    /// Does what a line says.
+    fn take(&mut self, line: &[u8]) -> Next {
+        let Some(mut words) = split_arguments(line) else {
+            put(b"Invalid argument(s)\n");
+            return Next::Line;
+        };
+        let Some(first) = words.first() else { return Next::Line };
+        let mut repeat = 1;
+        if words.len() > 1
+            && let Some(count) = std::str::from_utf8(first).ok().and_then(|first| first.parse::<i64>().ok())
+        {
+            if count <= 0 {
+                put(b"Invalid ember-cli repeat command option value.\n");
+                return Next::Line;
+            }
+            repeat = count;
+            words.remove(0);
+        }
+        let lower: Vec<String> =
+            words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
+        match lower.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["quit" | "exit", ..] => return Next::End,
+            ["clear"] => put(b"\x1b[H\x1b[2J"),
+            ["connect", host, port] => self.move_to(host, port),
+            ["help" | "?", topic @ ..] => self.help(topic),
+            // Hints are for those who type.
+            [":set", "hints" | "nohints"] => {}
+            [command, ..] if command.starts_with(':') => {
+                put(b"There are the settings `:set hints` and `:set nohints`.\n");
+            }
+            _ => self.run_command(&words, repeat),
+        }
+        Next::Line
+    }
+
+    fn run_command(&mut self, words: &[Vec<u8>], repeat: i64) {
+        if self.client.is_subscribed() {
+            self.client.send_only(words);
+            return;
+        }
+        let begin = Instant::now();
+        let outcome = self.client.run(words, repeat);
+        let took = begin.elapsed();
+        if took >= SLOW && outcome == Outcome::Answered && self.client.output.form == Form::Standard {
+            put(format!("({:.2}s)\n", took.as_secs_f64()).as_bytes());
+        }
+    }
+
+    fn move_to(&mut self, host: &str, port: &str) {
+        match port.parse() {
+            Ok(port) => {
+                self.client.address.place = Place::Tcp { host: host.to_owned(), port };
+                self.client.connect();
+            }
+            Err(_) => put_line(format!("{port} is no port")),
+        }
+    }
+
+    fn help(&mut self, topic: &[&str]) {
+        if topic.is_empty() {
+            return put(help::OVERVIEW.as_bytes());
+        }
+        if self.docs.is_none() {
+            self.docs = self.client.connection.as_mut().and_then(Docs::load);
+        }
+        match &self.docs {
+            Some(docs) => put(help::about(docs, &topic.join(" "), has_colours()).as_bytes()),
+            None => put(b"The server does not tell what its commands are (COMMAND DOCS).\n"),
+        }
+    }
+}
+
+/// Whether colours are wanted: on a terminal that has them, unless NO_COLOR is set (see no-color.org).
+fn has_colours() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+    io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}

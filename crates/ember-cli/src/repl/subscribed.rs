@@ -1,0 +1,85 @@
+//! Messages at a prompt: they are shown as they come, until a key is pressed.
+
+use std::io;
+
+use ember_protocol::client::Value;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::client::Client;
+use crate::print::put;
+
+const WAITING: &[u8] = b"Reading messages... (press Ctrl-C to quit or any key to type command)\r";
+/// Clears the line.
+const CLEAR: &[u8] = b"\x1b[K";
+
+/// Shows messages until a key is pressed, which is left to be read, or nothing is subscribed to any more.
+///
+/// # Errors
+/// Those of the connection and of the terminal.
+pub(super) fn show_messages(client: &mut Client) -> io::Result<()> {
+    let _keys = Keys::unbuffered()?;
+    while client.is_subscribed() {
+        put(WAITING);
+        let (has_message, has_key) = wait(client)?;
+        put(CLEAR);
+        if has_message {
+            client.show_message()?;
+        } else if has_key {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a message or a key; whether there is one of either.
+fn wait(client: &Client) -> io::Result<(bool, bool)> {
+    let Some(connection) = &client.connection else { return Err(io::ErrorKind::NotConnected.into()) };
+    if connection.has_input() {
+        return Ok((true, false));
+    }
+    let (socket, keys) = (connection.socket(), io::stdin());
+    let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&keys, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) => return Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The terminal gives each key at once and does not show it, until this is dropped.
+struct Keys {
+    before: Termios,
+}
+
+impl Keys {
+    fn unbuffered() -> io::Result<Keys> {
+        let before = tcgetattr(io::stdin())?;
+        let mut now = before.clone();
+        now.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        now.special_codes[SpecialCodeIndex::VMIN] = 1;
+        now.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &now)?;
+        Ok(Keys { before })
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // The terminal is gone if this fails.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// How many channels and patterns a message says are subscribed to now, and whether shard channels are meant.
+pub(crate) fn count_in(message: &Value) -> Option<(u64, bool)> {
+    let [kind, _, count] = message.elements()? else { return None };
+    let count = u64::try_from(count.integer()?).ok()?;
+    match kind.bytes()? {
+        b"subscribe" | b"unsubscribe" | b"psubscribe" | b"punsubscribe" => Some((count, false)),
+        b"ssubscribe" | b"sunsubscribe" => Some((count, true)),
+        _ => None,
+    }
+}

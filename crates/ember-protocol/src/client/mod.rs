@@ -1,0 +1,9 @@
+//! The client's side: requests written, replies read as values, and both as people read and type them.
+
+mod terminal;
+mod value;
+mod words;
+
+pub use terminal::{Piece, quote, render, render_with};
+pub use value::{Value, read_value};
+pub use words::{encode_command, split_arguments};

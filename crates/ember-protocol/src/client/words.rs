@@ -1,0 +1,42 @@
+//! Commands as words: split off a line that was typed, and written as a request.
+
+use crate::Batch;
+use crate::inline;
+
+/// Splits a command line into arguments, as a server does it with a line it gets: white space separates, `"…"` has escapes
+/// (`\n`, `\xff`, …), `'…'` has only `\'`. Returns `None` for an open quote, or text directly behind a closing one.
+pub fn split_arguments(line: impl AsRef<[u8]>) -> Option<Vec<Vec<u8>>> {
+    let line = line.as_ref();
+    let mut batch = Batch::new();
+    inline::split(line, &mut batch.spans, &mut batch.buffers).ok()?;
+    batch.ends.push(batch.spans.len());
+    Some(batch.command(0, line).iter().map(<[u8]>::to_vec).collect())
+}
+
+/// Appends a command in the form every server takes: an array of bulk strings.
+pub fn encode_command<A: AsRef<[u8]>>(arguments: &[A], bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
+    for argument in arguments {
+        let argument = argument.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_words_and_a_request() {
+        let words = split_arguments("SET  'it\\'s' \"a\\x00\" \"\"").unwrap();
+        assert_eq!(words, [&b"SET"[..], b"it's", b"a\0", b""]);
+        let mut request = Vec::new();
+        encode_command(&words, &mut request);
+        assert_eq!(request, b"*4\r\n$3\r\nSET\r\n$4\r\nit's\r\n$2\r\na\0\r\n$0\r\n\r\n");
+        assert_eq!(split_arguments(""), Some(vec![]));
+        assert_eq!(split_arguments("\"open"), None);
+        assert_eq!(split_arguments("'a'b"), None);
+    }
+}
