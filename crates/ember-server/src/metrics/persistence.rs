@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Metric, Scene, counter, gauge};
 use crate::journal::AofState;
+use crate::snapshot::Background;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_rdb_changes_since_last_save", "Changes of keys that no RDB file has", |scene| {
@@ -13,6 +14,25 @@ pub(super) const METRICS: &[Metric] = &[
         scene.server.snapshots.saved_s(scene.server) as f64
     }),
     counter("ember_rdb_saves_total", "RDB files written", |scene| number(&scene.server.snapshots.saves)),
+    gauge(
+        "ember_rdb_bgsave_in_progress",
+        "1 while the data set is saved in the background, else 0",
+        |scene| flag(background(scene).current_s().is_some()),
+    ),
+    gauge("ember_rdb_last_bgsave_failed", "1 if the last saving in the background failed, else 0", |scene| {
+        flag(background(scene).has_failed())
+    }),
+    gauge("ember_rdb_last_bgsave_seconds", "How long that took; 0 if there was none", |scene| {
+        background(scene).last_s().unwrap_or(0) as f64
+    }),
+    gauge(
+        "ember_snapshot_keys_processed",
+        "Keys that the snapshot under way has written; 0 without one",
+        |scene| scene.server.snapshots.claims.progress().0 as f64,
+    ),
+    gauge("ember_snapshot_keys", "Keys that it has to write", |scene| {
+        scene.server.snapshots.claims.progress().1 as f64
+    }),
     gauge("ember_rdb_last_load_keys", "Keys read from the RDB file at the start", |scene| {
         number(&scene.server.snapshots.loaded)
     }),
@@ -49,12 +69,14 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_aof_last_rewrite_seconds", "How long the last rewrite took; 0 if there was none", |scene| {
         aof(scene).last_rewrite_s.load(Ordering::Relaxed).max(0) as f64
     }),
-    gauge(
-        "ember_writes_refused",
-        "1 while writes wait or are refused because of the disk, else 0",
-        |scene| flag(!scene.server.conditions.write_refusal().is_none()),
-    ),
+    gauge("ember_writes_refused", "1 while writes are refused because of the disk, else 0", |scene| {
+        flag(scene.server.conditions.write_refusal().is_some())
+    }),
 ];
+
+fn background<'s>(scene: &Scene<'s>) -> &'s Background {
+    &scene.server.snapshots.background
+}
 
 fn aof<'s>(scene: &Scene<'s>) -> &'s AofState {
     &scene.server.journal.aof

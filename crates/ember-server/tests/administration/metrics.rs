@@ -156,6 +156,8 @@ fn metrics_and_info_agree() {
             ("ember_cached_scripts", "number_of_cached_scripts"),
             ("ember_rdb_changes_since_last_save", "rdb_changes_since_last_save"),
             ("ember_rdb_last_save_timestamp_seconds", "rdb_last_save_time"),
+            ("ember_rdb_bgsave_in_progress", "rdb_bgsave_in_progress"),
+            ("ember_snapshot_keys", "current_save_keys_total"),
             ("ember_workers", "ember_workers"),
             ("ember_forwarded_commands_total", "ember_forwarded_commands"),
             ("ember_loading", "loading"),
