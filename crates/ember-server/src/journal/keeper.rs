@@ -225,6 +225,8 @@ impl Keeper {
         if self.is_lost {
             return self.begin_anew();
         }
+        // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
+        self.poll_sync()?;
         if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
             files.writer.recover()?;
         }
