@@ -1,4 +1,4 @@
-//! A disk that is full, broken or slow while the server runs: writes are refused, reads go on, and service resumes by itself.
+//! A disk that is full, broken or slow while the server runs: writes are refused, reads go on, service resumes by itself.
 //!
 //! The faults are put between the server and the C library, by a small library (`faults.c`) that is loaded before it.
 

@@ -16,6 +16,7 @@ mod history;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 use std::sync::mpsc::{self, Receiver};
@@ -82,6 +83,22 @@ fn with_everysec_and_no_only_the_newest_is_lost() {
         let policy = if random.chance(50) { Policy::EverySec } else { Policy::No };
         run(random, policy);
     });
+}
+
+#[test]
+fn a_difference_is_noticed() {
+    let mut random = Random::new(1);
+    let directory = Directory::new("noticed");
+    let arguments = arguments(&mut random, Policy::Always, true, &directory.0);
+    let mut reference = Reference::start();
+    let server = builder(&arguments).directory(&directory.0).start();
+    let mut books =
+        live(server, (0..CONNECTIONS).map(Book::new).collect(), &mut random, Policy::Always, true);
+    let server = builder(&arguments).directory(&directory.0).start();
+    let mut client = server.client();
+    assert!(!client.run("INCR 0:seen").is_error());
+    let check = || check::recovered(&mut client, &mut reference, &mut books, None);
+    assert!(catch_unwind(AssertUnwindSafe(check)).is_err(), "a number is larger by one");
 }
 
 fn number(name: &str) -> Option<u64> {
