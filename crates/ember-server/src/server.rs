@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
-use crate::conditions::Conditions;
+use crate::conditions::{Condition, Conditions};
 use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::hot_keys::HotKeys;
 use crate::latency::LatencyMonitor;
@@ -237,6 +237,17 @@ impl Server {
     /// Makes worker `worker` look at one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
+    }
+
+    /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process goes
+    /// on.
+    pub(crate) fn end_by_signal(&self) {
+        let saves = !self.config.snapshot().save.is_empty();
+        if saves && !self.conditions.get().contains(Condition::LOADING) && !self.is_stopping() {
+            self.workers[0].mailbox.send(Letter::SaveAndEnd);
+        } else {
+            self.request_stop();
+        }
     }
 
     /// Asks the process to stop serving and end; returns at once.

@@ -9,6 +9,7 @@ use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::conditions::Condition;
 use crate::config::ConfigHandle;
 use crate::driver::Driver;
 use crate::listener::Listener;
@@ -58,7 +59,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let registry = Registry::new();
     let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
-    snapshot::load_at_start(&server)?;
+    server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     watch_signals(server)?;
@@ -73,13 +74,14 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
+    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
+    snapshot::load_at_start(server)?;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
         env!("CARGO_PKG_VERSION"),
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );
-    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
     supervisor::tell(config.supervised, supervisor::READY);
     server.wait_for_stop();
     supervisor::tell(config.supervised, supervisor::STOPPING);
@@ -92,6 +94,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             return Err("a worker ended by a panic".to_owned());
         }
     }
+    server.snapshots.background.give_up(server, Some(snapshot::GIVE_UP_WAIT));
     snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
@@ -138,18 +141,17 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     let watch = move || {
-        let mut is_stopping = false;
         for signal in signals.forever() {
             if signal == SIGHUP {
                 reload_tls(server);
                 continue;
             }
-            if std::mem::replace(&mut is_stopping, true) {
+            if server.snapshots.is_ending.swap(true, Ordering::Relaxed) {
                 tracing::warn!("signal {signal} again: ending at once");
                 std::process::exit(EXIT_INTERRUPTED);
             }
             tracing::info!("signal {signal}");
-            server.request_stop();
+            server.end_by_signal();
         }
     };
     let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);

@@ -1,7 +1,7 @@
-//! Reading the data set at the start.
+//! Reading the data set at the start: workers run already and answer that they are loading.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use emberkv_core::rdb::Value;
 use emberkv_core::turn::Turn;
 
 use crate::commands::declared_library;
+use crate::conditions::Condition;
 use crate::config::Config;
 use crate::server::{Server, unix_ms};
 
@@ -21,11 +22,55 @@ const LOADERS_MAX: usize = 8;
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the file, if there is one, into the empty keyspace. No worker runs yet.
+/// How far loading is.
+#[derive(Debug, Default)]
+pub(crate) struct Loading {
+    /// When it began, Unix time in ms.
+    since_ms: AtomicI64,
+    /// Bytes that were read, and all there are.
+    pub(crate) loaded_bytes: AtomicU64,
+    pub(crate) total_bytes: AtomicU64,
+    /// How much memory the data set took where it was saved, as far as the file says so.
+    pub(crate) used_bytes: AtomicU64,
+}
+
+impl Loading {
+    /// When it began, Unix time in s.
+    pub(crate) fn since_s(&self) -> i64 {
+        self.since_ms.load(Ordering::Relaxed) / 1000
+    }
+
+    /// Bytes that were read in percent, and in how many seconds it will be over if it goes on like this.
+    pub(crate) fn outlook(&self) -> (f64, u64) {
+        let (loaded, total) =
+            (self.loaded_bytes.load(Ordering::Relaxed), self.total_bytes.load(Ordering::Relaxed));
+        let seconds = (unix_ms() / 1000 - self.since_s()).max(0).unsigned_abs();
+        let left = total.saturating_sub(loaded);
+        // As Redis does before it can tell.
+        let eta_s = if seconds == 0 { 1 } else { seconds.saturating_mul(left) / (loaded + 1) };
+        (100.0 * loaded as f64 / total.max(1) as f64, eta_s)
+    }
+}
+
+/// Loads the data set into the empty keyspace. [`Condition::LOADING`] keeps commands from it, and ends with this; it stays
+/// when the server is told to end meanwhile.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
+/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys.
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
+    server.snapshots.loading.since_ms.store(unix_ms(), Ordering::Relaxed);
+    let loaded = load_file(server);
+    if server.is_stopping() {
+        tracing::info!("loading is given up");
+        return Ok(());
+    }
+    loaded?;
+    server.conditions.set(Condition::LOADING, false);
+    Ok(())
+}
+
+/// Reads the file, if there is one.
+fn load_file(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (OsDisk, Path::new(&config.dbfilename));
     let removed = remove_leftovers(&disk, path).map_err(|error| error.to_string())?;
@@ -39,6 +84,8 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     };
     let limits = config.encoding_limits();
     let total = file.size().map_err(|error| error.to_string())?;
+    let state = &server.snapshots;
+    state.loading.total_bytes.store(total, Ordering::Relaxed);
     let opened = Encryption::off().open(file, Ending::Whole).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut told = begun;
@@ -51,19 +98,33 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
             &limits,
             || insert_into(server, &config),
             |step, read| {
+                state.loading.loaded_bytes.store(read, Ordering::Relaxed);
+                if server.is_stopping() {
+                    return Err(RdbProblem::Refused("the server ends".to_owned()));
+                }
                 if told.elapsed() >= PROGRESS_EVERY {
                     told = Instant::now();
-                    tracing::info!("loading {}: {read} of {total} bytes", path.display());
+                    let (percent, eta_s) = state.loading.outlook();
+                    let name = path.display();
+                    tracing::info!("loading {name}: {percent:.1} % of {total} bytes, {eta_s} seconds to go");
                 }
                 match step {
                     Step::Function(code) => add_library(server, &config, &code),
-                    Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::End => Ok(()),
+                    Step::Aux { name, value } => {
+                        if name == b"used-mem"
+                            && let Some(bytes) =
+                                std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok())
+                        {
+                            state.loading.used_bytes.store(bytes, Ordering::Relaxed);
+                        }
+                        Ok(())
+                    }
+                    Step::Keys | Step::Sizes { .. } | Step::End => Ok(()),
                 }
             },
         )
     });
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
-    let state = &server.snapshots;
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
     tracing::info!(
         "loaded {} keys from {} in {:.3} seconds; {} had expired",

@@ -99,6 +99,8 @@ pub(crate) struct Worker {
     is_expiring: bool,
     /// Counts the rounds of active expiry.
     expire_turn: usize,
+    /// A signal has asked for the end, and saving for that is still to be done.
+    saves_and_ends: bool,
     stop_at: Option<Instant>,
 }
 
@@ -137,6 +139,7 @@ impl Worker {
             handshake_time: Duration::ZERO,
             is_expiring: false,
             expire_turn: 0,
+            saves_and_ends: false,
             stop_at: None,
         }
     }
@@ -199,6 +202,9 @@ impl Worker {
         }
         if self.is_expiring {
             self.observed("expire-cycle", Worker::expire);
+        }
+        if self.saves_and_ends {
+            self.save_and_end();
         }
         if Instant::now() >= self.next_tick {
             self.tick();

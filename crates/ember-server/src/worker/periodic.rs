@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use emberkv_core::keys::Guards;
 
 use super::Worker;
+use crate::conditions::Condition;
 use crate::memory;
 use crate::rates::Totals;
-use crate::snapshot::begin_bgsave;
+use crate::snapshot::{self, begin_bgsave};
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
 /// batch by more; what is left goes on in the next turn.
@@ -26,8 +27,10 @@ const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 impl Worker {
     pub(super) fn tick(&mut self) {
         self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
-        self.observed("expire-cycle", Worker::expire);
-        self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+        if !self.server.conditions.get().contains(Condition::LOADING) {
+            self.observed("expire-cycle", Worker::expire);
+            self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+        }
         self.check_timeouts();
         if self.executor.index == 0 {
             self.sample();
@@ -45,6 +48,24 @@ impl Worker {
         if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
             for token in std::mem::take(&mut self.paused) {
                 self.resume(token);
+            }
+        }
+    }
+
+    /// Saves because a signal asks for the end, then ends; goes on serving if that fails.
+    #[cold]
+    pub(super) fn save_and_end(&mut self) {
+        if !self.executor.enter_gate() {
+            return; // after the script that runs
+        }
+        self.saves_and_ends = false;
+        let saved = snapshot::save_before_end(&mut self.executor);
+        self.server.gate.leave(self.executor.index);
+        match saved {
+            Ok(()) => self.server.request_stop(),
+            Err(error) => {
+                tracing::error!("the server does not end, because the data set is not saved: {error}");
+                self.server.snapshots.is_ending.store(false, Ordering::Relaxed);
             }
         }
     }

@@ -55,7 +55,7 @@ fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
                     .into(),
             );
         }
-        Err(Unbegun::NoThread(_)) => return Err("ERR".into()),
+        Err(Unbegun::NoThread) => return Err("ERR".into()),
     }
     Ok(Outcome::Done)
 }

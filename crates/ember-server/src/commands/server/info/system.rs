@@ -11,6 +11,7 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::observers::Waiter;
 
 use super::Report;
+use crate::conditions::Condition;
 use crate::config::Config;
 use crate::memory::{self, human, ratio};
 use crate::server::{REDIS_VERSION, Server};
@@ -198,13 +199,9 @@ pub(super) fn persistence(report: &mut Report<'_>) {
         (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
     let (processed, total) = snapshots.claims.progress();
     let background = &snapshots.background;
-    report.zeros(&[
-        "loading",
-        "async_loading",
-        "current_cow_peak",
-        "current_cow_size",
-        "current_cow_size_age",
-    ]);
+    let is_loading = report.server.conditions.get().contains(Condition::LOADING);
+    report.line("loading", u8::from(is_loading));
+    report.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     report.line("current_fork_perc", "0.00");
     report.line("current_save_keys_processed", processed);
     report.line("current_save_keys_total", total);
@@ -225,6 +222,16 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
     report.line("aof_last_write_status", "ok");
     report.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    if is_loading {
+        let loading = &snapshots.loading;
+        let (percent, eta_s) = loading.outlook();
+        report.line("loading_start_time", loading.since_s());
+        report.line("loading_total_bytes", number(&loading.total_bytes));
+        report.line("loading_rdb_used_mem", number(&loading.used_bytes));
+        report.line("loading_loaded_bytes", number(&loading.loaded_bytes));
+        report.line("loading_loaded_perc", format_args!("{percent:.2}"));
+        report.line("loading_eta_seconds", eta_s);
+    }
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {
