@@ -16,10 +16,9 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 4] = ["cluster", "replication", "module", "sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 5] = [
+const ABSENT: [&str; 4] = [
     // Persistence.
     "bgrewriteaof",
-    "bgsave",
     // It talks to another server.
     "migrate",
     // Valkey's alone.
