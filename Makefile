@@ -22,8 +22,8 @@ run: release ## Build and start the server; ARGS="--port 6380" are its arguments
 build: ## Debug build.
 	$(CARGO) build --workspace
 
-release: ## Release build of the server.
-	$(CARGO) build --release -p ember-server
+release: ## Release build of the server and the command line.
+	$(CARGO) build --release -p ember-server -p ember-cli
 
 check: fmt lint test ## Format, lints and tests: the gate every change passes. Changes no file.
 
@@ -38,7 +38,7 @@ test: ## All tests that need nothing but Rust and a C compiler.
 
 test-peers: ## Tests beside redis-server and under real clients; installs those first.
 	scripts/setup-peers.sh
-	$(CARGO) build -p ember-server
+	$(CARGO) build -p ember-server -p ember-cli
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
 
 test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.

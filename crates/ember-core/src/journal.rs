@@ -35,6 +35,11 @@ impl Sequence {
         // The locks of what was changed order numbers of records that depend on each other.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
+
+    /// The last number given; 0 if none was. Exact while nobody else is at the keyspace.
+    pub fn last(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A command that is part of a record.
@@ -58,6 +63,9 @@ struct RecordEnd {
     effects: usize,
 }
 
+/// Bytes of an emptied segment for which memory is kept.
+const SEGMENT_KEPT_MAX: usize = 1024 * 1024;
+
 /// Records of one worker, in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Segment {
@@ -77,12 +85,53 @@ impl Segment {
         self.bytes.len()
     }
 
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The number of the record at this place, if there is one.
+    #[inline]
+    pub fn number(&self, at: usize) -> Option<u64> {
+        self.records.get(at).map(|record| record.number)
+    }
+
+    /// The effects of the record at this place, one at least.
+    #[inline]
+    pub fn effects(&self, at: usize) -> impl ExactSizeIterator<Item = Effect<'_>> {
+        let first = if at == 0 { 0 } else { self.records[at - 1].effects };
+        (first..self.records[at].effects).map(|index| self.effect(index))
+    }
+
     /// The records: the number of each, and its effects, one at least.
     pub fn records(&self) -> impl Iterator<Item = (u64, impl Iterator<Item = Effect<'_>>)> {
-        self.records.iter().enumerate().map(|(at, record)| {
-            let first = if at == 0 { 0 } else { self.records[at - 1].effects };
-            (record.number, (first..record.effects).map(|index| self.effect(index)))
-        })
+        (0..self.len()).map(|at| (self.records[at].number, self.effects(at)))
+    }
+
+    /// Removes all records. The memory stays, unless it is unusually much.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(SEGMENT_KEPT_MAX);
+        self.effects.clear();
+        self.effects.shrink_to(SEGMENT_KEPT_MAX / size_of::<EffectEnd>());
+        self.records.clear();
+        self.records.shrink_to(SEGMENT_KEPT_MAX / size_of::<RecordEnd>());
+    }
+
+    /// Takes the records of a later segment, which is empty then. O(1) if there were none before, else
+    /// O(bytes of the later one).
+    fn append(&mut self, later: &mut Segment) {
+        if self.is_empty() {
+            std::mem::swap(self, later);
+        } else {
+            let (bytes, effects) = (self.bytes.len(), self.effects.len());
+            self.bytes.extend_from_slice(&later.bytes);
+            let moved = |end: &EffectEnd| EffectEnd { bytes: end.bytes + bytes, ..*end };
+            self.effects.extend(later.effects.iter().map(moved));
+            let moved = |end: &RecordEnd| RecordEnd { effects: end.effects + effects, ..*end };
+            self.records.extend(later.records.iter().map(moved));
+        }
+        later.clear();
     }
 
     fn effect(&self, index: usize) -> Effect<'_> {
@@ -157,10 +206,33 @@ impl Journal {
         self.sequence.is_some()
     }
 
+    /// Begins or ends to be read. What was told before stays until it is taken.
+    pub fn set_sequence(&mut self, sequence: Option<Arc<Sequence>>) {
+        debug_assert_eq!(self.depth, 0, "a record is told as a whole or not at all");
+        self.sequence = sequence;
+    }
+
     /// Takes the records.
     pub fn take(&mut self) -> Segment {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         std::mem::take(&mut self.segment)
+    }
+
+    /// Whether there are records that nobody has taken, and none is under way.
+    #[inline]
+    pub fn has_records(&self) -> bool {
+        self.depth == 0 && !self.segment.is_empty()
+    }
+
+    /// The number of the last record that nobody has taken.
+    pub fn last_number(&self) -> Option<u64> {
+        self.segment.records.last().map(|record| record.number)
+    }
+
+    /// Moves the records behind those of `to`.
+    pub fn hand_over(&mut self, to: &mut Segment) {
+        debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
+        to.append(&mut self.segment);
     }
 
     /// What is told until [`Journal::end_unit`] is one record.

@@ -5,6 +5,7 @@
 //! is bounded by what arrives while the queue is full, and a flood of `UNLINK` slows down instead of piling up.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -15,16 +16,39 @@ pub const WORTH_BYTES_MIN: usize = 256 * 1024;
 /// Things that may wait to be freed.
 const QUEUE_MAX: usize = 1024;
 
-type Garbage = Box<dyn Send>;
+/// What is to be freed, and how many values that is.
+type Garbage = (Box<dyn Send>, u64);
 
 static QUEUE: OnceLock<Option<SyncSender<Garbage>>> = OnceLock::new();
 
-/// Frees `garbage` soon, on the background thread if it can take it.
-pub fn later(garbage: impl Send + 'static) {
-    match QUEUE.get_or_init(start) {
-        // A full queue hands the garbage back in the error, and it is dropped here.
-        Some(queue) => drop(queue.try_send(Box::new(garbage))),
-        None => drop(garbage),
+/// Values that wait to be freed.
+static PENDING: AtomicU64 = AtomicU64::new(0);
+
+/// Values that the background thread has freed.
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// How many values wait to be freed in the background.
+pub fn pending() -> u64 {
+    PENDING.load(Ordering::Relaxed)
+}
+
+/// How many values were freed in the background since the start, or since [`forget_freed`].
+pub fn freed() -> u64 {
+    FREED.load(Ordering::Relaxed)
+}
+
+/// Begins to count what is freed anew.
+pub fn forget_freed() {
+    FREED.store(0, Ordering::Relaxed);
+}
+
+/// Frees `garbage`, which is `values` values, soon, on the background thread if it can take it.
+pub fn later(garbage: impl Send + 'static, values: u64) {
+    let Some(queue) = QUEUE.get_or_init(start) else { return drop(garbage) };
+    PENDING.fetch_add(values, Ordering::Relaxed);
+    // A full queue hands the garbage back in the error, and it is dropped here.
+    if queue.try_send((Box::new(garbage), values)).is_err() {
+        PENDING.fetch_sub(values, Ordering::Relaxed);
     }
 }
 
@@ -35,8 +59,10 @@ fn start() -> Option<SyncSender<Garbage>> {
 }
 
 fn run(queue: &Receiver<Garbage>) {
-    while let Ok(garbage) = queue.recv() {
+    while let Ok((garbage, values)) = queue.recv() {
         drop(garbage);
+        FREED.fetch_add(values, Ordering::Relaxed);
+        PENDING.fetch_sub(values, Ordering::Relaxed);
     }
 }
 
@@ -57,7 +83,7 @@ mod tests {
     #[test]
     fn garbage_is_freed_on_the_background_thread() {
         let (sender, receiver) = channel();
-        later(TellsWhere(sender));
+        later(TellsWhere(sender), 1);
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("reclaim"));
     }
 
@@ -65,7 +91,7 @@ mod tests {
     fn more_than_the_queue_holds_is_freed_all_the_same() {
         let (sender, receiver) = channel();
         for _ in 0..QUEUE_MAX * 3 {
-            later(TellsWhere(sender.clone()));
+            later(TellsWhere(sender.clone()), 1);
         }
         drop(sender);
         assert_eq!(receiver.iter().count(), QUEUE_MAX * 3);

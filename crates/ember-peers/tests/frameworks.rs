@@ -10,7 +10,8 @@ use ember_testkit::Server;
 fn python(script: &str, server: &Server) -> Command {
     let mut command = Command::new(tools_directory().join("python/bin/python"));
     // The source tree is left as it is.
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(frameworks_directory().join(script)).arg(port(server));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", frameworks_directory());
+    command.arg(frameworks_directory().join(script)).arg(port(server));
     command
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use ember_protocol::OwnedBatch;
 use emberkv_core::types::limits::EncodingLimits;
 
-use crate::aof::{AofDirectory, AofError, AofReader, Part, TornEnd};
+use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
-use crate::files::{Disk, DiskError, directory_of};
+use crate::files::{Disk, DiskError, directory_of, read_whole};
 use crate::rdb_file::{Batch, RdbError, RdbReader, Source, Step};
 
 /// A file cannot be checked, repaired or converted.
@@ -52,6 +52,24 @@ impl Display for FileError {
 }
 
 impl std::error::Error for FileError {}
+
+impl FileError {
+    /// Whether a file is not what was written, or missing from its AOF; as against unreadable or unknown.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            FileError::Encryption(error) => error.problem.is_damage(),
+            FileError::Rdb(error) => error.problem.is_damage(),
+            FileError::Aof(error) => {
+                let is_incomplete = matches!(
+                    error,
+                    AofError::Manifest { .. } | AofError::Missing(_) | AofError::NoManifest(_)
+                );
+                is_incomplete || error.is_damage()
+            }
+            FileError::Disk(_) | FileError::Unknown(_) | FileError::Exists(_) | FileError::Copy(..) => false,
+        }
+    }
+}
 
 impl From<DiskError> for FileError {
     fn from(error: DiskError) -> FileError {
@@ -149,16 +167,29 @@ pub fn check_file(
             rdb.into_source()
         }
     };
-    let next = source.buffered().map_err(|error| FileError::Copy(path.to_owned(), error))?;
-    let is_aof = next.is_empty() || matches!(next[0], b'*' | b'#');
-    if report.rdb.is_some() && next.is_empty() {
+    if report.rdb.is_none() {
+        refuse_unknown(&mut source, path)?;
+    } else if next_byte(&mut source, path)?.is_none() {
         return Ok(report);
-    }
-    if report.rdb.is_none() && !is_aof {
-        return Err(FileError::Unknown(path.to_owned()));
     }
     report.commands = Some(check_commands(source, path, ending)?);
     Ok(report)
+}
+
+/// An error if what is in a file without an RDB part does not begin as commands do.
+pub(crate) fn refuse_unknown(source: &mut Source<FileSource>, path: &Path) -> Result<(), FileError> {
+    match next_byte(source, path)? {
+        None | Some(b'*' | b'#') => Ok(()),
+        Some(_) => Err(FileError::Unknown(path.to_owned())),
+    }
+}
+
+fn next_byte(source: &mut Source<FileSource>, path: &Path) -> Result<Option<u8>, FileError> {
+    let next = source.buffered().map_err(|cause| {
+        let offset = 0;
+        AofError::Unreadable { file: path.to_owned(), offset, cause }
+    })?;
+    Ok(next.first().copied())
 }
 
 fn check_rdb<R: io::Read>(reader: &mut RdbReader<R>) -> Result<RdbFacts, RdbError> {
@@ -207,38 +238,60 @@ fn check_commands(source: Source<FileSource>, path: &Path, ending: Ending) -> Re
     }
 }
 
+/// The files of an AOF, as its manifest lists them. Nothing is changed on the disk, as a server would do it that starts.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// What the manifest says.
+    pub manifest: Manifest,
+    /// Where the files to load are, in order.
+    pub files: Vec<PathBuf>,
+}
+
 /// The AOF that a manifest is of.
 ///
 /// # Errors
-/// If `manifest` does not have a manifest's name, and those of [`AofDirectory::open`].
-pub fn open_manifest(
-    disk: &std::sync::Arc<dyn Disk>,
-    manifest: &Path,
-    encryption: &Encryption,
-) -> Result<AofDirectory, FileError> {
+/// If `manifest` does not have a manifest's name or is none; if a file that it names is not there; those of the disk.
+pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError> {
     let name =
-        manifest.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".manifest"));
-    let name = name.ok_or_else(|| FileError::Unknown(manifest.to_owned()))?;
-    drop(disk.open_to_read(manifest)?);
-    Ok(AofDirectory::open(disk, directory_of(manifest), name, encryption)?)
+        path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".manifest"));
+    let name = name.ok_or_else(|| FileError::Unknown(path.to_owned()))?;
+    let manifest = Manifest::parse(&read_whole(disk, path, Manifest::MAX_BYTES)?)
+        .map_err(|error| AofError::Manifest { file: path.to_owned(), error })?;
+    let directory = directory_of(path);
+    let mut files = Vec::new();
+    for file in manifest.live() {
+        let mut candidates = vec![directory.join(&file.name)];
+        if file.name == name {
+            // A single file that is about to be moved into the directory.
+            candidates.push(directory_of(directory).join(name));
+        }
+        let mut found = None;
+        for candidate in &candidates {
+            match disk.open_to_read(candidate) {
+                Ok(_) => found = found.or(Some(candidate)),
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let found = found.ok_or_else(|| AofError::Missing(candidates[0].clone()))?;
+        files.push(found.clone());
+    }
+    Ok(Listing { manifest, files })
 }
 
-/// Reads all files of the AOF that a manifest is of, in order. Only the last may have a torn end.
+/// Reads all files of the AOF that a manifest is of, in order; for each what is in it or what is wrong with it. Only the
+/// last may have a torn end.
 ///
 /// # Errors
-/// What is wrong with the first one that is not whole.
+/// Those of [`open_manifest`].
 pub fn check_aof(
-    disk: &std::sync::Arc<dyn Disk>,
+    disk: &dyn Disk,
     manifest: &Path,
     encryption: &Encryption,
-) -> Result<Vec<Report>, FileError> {
-    let files = open_manifest(disk, manifest, encryption)?.live_files();
-    let endings = endings(files.len());
-    files
-        .iter()
-        .zip(endings)
-        .map(|(file, ending)| check_file(disk.as_ref(), file, encryption, ending))
-        .collect()
+) -> Result<Vec<Result<Report, FileError>>, FileError> {
+    let files = open_manifest(disk, manifest)?.files;
+    let checked = files.iter().zip(endings(files.len()));
+    Ok(checked.map(|(file, ending)| check_file(disk, file, encryption, ending)).collect())
 }
 
 /// How each of `count` files of an AOF may end.

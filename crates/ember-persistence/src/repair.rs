@@ -11,7 +11,7 @@ use emberkv_core::rdb::VERSION_MAX;
 use emberkv_core::types::limits::EncodingLimits;
 
 use crate::aof::{self, AofReader, Manifest, Part};
-use crate::check::{FileError, endings, open_manifest};
+use crate::check::{FileError, endings, open_manifest, refuse_unknown};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile, directory_of};
 use crate::rdb_file::{self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step};
@@ -59,7 +59,10 @@ pub fn repair_file(
     refuse_present(disk, target)?;
     let opened = encryption.open(disk.open_to_read(path)?, ending)?;
     let source = match AofReader::split(opened, path, LIMITS)? {
-        Err(source) => source,
+        Err(mut source) => {
+            refuse_unknown(&mut source, path)?;
+            source
+        }
         Ok(mut rdb) => match check_rdb(&mut rdb) {
             Ok(()) => rdb.into_source(),
             Err(error) if plan.cuts_damage && error.problem.is_damage() => {
@@ -73,6 +76,25 @@ pub fn repair_file(
     copy(disk, opened, &end, target, plan)?;
     let kept_bytes = end.kept + end.rest.len() as u64;
     Ok(Repaired { kept_bytes, cut: end.cut, ..Repaired::default() })
+}
+
+/// The command that copies what is good of a file, as it is typed into a shell. A file that a manifest names is copied
+/// with all of its AOF: by itself it is of no use.
+pub fn repair_command(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let is_part = name.contains(".incr.") || name.contains(".base.");
+    let what = if is_part { directory_of(file) } else { file };
+    let copy = if is_part { "NEW_DIRECTORY" } else { "NEW_FILE" };
+    format!("ember-cli repair {} --output {copy}", shell_word(&what.display().to_string()))
+}
+
+/// A word that a shell reads as it is.
+fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn refuse_present(disk: &Arc<dyn Disk>, target: &Path) -> Result<(), FileError> {
@@ -235,20 +257,19 @@ pub fn repair_aof(
     encryption: &Encryption,
     plan: &Plan,
 ) -> Result<Vec<Repaired>, FileError> {
-    let from = open_manifest(disk, manifest, encryption)?;
+    let from = open_manifest(disk.as_ref(), manifest)?;
     let target_manifest = target.join(manifest.file_name().unwrap_or_default());
     refuse_present(disk, &target_manifest)?;
     disk.create_directory(target)?;
     let mut kept = Manifest::default();
     let mut all: Vec<Repaired> = Vec::new();
-    let live: Vec<_> = from.manifest().live().cloned().collect();
-    for (file, ending) in live.iter().zip(endings(live.len())) {
-        let path = from.directory().join(&file.name);
+    let live = from.manifest.live().zip(&from.files);
+    for ((file, path), ending) in live.zip(endings(from.files.len())) {
         if let Some(last) = all.last_mut().filter(|last| last.cut.is_some()) {
-            last.left_out.push(path);
+            last.left_out.push(path.clone());
             continue;
         }
-        all.push(repair_file(disk, &path, &target.join(&file.name), encryption, ending, plan)?);
+        all.push(repair_file(disk, path, &target.join(&file.name), encryption, ending, plan)?);
         match file.file_type {
             aof::FileType::Base => kept.base = Some(file.clone()),
             _ => kept.increments.push(file.clone()),
@@ -259,4 +280,18 @@ pub fn repair_aof(
     temporary.publish()?;
     disk.sync_directory(directory_of(target))?;
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_what_can_be_repaired_by_itself() {
+        let commands = ["dump.rdb", "d/appendonlydir/appendonly.aof.2.incr.aof", "it's here/a.aof"];
+        let commands = commands.map(|file| repair_command(Path::new(file)));
+        assert_eq!(commands[0], "ember-cli repair dump.rdb --output NEW_FILE");
+        assert_eq!(commands[1], "ember-cli repair d/appendonlydir --output NEW_DIRECTORY");
+        assert_eq!(commands[2], "ember-cli repair 'it'\\''s here/a.aof' --output NEW_FILE");
+    }
 }

@@ -138,7 +138,7 @@ fn damage_before_what_was_durable_is_named_and_behind_it_is_torn() {
     }
     let message = read(&[&bytes[..begins[2]], &bytes[begins[3]..]].concat(), Ending::Whole).unwrap_err();
     assert!(message.to_string().contains(&format!("x.aof at offset {}: ", begins[2])), "{message}");
-    assert!(message.to_string().contains("ember-cli repair x.aof"), "{message}");
+    assert!(message.to_string().contains("`ember-cli repair x.aof --output NEW_FILE`"), "{message}");
 }
 
 #[test]

@@ -86,7 +86,8 @@ fn a_report_says_what_is_in_a_file() {
     for encryption in [Encryption::off(), encrypted()] {
         let disk = disk();
         aof(&disk, &encryption);
-        let reports = check_aof(&disk, Path::new(MANIFEST), &encryption).unwrap();
+        let checked = check_aof(disk.as_ref(), Path::new(MANIFEST), &encryption).unwrap();
+        let reports: Vec<_> = checked.into_iter().map(Result::unwrap).collect();
         assert_eq!(reports.len(), 3);
         let base = reports[0].rdb.as_ref().unwrap();
         assert_eq!((base.version, base.keys, base.expiring, base.functions), (12, 5024, 2, 0));
@@ -101,7 +102,7 @@ fn a_report_says_what_is_in_a_file() {
     disk.create(Path::new("d/x")).unwrap().write_at(0, b"hello").unwrap();
     let error = check_file(disk.as_ref(), Path::new("d/x"), &Encryption::off(), Ending::Whole).unwrap_err();
     assert!(matches!(error, FileError::Unknown(_)), "{error}");
-    let error = check_aof(&disk, Path::new("d/other.manifest"), &Encryption::off()).unwrap_err();
+    let error = check_aof(disk.as_ref(), Path::new("d/other.manifest"), &Encryption::off()).unwrap_err();
     assert!(matches!(error, FileError::Disk(_)), "{error}");
 }
 
@@ -173,7 +174,14 @@ fn a_damaged_aof_is_kept_up_to_the_damage() {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
         });
-        assert!(check_aof(&disk, Path::new(MANIFEST), &encryption).is_err());
+        let checked = check_aof(disk.as_ref(), Path::new(MANIFEST), &encryption).unwrap();
+        assert!(checked[0].is_ok() && checked[2].is_ok());
+        let error = checked[1].as_ref().unwrap_err();
+        assert!(error.is_damage());
+        assert!(
+            error.to_string().ends_with("with `ember-cli repair d/appendonlydir --output NEW_DIRECTORY`"),
+            "{error}"
+        );
         let refused = Plan { cuts_damage: false, ..plan.clone() };
         assert!(repair_aof(&disk, Path::new(MANIFEST), Path::new("d/no"), &encryption, &refused).is_err());
         let repaired =

@@ -203,8 +203,8 @@ fn what_cannot_be_read_is_refused_by_name() {
     let error = read(&file(9, b"\xFE\x00\x01\x01l\x00")).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "test.rdb at offset 12: a value has no elements; restore a backup, or keep what is before the damage with \
-         `ember-cli repair`"
+        "test.rdb at offset 12: a value has no elements; restore a backup, or keep what is good with \
+         `ember-cli repair test.rdb --output NEW_FILE`"
     );
 }
 

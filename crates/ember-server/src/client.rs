@@ -140,6 +140,8 @@ pub(crate) struct Client {
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The keys that its next transaction depends on.
     pub(crate) watched: Option<Box<Watched>>,
+    /// The number of the last record of the journal of what it has changed; 0 if there is none.
+    pub(crate) last_record: u64,
 }
 
 impl Client {
@@ -157,6 +159,7 @@ impl Client {
             tracking: None,
             caching: None,
             subscriptions: None,
+            last_record: 0,
             watched: None,
         }
     }

@@ -20,6 +20,8 @@ bitflags! {
         const SNAPSHOT_FAILED = 4;
         /// What was written to the append-only file did not get there: commands that write are refused.
         const AOF_FAILED = 8;
+        /// It is further behind than it may be: commands that write wait.
+        const AOF_BEHIND = 16;
 
         /// Commands that write are refused because of the disk.
         const REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();

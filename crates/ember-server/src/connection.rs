@@ -111,6 +111,8 @@ pub(crate) struct Connection {
     pub(crate) awaiting: Option<Box<Assembly>>,
     /// The call that waits for a key.
     pub(crate) blocked: Option<Box<Blocked>>,
+    /// The number of the record that is to be durable before `output` is sent; 0 if it need not wait.
+    pub(crate) held: u64,
     /// There may be something to read.
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
@@ -148,6 +150,7 @@ impl Connection {
             parked: None,
             awaiting: None,
             blocked: None,
+            held: 0,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -161,7 +164,11 @@ impl Connection {
 
     /// Whether commands may be run: nothing is being waited for.
     pub(crate) fn may_run(&self) -> bool {
-        self.awaiting.is_none() && self.blocked.is_none() && self.parked.is_none() && !self.closing
+        self.awaiting.is_none()
+            && self.blocked.is_none()
+            && self.parked.is_none()
+            && self.held == 0
+            && !self.closing
     }
 
     /// Whether so many replies wait for the socket that no more are to be made.
@@ -374,6 +381,9 @@ impl Connection {
     /// # Errors
     /// What the system says when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
+        if self.held != 0 {
+            return Ok((0, 0));
+        }
         if self.tls.is_some() {
             return self.flush_encrypted();
         }

@@ -92,7 +92,7 @@ impl Listener {
             });
             match opened {
                 Ok(opened) => listeners.extend(opened),
-                Err(error) if bind.optional && is_unavailable(&error) => {
+                Err(error) if bind.tolerates(&error) => {
                     tracing::info!("not listening on {}: {error}", bind.host);
                 }
                 Err(error) => return Err(format!("cannot listen on {} port {port}: {error}", bind.host)),
@@ -190,12 +190,6 @@ impl Drop for Listener {
             tracing::debug!("cannot remove {}: {error}", path.display());
         }
     }
-}
-
-/// Whether an address cannot be listened on because the machine does not have it.
-fn is_unavailable(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::AddrNotAvailable
-        || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
 }
 
 /// Whether protected mode keeps a client out: nobody but this machine is let in while there is no password.

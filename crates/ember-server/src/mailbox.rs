@@ -23,8 +23,9 @@ pub(crate) enum Letter {
     /// Look at this connection: it was killed, or what it waited for may have come. The second number is the
     /// client's id.
     Look(usize, u64),
-    /// The reply to a call that waited, for the connection with this number and client's id.
-    Served(usize, u64, Box<Reply>),
+    /// The reply to a call that waited, for the connection with this number and client's id. It acknowledges what records of
+    /// the journal up to the last number have changed.
+    Served(usize, u64, Box<Reply>, u64),
     /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
     Unblock(usize, u64, bool),
     /// Send this to these connections.
@@ -55,6 +56,8 @@ pub(crate) struct Forwarded {
     pub(crate) reply: Reply,
     /// Where each command's reply begins, and at last where the last one ends.
     pub(crate) marks: Vec<Mark>,
+    /// The number of the last record of what the commands have changed; 0 if they have changed nothing.
+    pub(crate) last_record: u64,
 }
 
 impl Forwarded {
@@ -71,6 +74,7 @@ impl Forwarded {
             prepared: Vec::new(),
             reply: Reply::new(Protocol::Resp2),
             marks: Vec::new(),
+            last_record: 0,
         }
     }
 
@@ -86,6 +90,7 @@ impl Forwarded {
         self.prepared.clear();
         self.reply.clear();
         self.marks.clear();
+        self.last_record = 0;
     }
 }
 

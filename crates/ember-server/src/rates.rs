@@ -16,6 +16,10 @@ pub(crate) struct Totals {
     pub(crate) commands: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
+    /// Turns of all workers' loops.
+    pub(crate) turns: u64,
+    /// Time they took.
+    pub(crate) busy_nanoseconds: u64,
 }
 
 /// What happens per second.
@@ -24,6 +28,8 @@ pub(crate) struct PerSecond {
     pub(crate) commands: f64,
     pub(crate) input_bytes: f64,
     pub(crate) output_bytes: f64,
+    pub(crate) turns: f64,
+    pub(crate) busy_nanoseconds: f64,
 }
 
 /// The samples, oldest first.
@@ -57,6 +63,8 @@ impl Rates {
             commands: rate(before.commands, after.commands),
             input_bytes: rate(before.input_bytes, after.input_bytes),
             output_bytes: rate(before.output_bytes, after.output_bytes),
+            turns: rate(before.turns, after.turns),
+            busy_nanoseconds: rate(before.busy_nanoseconds, after.busy_nanoseconds),
         }
     }
 
@@ -76,7 +84,7 @@ mod tests {
         assert_eq!(rates.per_second(), PerSecond::default());
         let start = Instant::now();
         for tenth in 0..100 {
-            let totals = Totals { commands: 5 * tenth, input_bytes: 100 * tenth, output_bytes: 0 };
+            let totals = Totals { commands: 5 * tenth, input_bytes: 100 * tenth, ..Totals::default() };
             let at = start + INTERVAL_MIN * tenth as u32;
             rates.sample(at, || totals);
             rates.sample(at + INTERVAL_MIN / 2, || unreachable!("too early"));

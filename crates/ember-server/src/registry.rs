@@ -344,12 +344,15 @@ mod tests {
     #[test]
     fn every_example_answers_what_it_says() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let saved = std::env::temp_dir().join(format!("ember-examples-{}.rdb", std::process::id()));
+        let saved = std::env::temp_dir().join(format!("ember-examples-{}", std::process::id()));
+        std::fs::create_dir_all(&saved).unwrap();
+        let file = |name: &str| saved.join(name).to_string_lossy().into_owned();
         let config = Config {
             port: address.port(),
             loglevel: LogLevel::Nothing,
             shards: 2,
-            dbfilename: saved.to_string_lossy().into_owned(),
+            dbfilename: file("dump.rdb"),
+            appenddirname: file("appendonlydir"),
             ..Config::default()
         };
         let server = thread::spawn(|| start::serve(ConfigHandle::new(config, None)));
@@ -379,6 +382,6 @@ mod tests {
         assert!(differences.is_empty(), "{}", differences.join("\n"));
         connect().send(b"SHUTDOWN\r\n").unwrap();
         assert_eq!(server.join().unwrap(), Ok(()));
-        std::fs::remove_file(saved).unwrap();
+        std::fs::remove_dir_all(saved).unwrap();
     }
 }

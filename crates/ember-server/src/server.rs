@@ -1,9 +1,12 @@
 //! What all threads of the process share.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ember_persistence::encryption::Encryption;
+use ember_persistence::files::{Disk, OsDisk};
 use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
@@ -14,16 +17,18 @@ use crate::command_log::CommandLog;
 use crate::conditions::{Condition, Conditions};
 use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::hot_keys::HotKeys;
+use crate::journal::JournalHub;
 use crate::latency::LatencyMonitor;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
 use crate::monitors::Monitors;
+use crate::over_limit::OverLimit;
 use crate::pubsub::PubSub;
 use crate::rates::Rates;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::snapshot::SnapshotState;
-use crate::stats::{Counter, WorkerStats};
+use crate::stats::{CommandTotals, Counter, WorkerStats};
 use crate::tls::Tls;
 use crate::tracking::Trackers;
 
@@ -99,6 +104,8 @@ pub(crate) struct Server {
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
+    /// Those of them that wait for a limited time.
+    pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
     pub(crate) monitors: Monitors,
@@ -115,8 +122,14 @@ pub(crate) struct Server {
     /// What was allocated when the server was ready.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
+    pub(crate) over_limit: OverLimit,
     pub(crate) scripting: Scripting,
     pub(crate) snapshots: SnapshotState,
+    /// Where all files are.
+    pub(crate) disk: Arc<dyn Disk>,
+    /// What is written is also told here, for the AOF.
+    pub(crate) journal: JournalHub,
+    /// Whether the data set has been read.
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -147,7 +160,8 @@ impl Server {
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
-        let gate = Gate::new(mailboxes.len());
+        let workers = mailboxes.len();
+        let gate = Gate::new(workers);
         let worker = |mailbox| WorkerHandle {
             mailbox,
             stats: WorkerStats::new(commands),
@@ -169,6 +183,7 @@ impl Server {
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
+            waiting_in_time: AtomicU64::new(0),
             pubsub: PubSub::default(),
             trackers: Trackers::default(),
             monitors: Monitors::default(),
@@ -181,11 +196,19 @@ impl Server {
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
+            over_limit: OverLimit::default(),
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
+            disk: Arc::new(OsDisk),
+            journal: JournalHub::new(workers),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
+    }
+
+    /// How files are encrypted.
+    pub(crate) fn encryption(&self) -> Encryption {
+        Encryption::off()
     }
 
     /// What rules of users refer to.
@@ -216,6 +239,13 @@ impl Server {
         self.workers.iter().map(|worker| counter(&worker.stats).get()).sum()
     }
 
+    /// What all workers have counted for the command at `index` of the registry.
+    pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
+        let mut totals = CommandTotals::default();
+        self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
+        totals
+    }
+
     /// Counts an answered error by its code, the first word of its text.
     pub(crate) fn count_error(&self, text: &[u8]) {
         let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
@@ -243,7 +273,7 @@ impl Server {
     /// on.
     pub(crate) fn end_by_signal(&self) {
         let saves = !self.config.snapshot().save.is_empty();
-        if saves && !self.conditions.get().contains(Condition::LOADING) && !self.is_stopping() {
+        if saves && !self.is_loading() && !self.is_stopping() {
             self.workers[0].mailbox.send(Letter::SaveAndEnd);
         } else {
             self.request_stop();
@@ -259,6 +289,22 @@ impl Server {
     /// Whether somebody has called [`Server::request_stop`].
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.lock()
+    }
+
+    /// Whether the data set is still being read.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.conditions.get().contains(Condition::LOADING)
+    }
+
+    /// Why no traffic should be sent here, if that is so.
+    pub(crate) fn why_not_ready(&self) -> Option<&'static str> {
+        if self.is_stopping() {
+            Some("stopping: connections are drained")
+        } else if self.is_loading() {
+            Some("loading the data set")
+        } else {
+            None
+        }
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -11,7 +11,9 @@ use signal_hook::iterator::Signals;
 
 use crate::conditions::Condition;
 use crate::config::ConfigHandle;
+use crate::control_plane::Sockets;
 use crate::driver::Driver;
+use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -39,6 +41,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let listeners = Listener::open_all(&config)?;
+    let control_sockets = Sockets::open(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -62,6 +65,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
+    control_sockets.serve(server)?;
     watch_signals(server)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
@@ -75,7 +79,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
     server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
-    snapshot::load_at_start(server)?;
+    let keeper = load(server)?;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
         env!("CARGO_PKG_VERSION"),
@@ -95,9 +99,32 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         }
     }
     server.snapshots.background.give_up(server, Some(snapshot::GIVE_UP_WAIT));
+    server.journal.stop();
+    if keeper.join().is_err() {
+        return Err("the AOF's thread ended by a panic".to_owned());
+    }
     snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
+}
+
+/// Loads the data set, while workers answer that they are loading, then lets commands at it; the thread that keeps the
+/// journal.
+fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
+    let loaded = journal::loading::load_at_start(server);
+    if server.is_stopping() {
+        // Commands are kept from what there is, to the end.
+        tracing::info!("loading is given up");
+        return Keeper::start(server, None);
+    }
+    let aof = loaded?;
+    let is_kept = aof.is_some();
+    let keeper = Keeper::start(server, aof)?;
+    server.gate.while_empty(|| {
+        server.journal.switch(is_kept);
+        server.conditions.set(Condition::LOADING, false);
+    });
+    Ok(keeper)
 }
 
 /// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.

@@ -42,6 +42,8 @@ pub(crate) struct CommandCounters {
     pub(crate) failed: Counter,
     /// Calls by time: bucket `b` counts those of at most 2^b µs.
     pub(crate) latency: [Counter; LATENCY_BUCKETS],
+    /// The time of those calls that no bucket counts, in ns.
+    pub(crate) untracked_nanoseconds: Counter,
 }
 
 impl CommandCounters {
@@ -54,14 +56,45 @@ impl CommandCounters {
             let microseconds = nanoseconds.div_ceil(1000).max(1);
             let bucket = microseconds.next_power_of_two().trailing_zeros() as usize;
             self.latency[bucket.min(LATENCY_BUCKETS - 1)].add(calls);
+        } else {
+            self.untracked_nanoseconds.add(nanoseconds * calls);
         }
     }
 
     fn reset(&self) {
-        for counter in [&self.calls, &self.nanoseconds, &self.rejected, &self.failed] {
+        let sums = [&self.nanoseconds, &self.untracked_nanoseconds];
+        for counter in [&self.calls, &self.rejected, &self.failed].into_iter().chain(sums) {
             counter.reset();
         }
         self.latency.iter().for_each(Counter::reset);
+    }
+}
+
+/// What all workers have counted for one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandTotals {
+    pub(crate) calls: u64,
+    /// The time of all calls, in ns.
+    pub(crate) nanoseconds: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+    /// See [`CommandCounters::latency`].
+    pub(crate) latency: [u64; LATENCY_BUCKETS],
+    /// See [`CommandCounters::untracked_nanoseconds`].
+    pub(crate) untracked_nanoseconds: u64,
+}
+
+impl CommandTotals {
+    /// Adds what one worker counts.
+    pub(crate) fn add(&mut self, counters: &CommandCounters) {
+        self.calls += counters.calls.get();
+        self.nanoseconds += counters.nanoseconds.get();
+        self.rejected += counters.rejected.get();
+        self.failed += counters.failed.get();
+        self.untracked_nanoseconds += counters.untracked_nanoseconds.get();
+        for (sum, bucket) in self.latency.iter_mut().zip(&counters.latency) {
+            *sum += bucket.get();
+        }
     }
 }
 
@@ -87,9 +120,19 @@ pub(crate) struct WorkerStats {
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
     pub(crate) expired_fields: Counter,
+    /// Time spent on active expiry, in ns.
+    pub(crate) expire_nanoseconds: Counter,
+    /// Rounds of active expiry that ended before they had found all.
+    pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
+    /// Turns of the worker's loop.
+    pub(crate) turns: Counter,
+    /// Time the worker worked, in ns, added up once a turn.
+    pub(crate) busy_nanoseconds: Counter,
+    /// Time the worker waited for something to do, in ns, in the same way.
+    pub(crate) idle_nanoseconds: Counter,
     /// By the registry's index.
     pub(crate) by_command: Vec<CommandCounters>,
 }
@@ -115,8 +158,13 @@ impl WorkerStats {
             misses: Counter::default(),
             expired: Counter::default(),
             expired_fields: Counter::default(),
+            expire_nanoseconds: Counter::default(),
+            expire_cut_short: Counter::default(),
             evicted: Counter::default(),
             changes: Counter::default(),
+            turns: Counter::default(),
+            busy_nanoseconds: Counter::default(),
+            idle_nanoseconds: Counter::default(),
             by_command: (0..commands).map(|_| CommandCounters::default()).collect(),
         }
     }
@@ -156,7 +204,12 @@ impl WorkerStats {
             &self.misses,
             &self.expired,
             &self.expired_fields,
+            &self.expire_nanoseconds,
+            &self.expire_cut_short,
             &self.evicted,
+            &self.turns,
+            &self.busy_nanoseconds,
+            &self.idle_nanoseconds,
         ] {
             counter.reset();
         }

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use ember_protocol::{Args, Reply};
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::SHARDS;
-use emberkv_core::observers::Observers;
 use emberkv_core::spec::Flags;
 use parking_lot::RwLock;
 
@@ -142,12 +141,6 @@ pub(crate) fn write_invalidation(keys: Option<&[Box<[u8]>]>, is_subscribed: bool
 const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
 
 impl Server {
-    /// The numbers of keys that clients may have copies of, and of those copies. O(keys tracked).
-    pub(crate) fn tracked(&self) -> (usize, usize) {
-        let of_shard = |shard| self.keyspace.lock(shard).observers().map_or((0, 0), Observers::tracked);
-        (0..SHARDS).map(of_shard).fold((0, 0), |sum, here| (sum.0 + here.0, sum.1 + here.1))
-    }
-
     /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them.
     fn invalidate(&self, view: &ClientView, keys: Option<Vec<Box<[u8]>>>, changed_by: Option<u64>) {
         let Some(tracking) = view.tracking.lock().clone() else { return };

@@ -231,7 +231,9 @@ impl Executor {
         let mut guards = Guards::None;
         guards.pin(keyspace, &mut self.turn, &mut shards);
         self.section = Section::Pinned;
+        self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
+        self.turn.journal.end_unit();
         self.section = Section::Shared;
         guards.unpin(keyspace, &mut self.turn);
         result
@@ -242,9 +244,14 @@ impl Executor {
         let server = self.server;
         let outer = self.section;
         let alone = (outer == Section::Shared).then(|| server.gate.close(self.index));
+        if alone.is_some() {
+            server.journal.attach(&mut self.turn.journal);
+        }
         let mut guards = Guards::None;
         self.section = Section::Alone;
+        self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
+        self.turn.journal.end_unit();
         self.section = outer;
         guards.release(&server.keyspace, &mut self.turn);
         drop(alone);

@@ -33,11 +33,18 @@ use crate::registry::{Command, Handler};
 /// Time-outs further away than this are for ever, as far as anybody can tell.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// Writes a reply that is known beforehand.
+pub(crate) type Answer = fn(&mut Reply);
+
 /// A connection's call that waits.
 pub(crate) struct Blocked {
     pub(crate) waiter: Arc<Waiter>,
     /// When the waiting ends in vain.
     pub(crate) deadline: Option<Instant>,
+    /// What is answered then.
+    pub(crate) in_vain: Answer,
+    /// The number of a record that is waited for to be durable, and what is answered then.
+    pub(crate) durable: Option<(u64, Answer)>,
 }
 
 /// The type of value that commands of a group take their elements from, and that is gone when it has none.
@@ -74,7 +81,8 @@ impl Executor {
         self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        Box::new(Blocked { waiter, deadline })
+        self.server.waiting_in_time.fetch_add(u64::from(deadline.is_some()), Ordering::Relaxed);
+        Box::new(Blocked { waiter, deadline, in_vain: Reply::null_array, durable: None })
     }
 
     /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.
@@ -166,7 +174,8 @@ impl Executor {
             self.with_waiter_keys(&waiter, command.spec, &mut guards, |keys, arg| keys.dequeue(arg, &waiter));
             guards.unpin(&self.server.keyspace, &mut self.turn);
             self.note_served(command, attempt.err(), &waiter, &mut reply);
-            let letter = Letter::Served(waiter.token, waiter.client_id, Box::new(reply));
+            let record = self.turn.journal.last_number().unwrap_or(0);
+            let letter = Letter::Served(waiter.token, waiter.client_id, Box::new(reply), record);
             self.server.workers[waiter.worker].mailbox.send(letter);
         }
     }

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 7] = ["cargo", "make", "cd", "git", "docker", "redis-cli", "redis-benchmark"];
+const PROGRAMS: [&str; 9] =
+    ["cargo", "make", "cd", "git", "docker", "man", "redis-cli", "redis-benchmark", "ember-cli"];
 
 /// Flags that would move the server to a place where the test does not look for it; their value goes with them.
-const PLACE_FLAGS: [&str; 6] = ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir"];
+const PLACE_FLAGS: [&str; 7] =
+    ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir", "--metrics-port"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -139,9 +141,12 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
         if PLACE_FLAGS.contains(argument) {
             rest.next().ok_or_else(|| format!("{argument} without a value"))?;
         } else {
-            kept.push(*argument);
+            // The server of the test works in another folder than the reader.
+            let path = root().join(argument);
+            kept.push(if path.is_file() { path.display().to_string() } else { (*argument).to_owned() });
         }
     }
+    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
     std::panic::catch_unwind(|| Server::start(server_program(), &kept))
         .map(drop)
         .map_err(|_| "it does not start".to_owned())

@@ -5,6 +5,7 @@
 
 mod client;
 mod documents;
+mod http;
 mod random;
 mod render;
 mod server;
@@ -12,7 +13,8 @@ mod value;
 
 pub use client::RawClient;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
+pub use http::{HttpAnswer, http_exchange, http_get};
 pub use random::Random;
 pub use render::{quote, render, split_arguments};
-pub use server::{Server, ServerBuilder, Usage, find_ember_server};
+pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
 pub use value::{Value, read_frame};

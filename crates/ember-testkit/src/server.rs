@@ -31,6 +31,7 @@ pub struct Server {
     directory: PathBuf,
     owns_directory: bool,
     unix_socket: Option<PathBuf>,
+    metrics_address: Option<SocketAddr>,
 }
 
 /// How to start a [`Server`].
@@ -40,6 +41,7 @@ pub struct ServerBuilder {
     arguments: Vec<String>,
     directory: Option<PathBuf>,
     unix_socket: bool,
+    has_metrics: bool,
 }
 
 /// What a process has used so far.
@@ -69,6 +71,7 @@ impl Server {
             arguments: Vec::new(),
             directory: None,
             unix_socket: false,
+            has_metrics: false,
         }
     }
 
@@ -95,6 +98,14 @@ impl Server {
     /// The unix socket, when one was asked for.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_deref()
+    }
+
+    /// Where it tells its metrics.
+    ///
+    /// # Panics
+    /// When it was not asked to.
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics_address.expect("the server was started with a port for metrics")
     }
 
     /// A new connection over TCP.
@@ -192,6 +203,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves HTTP as well ([`Server::metrics_address`]).
+    pub fn metrics(mut self) -> Self {
+        self.has_metrics = true;
+        self
+    }
+
     /// Starts it and waits for the answer to PING.
     ///
     /// # Panics
@@ -224,6 +241,11 @@ impl ServerBuilder {
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
         }
+        let metrics_address = self.has_metrics.then(free_address).transpose();
+        let metrics_address = metrics_address.map_err(|error| format!("no free port: {error}"))?;
+        if let Some(address) = metrics_address {
+            command.args(["--metrics-port", &address.port().to_string()]);
+        }
         let child = log
             .try_clone()
             .and_then(|copy| {
@@ -231,7 +253,7 @@ impl ServerBuilder {
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })
             .map_err(|error| error.to_string())?;
-        let mut server = Server { child, address, directory, owns_directory, unix_socket };
+        let mut server = Server { child, address, directory, owns_directory, unix_socket, metrics_address };
         server.wait_for_ping().map(|()| server)
     }
 }
@@ -270,19 +292,27 @@ impl Server {
 /// # Panics
 /// When there is none, with what to do.
 pub fn find_ember_server() -> PathBuf {
-    if let Some(path) = std::env::var_os("EMBER_SERVER") {
+    find_program("ember-server", "EMBER_SERVER")
+}
+
+/// The command line of ember for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` beside the running test's
+/// build.
+///
+/// # Panics
+/// When there is none, with what to do.
+pub fn find_ember_cli() -> PathBuf {
+    find_program("ember-cli", "EMBER_CLI")
+}
+
+fn find_program(name: &str, variable: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
-        assert!(path.is_file(), "EMBER_SERVER names no file: {}", path.display());
+        assert!(path.is_file(), "{variable} names no file: {}", path.display());
         return path;
     }
     let test = std::env::current_exe().expect("a running test has a path");
-    let found = test
-        .ancestors()
-        .skip(1)
-        .take(3)
-        .map(|folder| folder.join("ember-server"))
-        .find(|path| path.is_file());
-    found.expect("no ember-server program: run `cargo build -p ember-server` first, or set EMBER_SERVER")
+    let found = test.ancestors().skip(1).take(3).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("no {name} program: run `cargo build -p {name}` first, or set {variable}"))
 }
 
 const LOG_FILE: &str = "server.log";

@@ -184,7 +184,7 @@ impl Aggregate {
     /// Frees the value, in the background if that takes long.
     pub fn free(self: Box<Self>) {
         if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {
-            reclaim::later(self);
+            reclaim::later(self, 1);
         }
     }
 

@@ -9,26 +9,14 @@ from pathlib import Path
 
 from celery import chain, chord, group
 
-PATIENCE_S = 40
+from checks import PATIENCE_S, check, until
+
 PORT = sys.argv[1]
 os.environ["JOBS_PORT"] = PORT
 
 import tasks  # noqa: E402  It needs the port.
 
 add, total, when = tasks.add, tasks.total, tasks.when
-
-
-def check(what, got, wanted):
-    if got != wanted:
-        sys.exit(f"{what}: got {got!r}, wanted {wanted!r}")
-
-
-def until(what, holds):
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > end:
-            sys.exit(f"this never came true: {what}")
-        time.sleep(0.02)
 
 
 def start_worker(number):

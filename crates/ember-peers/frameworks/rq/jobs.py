@@ -12,26 +12,14 @@ from rq import Callback, Queue, Repeat, Retry
 from rq.job import Job
 from rq.registry import FailedJobRegistry, FinishedJobRegistry, ScheduledJobRegistry
 
-PATIENCE_S = 40
+from checks import check, until
+
 PORT = int(sys.argv[1])
 os.environ["JOBS_PORT"] = str(PORT)
 
 import work  # noqa: E402  It needs the port.
 
 connection = redis.Redis(port=PORT)
-
-
-def check(what, got, wanted):
-    if got != wanted:
-        sys.exit(f"{what}: got {got!r}, wanted {wanted!r}")
-
-
-def until(what, holds):
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > end:
-            sys.exit(f"this never came true: {what}")
-        time.sleep(0.02)
 
 
 def start_worker(number, kind):

@@ -8,6 +8,7 @@ use super::ManifestError;
 use crate::encryption::EncryptionError;
 use crate::files::DiskError;
 use crate::rdb_file::RdbError;
+use crate::repair::repair_command;
 
 /// An AOF cannot be read or written.
 #[derive(Debug)]
@@ -90,11 +91,13 @@ impl Display for AofError {
             AofError::Rdb(error) => write!(f, "{error}"),
             AofError::Damaged { file, offset, what } => write!(
                 f,
-                "{} at offset {offset}: {what}; restore a backup, or keep what is before the damage with \
-                 `ember-cli repair {}`",
+                "{} at offset {offset}: {what}; restore a backup, or keep what is before the damage with `{}`",
                 file.display(),
-                file.display()
+                repair_command(file)
             ),
+            AofError::Unreadable { file, cause, .. } if self.is_damage() => {
+                write!(f, "{cause}, or keep what is before the damage with `{}`", repair_command(file))
+            }
             AofError::Unreadable { file, offset, cause } => {
                 write!(
                     f,

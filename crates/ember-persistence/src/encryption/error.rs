@@ -45,6 +45,19 @@ pub enum EncryptionProblem {
     Altered,
 }
 
+impl EncryptionProblem {
+    /// Whether the file is not what was written, as against unreadable.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            EncryptionProblem::Truncated
+                | EncryptionProblem::TooLong
+                | EncryptionProblem::Reordered { .. }
+                | EncryptionProblem::Altered
+        )
+    }
+}
+
 impl EncryptionError {
     pub(super) fn new(file: &Path, offset: u64, problem: EncryptionProblem) -> EncryptionError {
         EncryptionError { file: file.to_owned(), offset, problem }
@@ -52,16 +65,12 @@ impl EncryptionError {
 
     /// Whether an error of reading says that an encrypted file is not what was written, as against unreadable.
     pub fn is_damage(error: &io::Error) -> bool {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<EncryptionError>());
-        inner.is_some_and(|error| {
-            matches!(
-                error.problem,
-                EncryptionProblem::Truncated
-                    | EncryptionProblem::TooLong
-                    | EncryptionProblem::Reordered { .. }
-                    | EncryptionProblem::Altered
-            )
-        })
+        EncryptionError::inside(error).is_some_and(|error| error.problem.is_damage())
+    }
+
+    /// The error of an encrypted file inside one of `std::io`.
+    pub(crate) fn inside(error: &io::Error) -> Option<&EncryptionError> {
+        error.get_ref().and_then(|inner| inner.downcast_ref::<EncryptionError>())
     }
 
     pub(super) fn disk(file: &Path, error: DiskError) -> EncryptionError {

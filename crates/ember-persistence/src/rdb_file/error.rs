@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use emberkv_core::rdb::{LoadError, VERSION_MAX};
 
 use crate::encryption::EncryptionError;
+use crate::repair::repair_command;
 
 /// An RDB file cannot be read.
 #[derive(Debug)]
@@ -55,18 +56,17 @@ pub enum RdbProblem {
 
 impl RdbProblem {
     /// What can be done about it.
+    ///
+    /// For damage see [`repair_command`] too.
     pub fn advice(&self) -> &'static str {
         match self {
-            RdbProblem::Io(error) if EncryptionError::is_damage(error) => {
-                "keep what is before the damage with `ember-cli repair`"
-            }
-            RdbProblem::Io(_) => "check the disk and the system's log",
+            RdbProblem::Io(_) if !self.is_damage() => "check the disk and the system's log",
+            // What is inside says it already.
+            RdbProblem::Io(_) => "",
             RdbProblem::Truncated
             | RdbProblem::Corrupt(_)
             | RdbProblem::Checksum { .. }
-            | RdbProblem::DuplicateKey(_) => {
-                "restore a backup, or keep what is before the damage with `ember-cli repair`"
-            }
+            | RdbProblem::DuplicateKey(_) => "restore a backup",
             RdbProblem::NotRdb => "check that this is the right file, and whether it is encrypted",
             RdbProblem::Version(_) | RdbProblem::UnknownKind(_) => {
                 "a newer server wrote it: load it there, or have that server write an older form"
@@ -128,7 +128,15 @@ impl Display for RdbProblem {
 impl Display for RdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RdbError { file, offset, problem } = self;
-        write!(f, "{} at offset {offset}: {problem}; {}", file.display(), problem.advice())
+        match problem {
+            // It says the file itself, and where in the file as it is stored.
+            RdbProblem::Io(error) if problem.is_damage() => write!(f, "{error}")?,
+            _ => write!(f, "{} at offset {offset}: {problem}; {}", file.display(), problem.advice())?,
+        }
+        if !problem.is_damage() {
+            return Ok(());
+        }
+        write!(f, ", or keep what is good with `{}`", repair_command(file))
     }
 }
 

@@ -7,7 +7,7 @@ mod scripting;
 mod server;
 mod transactions;
 
-pub(crate) use scripting::declared_library;
+pub(crate) use scripting::{declared_library, replay_function};
 
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};

@@ -34,6 +34,14 @@ impl BindAddress {
             None => Ok((self.host.as_str(), port).to_socket_addrs()?.collect()),
         }
     }
+
+    /// Whether it may go without listening here after this error: the machine does not have the address, and it may be
+    /// missing.
+    pub(crate) fn tolerates(&self, error: &io::Error) -> bool {
+        let is_missing = error.kind() == io::ErrorKind::AddrNotAvailable
+            || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+        self.optional && is_missing
+    }
 }
 
 /// Reads addresses separated by white space.

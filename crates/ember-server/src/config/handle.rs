@@ -270,7 +270,8 @@ mod tests {
                 "normal 1 2",
                 "Wrong number of arguments in buffer limit configuration.",
             ),
-            ("appendonly", "yes", "an append-only file is not available in this version"),
+            ("appendfsync", "often", "argument(s) must be one of the following: always, everysec, no"),
+            ("aof-use-rdb-preamble", "no", "the base of an AOF is always an RDB file"),
         ] {
             let shown = if name == "DataBases" { name } else { &name.to_ascii_lowercase() };
             let expected = failed(shown, error);

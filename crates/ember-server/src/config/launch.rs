@@ -161,10 +161,10 @@ mod tests {
         for (arguments, variables, stdin, error) in [
             (&["--port", "x"][..], &[][..], "", "--port: argument couldn't be parsed into an integer"),
             (
-                &["--appendonly"],
+                &["--appendfsync", "often"],
                 &[],
                 "",
-                "--appendonly: an append-only file is not available in this version",
+                "--appendfsync: argument(s) must be one of the following: always, everysec, no",
             ),
             (&["--max-memory", "10%"], &[], "", "--max-memory: argument must be a memory value"),
             (&[], &[("EMBER_HZ", "501")], "", "EMBER_HZ: argument must be between 1 and 500 inclusive"),

@@ -36,7 +36,7 @@ pub(crate) use output_buffer_limit::OutputBufferLimits;
 pub(crate) use save_rules::SaveRules;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -143,6 +143,9 @@ config! {
     hotkeys_sampling: u32,
     /// In milliseconds.
     latency_monitor_threshold: u64,
+    /// 0 for none.
+    metrics_port: u16,
+    metrics_bind: Vec<BindAddress>,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,
@@ -151,6 +154,16 @@ config! {
     loglevel: LogLevel,
     logfile: String,
     dir: String,
+    appendonly: bool,
+    appendfsync: AppendFsync,
+    appenddirname: String,
+    appendfilename: String,
+    aof_timestamp_enabled: bool,
+    aof_load_truncated: bool,
+    auto_aof_rewrite_percentage: u32,
+    auto_aof_rewrite_min_size: u64,
+    aof_lag_limit: u64,
+    aof_wait_limit: u64,
     dbfilename: String,
     rdbcompression: bool,
     save: SaveRules,
@@ -208,6 +221,8 @@ impl Assignment {
     }
 }
 
+#[cfg(test)]
+mod packaging_tests;
 #[cfg(test)]
 mod testing;
 

@@ -39,7 +39,7 @@ fn shown_default(parameter: &Parameter) -> &'static str {
 }
 
 /// What values look like, in a few words.
-fn shape(kind: &Kind) -> String {
+pub(super) fn shape(kind: &Kind) -> String {
     match kind {
         Kind::YesNo(_) => "`yes` or `no`".to_owned(),
         Kind::Integer { range, .. } if *range.end() == i64::MAX => format!("a number from {}", range.start()),

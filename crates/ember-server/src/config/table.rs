@@ -7,7 +7,9 @@ use super::parameter::{Field, Kind, Parameter};
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 
-use super::value::{DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Supervised, TlsAuthClients};
+use super::value::{
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Supervised, TlsAuthClients,
+};
 use super::{bind_address, percentiles};
 use crate::tls;
 
@@ -59,7 +61,13 @@ const SAMPLING_MAX: i64 = 1_000_000;
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
-const NO_AOF: &str = "an append-only file is not available in this version";
+/// The name of a file in `dir`.
+fn file_name(text: &str, parameter: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(['/', '\0']) {
+        return Err(format!("{parameter} can't be a path, just a filename"));
+    }
+    Ok(text.to_owned())
+}
 
 /// Every parameter, in the order of the documentation.
 pub(crate) static PARAMETERS: &[Parameter] = &[
@@ -690,13 +698,23 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "metrics-port",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["0", "none"],
-            reason: "the metrics endpoint is not available in this version",
-        },
+        kind: integer!(metrics_port, 0..=65535),
         default: "0",
         mutable: false,
-        about: "The HTTP port of the metrics endpoint.",
+        about: "The HTTP port of `/metrics` (for Prometheus), `/health` and `/ready`; 0 for none.",
+    },
+    Parameter {
+        name: "metrics-bind",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.metrics_bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.metrics_bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on there, as in `bind`. Who reaches them can read all metrics: they name commands \
+                and count keys, but show no data.",
     },
     Parameter {
         name: "tracking-table-max-keys",
@@ -788,10 +806,102 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "appendonly",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &["no"], reason: NO_AOF },
+        kind: Kind::YesNo(field!(appendonly)),
         default: "no",
         mutable: true,
-        about: "Whether writes are kept in an append-only file.",
+        about: "Whether every write is kept in an append-only file (AOF), from which the data set is read at the start.",
+    },
+    Parameter {
+        name: "appendfsync",
+        aliases: &[],
+        kind: choice!(appendfsync: AppendFsync),
+        default: "everysec",
+        mutable: true,
+        about: "When a write is durable: `always`, before it is acknowledged; `everysec`, within about a second; `no`, when \
+                the operating system sees fit.",
+    },
+    Parameter {
+        name: "appenddirname",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a directory",
+            get: |config| config.appenddirname.clone(),
+            set: |config, text| file_name(text, "appenddirname").map(|name| config.appenddirname = name),
+        },
+        default: "appendonlydir",
+        mutable: false,
+        about: "The directory in `dir` with the files of the AOF.",
+    },
+    Parameter {
+        name: "appendfilename",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a file",
+            get: |config| config.appendfilename.clone(),
+            set: |config, text| file_name(text, "appendfilename").map(|name| config.appendfilename = name),
+        },
+        default: "appendonly.aof",
+        mutable: false,
+        about: "How the names of the files of the AOF begin.",
+    },
+    Parameter {
+        name: "aof-timestamp-enabled",
+        aliases: &[],
+        kind: Kind::YesNo(field!(aof_timestamp_enabled)),
+        default: "no",
+        mutable: true,
+        about: "Whether the AOF says the time of its commands, so that it can be cut at a time.",
+    },
+    Parameter {
+        name: "aof-load-truncated",
+        aliases: &[],
+        kind: Kind::YesNo(field!(aof_load_truncated)),
+        default: "yes",
+        mutable: true,
+        about: "Whether the server starts when the end of the AOF was lost in a crash, and cuts it there; otherwise it says \
+                so and ends.",
+    },
+    Parameter {
+        name: "aof-use-rdb-preamble",
+        aliases: &[],
+        kind: Kind::Fixed { accepts: &["yes"], reason: "the base of an AOF is always an RDB file" },
+        default: "yes",
+        mutable: true,
+        about: "The base of an AOF is an RDB file.",
+    },
+    Parameter {
+        name: "auto-aof-rewrite-percentage",
+        aliases: &[],
+        kind: integer!(auto_aof_rewrite_percentage, 0..=INT_MAX),
+        default: "100",
+        mutable: true,
+        about: "By how much per cent the AOF must have grown since its last rewrite to be rewritten by itself; 0: never.",
+    },
+    Parameter {
+        name: "auto-aof-rewrite-min-size",
+        aliases: &[],
+        kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(auto_aof_rewrite_min_size) },
+        default: "64mb",
+        mutable: true,
+        about: "An AOF below this size is not rewritten by itself.",
+    },
+    Parameter {
+        name: "aof-lag-limit",
+        aliases: &[],
+        kind: integer!(aof_lag_limit, 1000..=3_600_000),
+        default: "2000",
+        mutable: true,
+        about: "With `appendfsync everysec`: how many ms a write may stay without being durable because the disk is slow; \
+                while one is older, writes wait.",
+    },
+    Parameter {
+        name: "aof-wait-limit",
+        aliases: &[],
+        kind: integer!(aof_wait_limit, 0..=3_600_000),
+        default: "1000",
+        mutable: true,
+        about: "How many ms writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught \
+                up. With `appendfsync always` a connection whose writes wait for a disk that fails is closed after this time.",
     },
     Parameter {
         name: "dbfilename",
@@ -799,13 +909,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Words {
             shape: "the name of a file",
             get: |config| config.dbfilename.clone(),
-            set: |config, text| {
-                if text.is_empty() || text.contains(['/', '\0']) {
-                    return Err("dbfilename can't be a path, just a filename".to_owned());
-                }
-                config.dbfilename = text.to_owned();
-                Ok(())
-            },
+            set: |config, text| file_name(text, "dbfilename").map(|name| config.dbfilename = name),
         },
         default: "dump.rdb",
         mutable: false,

@@ -168,6 +168,16 @@ choices! {
         ResetChannels = "resetchannels",
     }
 
+    /// When what is written to the AOF is made durable.
+    AppendFsync {
+        /// Before it is acknowledged.
+        Always = "always",
+        /// Each second.
+        EverySec = "everysec",
+        /// When the operating system sees fit, or the file is closed.
+        No = "no",
+    }
+
     /// Whether clients must show a certificate.
     TlsAuthClients {
         /// They are not asked for one.

@@ -18,12 +18,13 @@ const GATE_PATIENCE: Duration = Duration::from_millis(10);
 impl Executor {
     /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
     #[inline]
-    pub(crate) fn enter_gate(&self) -> bool {
+    pub(crate) fn enter_gate(&mut self) -> bool {
         while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
             if self.server.scripting.running.is_busy() {
                 return false;
             }
         }
+        self.server.journal.attach(&mut self.turn.journal);
         true
     }
 

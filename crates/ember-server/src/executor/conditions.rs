@@ -41,6 +41,9 @@ impl Executor {
             return Err(error.into());
         }
         let runs_now = client.transaction.is_none() || command.spec.is_immediate;
+        if now.contains(Condition::AOF_BEHIND) && flags.contains(Flags::WRITE) && runs_now {
+            return Ok(true);
+        }
         if !now.contains(Condition::SNAPSHOT) || !flags.intersects(CHANGES) || !runs_now {
             return Ok(false);
         }
@@ -74,7 +77,8 @@ impl Executor {
     fn meets_no(&self, now: Condition, command: &Command, hash: KeyHash, args: Args<'_>) -> bool {
         let keyspace = &self.server.keyspace;
         let changes = command.spec.flags.intersects(CHANGES);
-        if now.contains(Condition::LOADING) || (changes && now.intersects(Condition::REFUSES_WRITES)) {
+        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
+        if now.contains(Condition::LOADING) || (changes && now.intersects(delays)) {
             return false;
         }
         let mut keys = command.spec.key_positions(args);

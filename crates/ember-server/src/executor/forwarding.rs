@@ -14,6 +14,7 @@ use super::{
 };
 use crate::acl;
 use crate::client::{Client, ReplyMode};
+use crate::connection::Connection;
 use crate::mailbox::{Forwarded, Letter};
 use crate::registry::Handler;
 
@@ -164,6 +165,7 @@ impl Executor {
 
     /// Runs commands that another worker sent, and sends the replies back.
     pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
+        self.last_record = 0;
         self.clock = Instant::now();
         self.sizes.begin_batch(message.commands.wire_bytes_max());
         let keyspace = &self.server.keyspace;
@@ -210,12 +212,16 @@ impl Executor {
         message.marks.push(message.reply.mark());
         self.settle_quick();
         self.publish();
+        message.last_record = std::mem::take(&mut self.last_record);
         self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
     }
 
-    /// Appends the replies of all workers in the order of the commands.
-    pub(crate) fn assemble(&mut self, assembly: Assembly, reply: &mut Reply) {
+    /// Appends the replies of all workers in the order of the commands to the connection's.
+    pub(crate) fn assemble(&mut self, assembly: Assembly, connection: &mut Connection, token: usize) {
         let mut parts = assembly.answers;
+        let last_record = parts.iter().map(|part| part.last_record).max().unwrap_or(0);
+        self.note_record(connection, token, last_record);
+        let reply = &mut connection.output;
         parts.push(assembly.local);
         let mut by_owner = vec![usize::MAX; self.server.workers.len()];
         for (at, part) in parts.iter().enumerate() {

@@ -39,6 +39,7 @@ use crate::acl;
 use crate::client::{Client, ReplyMode};
 use crate::command_log::LogKind;
 use crate::config::Config;
+use crate::connection::Connection;
 use crate::mailbox::Forwarded;
 use crate::registry::{Command, Handler, is_http};
 use crate::server::{Server, unix_ms};
@@ -46,6 +47,7 @@ use crate::session::{Execution, Outcome, Session, SessionResult};
 use crate::stats::WorkerStats;
 use crate::transaction;
 use crate::waiting::Blocked;
+use crate::worker::barrier::Barrier;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
@@ -118,6 +120,9 @@ pub(crate) struct Executor {
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,
     pub(crate) section: Section,
+    /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
+    pub(crate) last_record: u64,
+    pub(crate) barrier: Barrier,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
@@ -142,6 +147,8 @@ impl Executor {
             sizes: SizeLimits::default(),
             sampling: Sampling::OFF,
             section: Section::Shared,
+            last_record: 0,
+            barrier: Barrier::default(),
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -197,6 +204,7 @@ impl Executor {
         if client.is_user_stale() && !client.refresh_user() {
             return Progress::Close;
         }
+        self.last_record = 0;
         self.clock = Instant::now();
         self.sizes.begin_batch(batch.wire_bytes_max(input.len()));
         self.sample(client, batch, input, start);
@@ -504,7 +512,11 @@ impl Executor {
                 let alone =
                     (matches!(data.run, Run::Alone(_)) && self.section == Section::Shared).then(|| {
                         guards.release(&server.keyspace, &mut self.turn);
-                        server.gate.close(self.index)
+                        // Whoever is alone now may be so for long.
+                        self.publish();
+                        let alone = server.gate.close(self.index);
+                        server.journal.attach(&mut self.turn.journal);
+                        alone
                     });
                 let (turn, database) = (&mut self.turn, caller.database);
                 turn.reads_any_key =
@@ -657,6 +669,29 @@ impl Executor {
     pub(crate) fn publish(&mut self) {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
+        if self.turn.journal.has_records() {
+            self.hand_over();
+        }
+    }
+
+    /// Hands the records of what was changed to the keeper of the journal.
+    fn hand_over(&mut self) {
+        self.last_record = self.turn.journal.last_number().unwrap_or(self.last_record);
+        self.server.journal.hand_over(self.index, &mut self.turn.journal);
+    }
+
+    /// Notes what the last batch has changed, for the connection that it was of.
+    #[inline]
+    pub(crate) fn note_records(&mut self, connection: &mut Connection, token: usize) {
+        if self.last_record != 0 {
+            let record = std::mem::take(&mut self.last_record);
+            self.note_record(connection, token, record);
+        }
+    }
+
+    /// Notes that the replies of a connection acknowledge what records up to this number have changed; 0 is none.
+    pub(crate) fn note_record(&mut self, connection: &mut Connection, token: usize, record: u64) {
+        self.barrier.note(self.server, &self.config, connection, token, record);
     }
 }
 

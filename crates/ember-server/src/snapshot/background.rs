@@ -90,8 +90,7 @@ impl Background {
 
     /// Whether one is due by the rules, or because it is scheduled.
     pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
-        if server.conditions.get().contains(Condition::LOADING) || server.snapshots.claims.purpose().is_some()
-        {
+        if server.snapshots.claims.purpose().is_some() {
             return false;
         }
         let now_ms = unix_ms();
@@ -170,7 +169,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
 fn run(server: &Server, point: PointInTime, config: &Config) {
     let begun = Instant::now();
     let changes = point.changes;
-    let written = write_file(config, |writer| point.fill(writer, false));
+    let written = write_file(server, config, |writer| point.fill(writer, false));
     let (state, seconds) = (&server.snapshots, begun.elapsed().as_secs_f64());
     let background = &state.background;
     background.last_s.store(seconds as i64 + 1, Ordering::Relaxed);

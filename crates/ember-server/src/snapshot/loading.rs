@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_persistence::encryption::{Encryption, Ending};
-use ember_persistence::files::{Disk, OsDisk, remove_leftovers};
+use ember_persistence::encryption::{Ending, FileSource};
+use ember_persistence::files::remove_leftovers;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, Step};
 use emberkv_core::rdb::Value;
 use emberkv_core::turn::Turn;
 
 use crate::commands::declared_library;
-use crate::conditions::Condition;
 use crate::config::Config;
 use crate::server::{Server, unix_ms};
 
@@ -27,14 +26,51 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Loading {
     /// When it began, Unix time in ms.
     since_ms: AtomicI64,
-    /// Bytes that were read, and all there are.
-    pub(crate) loaded_bytes: AtomicU64,
+    /// Bytes of all files.
     pub(crate) total_bytes: AtomicU64,
+    /// Bytes of files that were read to their ends.
+    done_bytes: AtomicU64,
+    /// Bytes that were read of the next one.
+    read_bytes: AtomicU64,
     /// How much memory the data set took where it was saved, as far as the file says so.
     pub(crate) used_bytes: AtomicU64,
 }
 
 impl Loading {
+    /// Begins with files of so many bytes.
+    pub(crate) fn begin(&self, total_bytes: u64) {
+        self.since_ms.store(unix_ms(), Ordering::Relaxed);
+        self.total_bytes.store(total_bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that so many bytes of a file were read.
+    pub(crate) fn note_read(&self, bytes: u64) {
+        self.read_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that a file of so many bytes is read.
+    pub(crate) fn end_file(&self, bytes: u64) {
+        self.read_bytes.store(0, Ordering::Relaxed);
+        self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that were read.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        self.done_bytes.load(Ordering::Relaxed) + self.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tells the log how far it is.
+    pub(crate) fn tell(&self, path: &Path) {
+        let (percent, eta_s) = self.outlook();
+        tracing::info!("loading {}: {percent:.1} % is read, {eta_s} seconds to go", path.display());
+    }
+
+    /// Notes what a file says of the memory that was in use.
+    fn note_used(&self, text: &[u8]) {
+        let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
     /// When it began, Unix time in s.
     pub(crate) fn since_s(&self) -> i64 {
         self.since_ms.load(Ordering::Relaxed) / 1000
@@ -42,8 +78,7 @@ impl Loading {
 
     /// Bytes that were read in percent, and in how many seconds it will be over if it goes on like this.
     pub(crate) fn outlook(&self) -> (f64, u64) {
-        let (loaded, total) =
-            (self.loaded_bytes.load(Ordering::Relaxed), self.total_bytes.load(Ordering::Relaxed));
+        let (loaded, total) = (self.loaded_bytes(), self.total_bytes.load(Ordering::Relaxed));
         let seconds = (unix_ms() / 1000 - self.since_s()).max(0).unsigned_abs();
         let left = total.saturating_sub(loaded);
         // As Redis does before it can tell.
@@ -52,28 +87,15 @@ impl Loading {
     }
 }
 
-/// Loads the data set into the empty keyspace. [`Condition::LOADING`] keeps commands from it, and ends with this; it stays
-/// when the server is told to end meanwhile.
+/// Reads the file, if there is one, into the empty keyspace, which [`Condition::LOADING`](crate::conditions::Condition) keeps commands from.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys.
+/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. Also when the
+/// server has been told to end meanwhile.
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
-    server.snapshots.loading.since_ms.store(unix_ms(), Ordering::Relaxed);
-    let loaded = load_file(server);
-    if server.is_stopping() {
-        tracing::info!("loading is given up");
-        return Ok(());
-    }
-    loaded?;
-    server.conditions.set(Condition::LOADING, false);
-    Ok(())
-}
-
-/// Reads the file, if there is one.
-fn load_file(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
-    let (disk, path) = (OsDisk, Path::new(&config.dbfilename));
-    let removed = remove_leftovers(&disk, path).map_err(|error| error.to_string())?;
+    let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
+    let removed = remove_leftovers(disk.as_ref(), path).map_err(|error| error.to_string())?;
     if removed > 0 {
         tracing::warn!("{removed} files that were not written to their ends are removed");
     }
@@ -82,48 +104,56 @@ fn load_file(server: &Server) -> Result<(), String> {
         Err(error) if error.is_missing() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
-    let limits = config.encoding_limits();
     let total = file.size().map_err(|error| error.to_string())?;
+    let opened = server.encryption().open(file, Ending::Whole).map_err(|error| error.to_string())?;
+    let reader = RdbReader::new(opened, path, config.encoding_limits());
+    let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
+    server.snapshots.loading.begin(total);
+    load_from(server, &config, &mut reader, path)
+}
+
+/// Reads an RDB file, or the RDB part of an AOF, into the empty keyspace.
+///
+/// # Errors
+/// As [`load_at_start`].
+pub(crate) fn load_from(
+    server: &Server,
+    config: &Config,
+    reader: &mut RdbReader<FileSource>,
+    path: &Path,
+) -> Result<(), String> {
     let state = &server.snapshots;
-    state.loading.total_bytes.store(total, Ordering::Relaxed);
-    let opened = Encryption::off().open(file, Ending::Whole).map_err(|error| error.to_string())?;
+    let limits = config.encoding_limits();
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let loaded = RdbReader::new(opened, path, limits).and_then(|mut reader| {
-        let threads = (cores - 1).min(LOADERS_MAX);
-        rdb_file::load(
-            &mut reader,
-            threads,
-            &limits,
-            || insert_into(server, &config),
-            |step, read| {
-                state.loading.loaded_bytes.store(read, Ordering::Relaxed);
-                if server.is_stopping() {
-                    return Err(RdbProblem::Refused("the server ends".to_owned()));
-                }
-                if told.elapsed() >= PROGRESS_EVERY {
-                    told = Instant::now();
-                    let (percent, eta_s) = state.loading.outlook();
-                    let name = path.display();
-                    tracing::info!("loading {name}: {percent:.1} % of {total} bytes, {eta_s} seconds to go");
-                }
-                match step {
-                    Step::Function(code) => add_library(server, &config, &code),
-                    Step::Aux { name, value } => {
-                        if name == b"used-mem"
-                            && let Some(bytes) =
-                                std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok())
-                        {
-                            state.loading.used_bytes.store(bytes, Ordering::Relaxed);
-                        }
-                        Ok(())
+    let threads = (cores - 1).min(LOADERS_MAX);
+    let loaded = rdb_file::load(
+        reader,
+        threads,
+        &limits,
+        || insert_into(server, config),
+        |step, read| {
+            state.loading.note_read(read);
+            if server.is_stopping() {
+                return Err(RdbProblem::Refused("the server ends".to_owned()));
+            }
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                state.loading.tell(path);
+            }
+            match step {
+                Step::Function(code) => add_library(server, config, &code),
+                Step::Aux { name, value } => {
+                    if name == b"used-mem" {
+                        state.loading.note_used(&value);
                     }
-                    Step::Keys | Step::Sizes { .. } | Step::End => Ok(()),
+                    Ok(())
                 }
-            },
-        )
-    });
+                Step::Keys | Step::Sizes { .. } | Step::End => Ok(()),
+            }
+        },
+    );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
     tracing::info!(

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_persistence::encryption::{Encryption, FileSink};
-use ember_persistence::files::{Disk, DiskError, OsDisk};
+use ember_persistence::encryption::FileSink;
+use ember_persistence::files::DiskError;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::turn::Turn;
@@ -55,17 +54,7 @@ pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
     let begun = Instant::now();
     let changes = server.sum(|stats| &stats.changes);
-    let written = write_file(config, |writer| {
-        let used = server.keyspace.used_bytes() as u64;
-        writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, false)?;
-        for library in server.scripting.libraries.snapshot().all() {
-            writer.function(&library.code)?;
-        }
-        for database in 0..server.keyspace.databases() {
-            write_database(server, turn, database, writer)?;
-        }
-        Ok(())
-    });
+    let written = write_file(server, config, |writer| write_all(server, turn, false, writer));
     let written = written.map_err(|error| error.to_string())?;
     server.snapshots.note_saved(changes);
     server.snapshots.background.note_success(server);
@@ -76,16 +65,37 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
 
 /// Writes the file of the configuration; `fill` says what is in it. It appears all at once, or not at all.
 pub(super) fn write_file(
+    server: &Server,
     config: &Config,
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
 ) -> Result<Written, DiskError> {
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let options = SaveOptions {
         version: rdb_file::FILE_VERSION,
         is_packed: config.rdbcompression,
-        encryption: &Encryption::off(),
+        encryption: &server.encryption(),
     };
-    rdb_file::save(&disk, Path::new(&config.dbfilename), &options, fill)
+    rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill)
+}
+
+/// Writes all data. The caller is alone at the keyspace, or no worker runs.
+///
+/// # Errors
+/// Those of the file.
+pub(crate) fn write_all<W: io::Write>(
+    server: &Server,
+    turn: &Turn,
+    is_aof_base: bool,
+    writer: &mut RdbWriter<W>,
+) -> io::Result<()> {
+    let used = server.keyspace.used_bytes() as u64;
+    writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, is_aof_base)?;
+    for library in server.scripting.libraries.snapshot().all() {
+        writer.function(&library.code)?;
+    }
+    for database in 0..server.keyspace.databases() {
+        write_database(server, turn, database, writer)?;
+    }
+    Ok(())
 }
 
 fn write_database<W: io::Write>(

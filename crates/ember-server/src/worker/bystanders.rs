@@ -117,7 +117,7 @@ impl Bystanders<'_> {
             return;
         }
         let Some(assembly) = connection.accept_answer(message) else { return };
-        executor.assemble(*assembly, &mut connection.output);
+        executor.assemble(*assembly, connection, token);
         // The worker finds a broken connection too.
         let _ = connection.flush();
         list(self.ready, connection, token);

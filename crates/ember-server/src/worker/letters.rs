@@ -26,8 +26,8 @@ impl Worker {
                 Letter::Answer(message) => self.accept_answer(message),
                 Letter::Push(push, receivers) => self.push(&push, &receivers),
                 Letter::Look(token, client_id) => self.look(token, client_id),
-                Letter::Served(token, client_id, reply) => {
-                    self.end_waiting(token, client_id, Ending::Served(reply))
+                Letter::Served(token, client_id, reply, record) => {
+                    self.end_waiting(token, client_id, Ending::Served(reply, record))
                 }
                 Letter::Unblock(token, client_id, false) => {
                     self.end_waiting(token, client_id, Ending::InVain)
@@ -50,7 +50,7 @@ impl Worker {
         let token = message.token;
         let Some(assembly) = connection.accept_answer(message) else { return };
         lend_buffer(&mut self.reply, connection);
-        self.executor.assemble(*assembly, &mut connection.output);
+        self.executor.assemble(*assembly, connection, token);
         if connection.parked.is_some() {
             self.resume(token);
         } else {

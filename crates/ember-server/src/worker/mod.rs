@@ -30,6 +30,7 @@ macro_rules! bystanders {
 pub(crate) mod bystanders;
 
 mod adoption;
+pub(crate) mod barrier;
 mod departure;
 mod letters;
 mod periodic;
@@ -102,6 +103,8 @@ pub(crate) struct Worker {
     /// A signal has asked for the end, and saving for that is still to be done.
     saves_and_ends: bool,
     stop_at: Option<Instant>,
+    /// When it last began to work.
+    woke_at: Instant,
 }
 
 impl Worker {
@@ -141,6 +144,7 @@ impl Worker {
             expire_turn: 0,
             saves_and_ends: false,
             stop_at: None,
+            woke_at: Instant::now(),
         }
     }
 
@@ -170,6 +174,7 @@ impl Worker {
     }
 
     fn turn(&mut self) {
+        self.server.journal.notify(self.executor.index);
         let now = Instant::now();
         let is_busy =
             !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;
@@ -178,15 +183,21 @@ impl Worker {
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
         // The last of the others to be drained rings; it may have rung before this worker fell asleep.
-        if !timeout.is_zero() && (!mailbox.fall_asleep() || (self.stop_at.is_some() && is_drained(server))) {
+        if !timeout.is_zero()
+            && (!mailbox.fall_asleep()
+                || self.can_release()
+                || (self.stop_at.is_some() && is_drained(server)))
+        {
             timeout = Duration::ZERO;
         }
         bystanders!(self, NOBODY).look_around(timeout);
         mailbox.wake_up();
+        self.count_time(now, timeout);
         if self.executor.begin_turn() {
             self.apply_config();
         }
         self.open_letters();
+        self.release_held();
         if self.is_accepting {
             self.accept();
         }
@@ -209,6 +220,21 @@ impl Worker {
         if Instant::now() >= self.next_tick {
             self.tick();
         }
+    }
+
+    /// Counts the turn before, and the time waited since it ended. To look at what is there without waiting is work.
+    fn count_time(&mut self, ended: Instant, timeout: Duration) {
+        let stats = &self.executor.stats;
+        let mut worked = ended.saturating_duration_since(self.woke_at);
+        self.woke_at = Instant::now();
+        let waited = self.woke_at.saturating_duration_since(ended);
+        if timeout.is_zero() {
+            worked += waited;
+        } else {
+            stats.idle_nanoseconds.add(waited.as_nanos() as u64);
+        }
+        stats.turns.add(1);
+        stats.busy_nanoseconds.add(worked.as_nanos() as u64);
     }
 
     fn apply_config(&mut self) {

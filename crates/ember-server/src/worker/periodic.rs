@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use emberkv_core::keys::Guards;
 
 use super::Worker;
-use crate::conditions::Condition;
+use crate::journal::rewriting;
 use crate::memory;
 use crate::rates::Totals;
 use crate::snapshot::{self, begin_bgsave};
@@ -27,16 +27,21 @@ const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 impl Worker {
     pub(super) fn tick(&mut self) {
         self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
-        if !self.server.conditions.get().contains(Condition::LOADING) {
+        if !self.server.is_loading() {
             self.observed("expire-cycle", Worker::expire);
             self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         }
         self.check_timeouts();
         if self.executor.index == 0 {
             self.sample();
+        }
+        if self.executor.index == 0 && !self.server.is_loading() {
             if self.server.snapshots.background.is_due(self.server, &self.executor.config) {
                 // What keeps it from beginning is on the log; it is tried again.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
+            }
+            if rewriting::is_due(self.server, &self.executor.config) {
+                self.observed("aof-rewrite", |worker| rewriting::begin_due(&mut worker.executor));
             }
         }
         self.resume_paused();
@@ -80,6 +85,7 @@ impl Worker {
         work(self);
         self.executor.deliver(&mut Guards::None, None);
         gate.leave(worker);
+        self.executor.publish();
         let milliseconds = begun.elapsed().as_millis() as u64;
         let threshold = self.executor.config.latency_monitor_threshold;
         if threshold != 0 && milliseconds >= threshold {
@@ -91,10 +97,15 @@ impl Worker {
     pub(super) fn sample(&self) {
         let server = self.server;
         server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
+        let maxmemory = self.executor.config.maxmemory;
+        let is_over = maxmemory != 0 && server.keyspace.used_bytes() as u64 > maxmemory;
+        server.over_limit.look(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {
             commands: server.sum(|stats| &stats.commands),
             input_bytes: server.sum(|stats| &stats.input_bytes),
             output_bytes: server.sum(|stats| &stats.output_bytes),
+            turns: server.sum(|stats| &stats.turns),
+            busy_nanoseconds: server.sum(|stats| &stats.busy_nanoseconds),
         });
     }
 
@@ -103,6 +114,15 @@ impl Worker {
         if !self.server.expires_actively.load(Ordering::Relaxed) {
             return;
         }
+        let begun = Instant::now();
+        self.is_expiring = !self.expire_within_budget();
+        let stats = &self.executor.stats;
+        stats.expire_cut_short.add(u64::from(self.is_expiring));
+        stats.expire_nanoseconds.add(begun.elapsed().as_nanos() as u64);
+    }
+
+    /// Expires what is due; false if there may be more.
+    fn expire_within_budget(&mut self) -> bool {
         let shards = self.server.shards_of(self.executor.index);
         // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
@@ -113,10 +133,10 @@ impl Worker {
             self.executor.stats.expired.add(expired as u64);
             left -= looked;
             if left == 0 {
-                self.is_expiring = true;
-                return;
+                return false;
             }
         }
+        true
     }
 
     /// Closes connections that were idle for `timeout` seconds, and those whose replies wait too long.
@@ -131,6 +151,16 @@ impl Worker {
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
             let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
+            if connection.held != 0
+                && self.server.journal.aof.failing_ms() > self.executor.config.aof_wait_limit as i64
+            {
+                tracing::warn!(
+                    "closing client {}: what it has written is not on the disk",
+                    connection.client.view.id
+                );
+                self.close(token);
+                continue;
+            }
             if is_idle || !self.is_within_limits(token) {
                 self.close(token);
             }

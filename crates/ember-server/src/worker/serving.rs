@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Reply};
 
+use super::barrier::Barrier;
 use super::bystanders::{self, Bystanders};
 use super::{Worker, list};
 use crate::connection::{self, Connection, Fill, Parked};
@@ -147,8 +148,10 @@ impl Worker {
             self.executor.run(token, client, batch, input, start, output)
         });
         bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
-        let deadlines = &mut self.deadlines;
-        let Some((next, is_paused)) = note_progress(progress, connection, batch.len(), deadlines, token)
+        self.executor.note_records(connection, token);
+        let (deadlines, barrier) = (&mut self.deadlines, &mut self.executor.barrier);
+        let Some((next, is_paused)) =
+            note_progress(progress, connection, batch.len(), deadlines, barrier, token)
         else {
             return;
         };
@@ -214,6 +217,7 @@ fn note_progress(
     connection: &mut Connection,
     batch_len: usize,
     deadlines: &mut BTreeSet<(Instant, usize)>,
+    barrier: &mut Barrier,
     token: usize,
 ) -> Option<(usize, bool)> {
     match progress {
@@ -232,6 +236,9 @@ fn note_progress(
         }
         Progress::Blocked(next, blocked) => {
             deadlines.extend(blocked.deadline.map(|deadline| (deadline, token)));
+            if let Some((record, _)) = blocked.durable {
+                barrier.wait_for(record, token);
+            }
             connection.blocked = Some(blocked);
             (next < batch_len).then_some((next, false))
         }

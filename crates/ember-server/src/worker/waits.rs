@@ -27,14 +27,20 @@ impl Worker {
         match (mode, &ending) {
             (ReplyMode::Off, _) => {}
             (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
-            (ReplyMode::On, Ending::Served(reply)) => connection.output.append(reply),
-            (ReplyMode::On, Ending::InVain) => connection.output.null_array(),
+            (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
+            (ReplyMode::On, Ending::InVain) => (blocked.in_vain)(&mut connection.output),
+            (ReplyMode::On, Ending::Durable) => {
+                if let Some((_, answer)) = blocked.durable {
+                    answer(&mut connection.output);
+                }
+            }
             (ReplyMode::On, Ending::WithError) => {
                 connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             }
         }
-        if !matches!(ending, Ending::Served(_)) {
-            self.withdraw(&blocked);
+        match ending {
+            Ending::Served(_, record) => self.executor.note_record(connection, token, record),
+            Ending::InVain | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         connection.has_unparsed |= !connection.input.is_empty();
@@ -78,8 +84,11 @@ impl Worker {
 
 /// How the waiting of a call ends.
 pub(super) enum Ending {
-    Served(Box<Reply>),
+    /// With this reply, which acknowledges what records up to this number have changed.
+    Served(Box<Reply>, u64),
     InVain,
+    /// The record that was waited for is durable.
+    Durable,
     WithError,
 }
 
@@ -93,6 +102,7 @@ pub(super) fn forget_waiting(
 ) {
     if let Some(deadline) = blocked.deadline {
         deadlines.remove(&(deadline, token));
+        server.waiting_in_time.fetch_sub(1, Ordering::Relaxed);
     }
     *connection.client.view.waiter.lock() = None;
     server.blocked_clients.fetch_sub(1, Ordering::Relaxed);

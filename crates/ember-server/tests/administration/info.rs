@@ -82,6 +82,53 @@ fn watched_and_awaited_keys_are_counted() {
 }
 
 #[test]
+fn what_is_freed_in_the_background_is_counted() {
+    everywhere(&[], |_, client| {
+        assert_ok(client, "CONFIG RESETSTAT");
+        for number in 0..10 {
+            assert_ok(client, &format!("SET key:{number} x"));
+        }
+        assert_ok(client, "FLUSHALL ASYNC");
+        wait_until("all keys are freed", || info(client, "lazyfreed_objects") == "10");
+        assert_eq!(info(client, "lazyfree_pending_objects"), "0");
+        assert_ok(client, "CONFIG RESETSTAT");
+        assert_eq!(info(client, "lazyfreed_objects"), "0");
+    });
+}
+
+#[test]
+fn the_time_above_the_limit_is_told() {
+    everywhere(&[], |_, client| {
+        assert_eq!(info(client, "current_eviction_exceeded_time"), "0");
+        assert_ok(client, &format!("SET a {}", "x".repeat(100_000)));
+        assert_ok(client, "CONFIG SET maxmemory 1000");
+        wait_until("the time goes by", || info(client, "current_eviction_exceeded_time") != "0");
+        assert_ok(client, "CONFIG SET maxmemory 0");
+        wait_until("it is over", || info(client, "current_eviction_exceeded_time") == "0");
+        assert_ne!(info(client, "total_eviction_exceeded_time"), "0");
+        assert_ok(client, "FLUSHALL");
+        assert_ok(client, "CONFIG RESETSTAT");
+    });
+}
+
+#[test]
+fn turns_of_the_event_loop_are_counted_and_timed() {
+    everywhere(&[], |_, client| {
+        let number = |client: &mut _, name| info(client, name).parse::<u64>().unwrap();
+        let (cycles, duration) =
+            (number(client, "eventloop_cycles"), number(client, "eventloop_duration_sum"));
+        for number in 0..100 {
+            assert_ok(client, &format!("SET key:{number} x"));
+        }
+        assert!(number(client, "eventloop_cycles") >= cycles + 100);
+        assert!(number(client, "eventloop_duration_sum") > duration);
+        let commands = number(client, "eventloop_duration_cmd_sum");
+        assert!((1..=number(client, "eventloop_duration_sum")).contains(&commands), "{commands}");
+        wait_until("a rate is known", || number(client, "instantaneous_eventloop_cycles_per_sec") > 0);
+    });
+}
+
+#[test]
 fn expired_fields_are_counted() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CONFIG RESETSTAT");

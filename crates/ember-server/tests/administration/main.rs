@@ -12,6 +12,7 @@ mod hot_keys;
 mod info;
 mod latency;
 mod memory;
+mod metrics;
 mod shutdown;
 mod slowlog;
 

@@ -7,6 +7,7 @@ mod fairness;
 mod half_close;
 mod hostile_peers;
 mod idle_connections;
+mod metrics_port;
 mod model;
 mod pipelines;
 mod protocol_errors;

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod aof;
 mod background;
 mod snapshots;
 
 use std::path::{Path, PathBuf};
 
-use ember_testkit::{Server, ServerBuilder};
+use ember_testkit::{RawClient, Server, ServerBuilder};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -24,6 +25,29 @@ fn builder(arguments: &[&str]) -> ServerBuilder {
 /// A server in a directory that is there already, and stays.
 fn start_in(directory: &Path, arguments: &[&str]) -> Server {
     builder(arguments).directory(directory).start()
+}
+
+/// Makes a value of each type, in two databases.
+fn fill(client: &mut RawClient) {
+    for line in [
+        "SET text hello",
+        "SET number 12 PX 100000000",
+        "RPUSH list a b c",
+        "SADD set 1 2 3",
+        "ZADD zset 1 a 2.5 b",
+        "HSET hash f v g w",
+        "HPEXPIRE hash 100000000 FIELDS 1 f",
+        "XADD stream 1-1 a b",
+        "XGROUP CREATE stream g 0",
+        "XREADGROUP GROUP g c STREAMS stream >",
+        "PFADD hll a b c",
+        "SELECT 3",
+        "SET other x",
+        "SELECT 0",
+    ] {
+        let reply = client.run(line);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
 }
 
 /// A directory that is removed with this.

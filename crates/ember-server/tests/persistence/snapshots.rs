@@ -7,30 +7,7 @@ use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{Directory, MODES, builder, program, start_in};
-
-/// Makes a value of each type, in two databases.
-fn fill(client: &mut RawClient) {
-    for line in [
-        "SET text hello",
-        "SET number 12 PX 100000000",
-        "RPUSH list a b c",
-        "SADD set 1 2 3",
-        "ZADD zset 1 a 2.5 b",
-        "HSET hash f v g w",
-        "HPEXPIRE hash 100000000 FIELDS 1 f",
-        "XADD stream 1-1 a b",
-        "XGROUP CREATE stream g 0",
-        "XREADGROUP GROUP g c STREAMS stream >",
-        "PFADD hll a b c",
-        "SELECT 3",
-        "SET other x",
-        "SELECT 0",
-    ] {
-        let reply = client.run(line);
-        assert!(!reply.is_error(), "{line}: {reply:?}");
-    }
-}
+use crate::{Directory, MODES, builder, fill, program, start_in};
 
 /// What all of it looks like.
 fn digest(client: &mut RawClient) -> Value {

@@ -69,6 +69,6 @@ fn remove_all(call: &mut Call<'_, '_>, free: fn(Slot)) -> CommandResult {
 
 fn free_in_background(slot: Slot) {
     if slot.entry().footprint_bytes() >= reclaim::WORTH_BYTES_MIN {
-        reclaim::later(slot);
+        reclaim::later(slot, 1);
     }
 }

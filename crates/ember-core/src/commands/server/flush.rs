@@ -59,9 +59,10 @@ fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult 
     let Turn { notices, journal, .. } = &mut *call.turn;
     let (current, args) = (call.database, call.args);
     let taken = call.keyspace.flush(database, notices, || journal.tell_now(current, args));
-    call.turn.counters.changes += taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
+    let keys = taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
+    call.turn.counters.changes += keys;
     if in_background {
-        reclaim::later(taken);
+        reclaim::later(taken, keys);
     }
     call.reply.ok();
     Ok(())

@@ -85,7 +85,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     })?;
     tell(&mut key, &gone);
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
-        reclaim::later(emptied);
+        reclaim::later(emptied, 1);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! WAIT and WAITAOF: until enough replicas, or disks, have what the connection has written.
 //!
-//! There are no replicas and no append-only file, so nobody ever confirms anything: what is asked for is waited for until
-//! the time is over.
+//! There are no replicas, so none ever confirms anything: what is asked of them is waited for until the time is over. The
+//! disk of this server is that of its append-only file.
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
@@ -65,16 +65,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
                 return Err("ERR value is out of range, must be positive".into());
             }
             timeout_ms(session.args, 3)?;
-            if local > 0 {
+            if local > 0 && !session.server.journal.is_on() {
                 return Err(
                     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into()
                 );
             }
-            if replicas == 0 {
-                reply_counts(session.reply);
-                return Ok(Outcome::Done);
-            }
-            Ok(Outcome::Continue(|execution| wait(execution, 3, reply_counts)))
+            Ok(Outcome::Continue(wait_for_disks))
         }),
     ),
 ];
@@ -83,10 +79,41 @@ fn reply_count(reply: &mut Reply) {
     reply.integer(0);
 }
 
-fn reply_counts(reply: &mut Reply) {
+/// Answers how many disks have it: of this server and of replicas.
+fn reply_counts(reply: &mut Reply, local: i64) {
     reply.array(2);
+    reply.integer(local);
     reply.integer(0);
-    reply.integer(0);
+}
+
+fn reply_none(reply: &mut Reply) {
+    reply_counts(reply, 0);
+}
+
+fn reply_local(reply: &mut Reply) {
+    reply_counts(reply, 1);
+}
+
+/// WAITAOF.
+fn wait_for_disks(execution: &mut Execution<'_>) -> SessionResult {
+    let Execution { executor, client, args, reply, .. } = execution;
+    let (local, replicas) = (integer(*args, 1)?, integer(*args, 2)?);
+    let journal = &executor.server.journal;
+    let record = executor.last_record.max(client.last_record);
+    let is_durable = journal.is_on() && record <= journal.durable();
+    if replicas == 0 && (local == 0 || is_durable) {
+        reply_counts(reply, i64::from(is_durable));
+        return Ok(Outcome::Done);
+    }
+    if replicas > 0 {
+        return wait(execution, 3, if is_durable { reply_local } else { reply_none });
+    }
+    let outcome = wait(execution, 3, reply_none)?;
+    if let Outcome::Wait(mut blocked) = outcome {
+        blocked.durable = Some((record, reply_local));
+        return Ok(Outcome::Wait(blocked));
+    }
+    Ok(outcome)
 }
 
 /// The time-out in argument `arg`, in ms; `None` is for ever.
@@ -104,5 +131,7 @@ fn wait(execution: &mut Execution<'_>, timeout_arg: usize, empty_reply: fn(&mut 
         return Ok(Outcome::Done);
     }
     let wait = Wait { timeout_ms: timeout_ms(*args, timeout_arg)?, empty_reply, instead: None };
-    Ok(Outcome::Wait(executor.enlist(command, wait, *args, client, &mut Guards::None, reply)))
+    let mut blocked = executor.enlist(command, wait, *args, client, &mut Guards::None, reply);
+    blocked.in_vain = empty_reply;
+    Ok(Outcome::Wait(blocked))
 }

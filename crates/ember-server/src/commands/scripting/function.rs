@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ember_protocol::Reply;
+use ember_protocol::{Args, Reply};
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::glob::{self, Case};
+use emberkv_core::journal::Words;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
 use crate::config::Config;
+use crate::registry;
 use crate::scripting::confinement::confined_functions;
 use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
 use crate::scripting::library::{self, Libraries, Library, Policy};
@@ -41,14 +43,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[LIBRARY], call: "FUNCTION DELETE shop", reply: "OK" },
             ..TEMPLATE
         },
-        Some(|session| {
-            let name = session.args.at(2);
-            session.server.scripting.libraries.change(|libraries| {
-                if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
-            })?;
-            session.reply.ok();
-            Ok(Outcome::Done)
-        }),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, delete)))),
     ),
     Command::new(
         Spec {
@@ -83,7 +78,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[], call: "FUNCTION FLUSH", reply: "OK" },
             ..TEMPLATE
         },
-        Some(flush),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, flush)))),
     ),
     help_subcommand(
         Group::Scripting,
@@ -149,7 +144,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[], call: LIBRARY, reply: "\"shop\"" },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(load))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, load)))),
     ),
     Command::new(
         Spec {
@@ -168,7 +163,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(restore))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, restore)))),
     ),
     Command::new(
         Spec {
@@ -288,8 +283,53 @@ pub(super) fn compiled(
     function.ok_or_else(|| "ERR Function not found".into())
 }
 
-fn load(execution: &mut Execution<'_>) -> SessionResult {
-    let args = execution.args;
+/// What a subcommand does to the libraries, for a client and again when an AOF is loaded: what it answers, if not OK.
+type Change = fn(&Server, &Config, Args<'_>) -> Result<Option<Vec<u8>>, CommandError>;
+
+/// The changes by the names of their subcommands.
+const CHANGES_BY_NAME: &[(&str, Change)] =
+    &[("delete", delete), ("flush", flush), ("load", load), ("restore", restore)];
+
+/// Runs a change of the libraries that an AOF tells of; `None` if the command is none.
+pub(crate) fn replay(
+    server: &Server,
+    config: &Config,
+    command: &registry::Command,
+    args: Args<'_>,
+) -> Option<Result<(), CommandError>> {
+    let name = command.full_name.strip_prefix("function|")?;
+    let (_, change) = CHANGES_BY_NAME.iter().find(|(known, _)| *known == name)?;
+    Some(change(server, config, args).map(drop))
+}
+
+/// Changes the libraries for a client, and tells the journal. Nobody else is at the keyspace, so that the libraries and the
+/// journal have one order.
+fn change(execution: &mut Execution<'_>, change: Change) -> SessionResult {
+    let Execution { executor, client, args, reply, .. } = execution;
+    let answer = executor.alone(|executor, _| {
+        let config = Arc::clone(&executor.config);
+        let answer = change(executor.server, &config, *args)?;
+        executor.turn.counters.changes += 1;
+        let tell = |words: &mut Words<'_>| args.iter().for_each(|word| _ = words.word(word));
+        executor.turn.journal.tell_aside(client.database, 0, tell);
+        Ok::<_, CommandError>(answer)
+    })?;
+    match answer {
+        Some(name) => reply.bulk(&name),
+        None => reply.ok(),
+    }
+    Ok(Outcome::Done)
+}
+
+fn delete(server: &Server, _: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
+    let name = args.at(2);
+    server.scripting.libraries.change(|libraries| {
+        if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
+    })?;
+    Ok(None)
+}
+
+fn load(server: &Server, config: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
     let code = args.at(args.len() - 1);
     let mut replaces = false;
     for number in 2..args.len() - 1 {
@@ -298,19 +338,17 @@ fn load(execution: &mut Execution<'_>) -> SessionResult {
         }
         replaces = true;
     }
-    let registry = &execution.executor.server.scripting.libraries;
+    let registry = &server.scripting.libraries;
     let (name, _) = library::head(code)?;
     if !replaces && registry.snapshot().get(&name).is_some() {
         return Err(CommandError::quoting("ERR Library '", &name, "' already exists"));
     }
-    let (library, _) = declared(execution.executor.server, &execution.executor.config, code)?;
+    let (library, _) = declared(server, config, code)?;
     registry.change(|libraries| libraries.add(library, replaces))?;
-    execution.reply.bulk(&name);
-    Ok(Outcome::Done)
+    Ok(Some(name))
 }
 
-fn restore(execution: &mut Execution<'_>) -> SessionResult {
-    let args = execution.args;
+fn restore(server: &Server, config: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
     let policy = match args.get(3) {
         _ if args.len() > 4 => return Err(wrong_subcommand("FUNCTION", args.at(1))),
         None => Policy::Append,
@@ -326,9 +364,9 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
     let texts = payload::read(args.at(2))?;
     let mut restored = Vec::new();
     for text in texts {
-        restored.push(declared(execution.executor.server, &execution.executor.config, &text)?.0);
+        restored.push(declared(server, config, &text)?.0);
     }
-    execution.executor.server.scripting.libraries.change(|libraries| {
+    server.scripting.libraries.change(|libraries| {
         if policy == Policy::Flush {
             *libraries = Libraries::default();
         }
@@ -339,24 +377,21 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
             libraries.add(library, policy == Policy::Replace)
         })
     })?;
-    execution.reply.ok();
-    Ok(Outcome::Done)
+    Ok(None)
 }
 
-fn flush(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
+fn flush(server: &Server, _: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
     if args.len() > 3 {
         return Err(wrong_subcommand("FUNCTION", args.at(1)));
     }
     if args.len() == 3 && !is_word(args, 2, "SYNC") && !is_word(args, 2, "ASYNC") {
         return Err("ERR FUNCTION FLUSH only supports SYNC|ASYNC option".into());
     }
-    session.server.scripting.libraries.change(|libraries| {
+    server.scripting.libraries.change(|libraries| {
         *libraries = Libraries::default();
         Ok(())
     })?;
-    session.reply.ok();
-    Ok(Outcome::Done)
+    Ok(None)
 }
 
 fn list(session: &mut Session<'_>) -> SessionResult {

@@ -14,7 +14,7 @@ use emberkv_core::spec::{Flags, Group, Spec};
 use crate::server::Server;
 use crate::session::ServerCommand;
 
-pub(crate) use function::declared as declared_library;
+pub(crate) use function::{declared as declared_library, replay as replay_function};
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] =

@@ -2,13 +2,16 @@
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
+use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
 use crate::config::{Config, is_secret_parameter, tls_parameter};
+use crate::executor::Section;
+use crate::journal::rewriting;
 use crate::open_files;
 use crate::server::Server;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::stats::WorkerStats;
 
 const TEMPLATE: Spec = Spec {
@@ -100,7 +103,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 example: Example { given: &[], call: "CONFIG SET maxmemory 1gb", reply: "OK" },
                 ..TEMPLATE
             },
-            Some(set),
+            Some(|_| Ok(Outcome::Continue(set))),
         ),
     ],
 )];
@@ -127,8 +130,8 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-fn set(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
+fn set(execution: &mut Execution<'_>) -> SessionResult {
+    let (args, server) = (execution.args, execution.executor.server);
     if !args.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
@@ -139,13 +142,39 @@ fn set(session: &mut Session<'_>) -> SessionResult {
             check_maxclients(value)?;
         }
     }
-    session
-        .server
-        .config
-        .set_if(&pairs, |before, after| put_into_effect(session.server, &pairs, before, after))?;
-    session.server.log.set_level(session.server.config.snapshot().loglevel);
-    session.reply.ok();
+    let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| *name).collect();
+    let before = (server.config.snapshot(), server.config.get(&names));
+    server.config.set_if(&pairs, |before, after| put_into_effect(server, &pairs, before, after))?;
+    let after = server.config.snapshot();
+    if before.0.appendonly != after.appendonly
+        && let Err(error) = switch_aof(execution, &after)
+    {
+        let former: Vec<_> = before.1.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        server.config.set_if(&former, |before, after| put_into_effect(server, &pairs, before, after))?;
+        return Err(error);
+    }
+    server.log.set_level(after.loglevel);
+    execution.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// Begins or ends an AOF. Its files are created before anybody waits for that.
+fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), CommandError> {
+    let failed = |error: &str| {
+        format!("ERR CONFIG SET failed (possibly related to argument 'appendonly') - {error}").into()
+    };
+    let Execution { executor, .. } = execution;
+    if executor.section != Section::Shared {
+        return Err(failed("it cannot be changed inside a transaction or script"));
+    }
+    if executor.server.is_loading() {
+        return Err(failed("the data set is being loaded; try again later"));
+    }
+    if config.appendonly {
+        return rewriting::switch_on(executor).map_err(|error| failed(&error));
+    }
+    rewriting::switch_off(executor);
+    Ok(())
 }
 
 /// Puts into effect what is kept elsewhere too, if it can be.
@@ -202,6 +231,8 @@ fn resetstat(session: &mut Session<'_>) -> SessionResult {
     server.workers.iter().map(|worker| &worker.stats).for_each(WorkerStats::reset);
     server.errors.lock().clear();
     server.rates.reset();
+    server.over_limit.reset();
+    reclaim::forget_freed();
     session.reply.ok();
     Ok(Outcome::Done)
 }

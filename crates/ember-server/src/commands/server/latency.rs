@@ -283,7 +283,7 @@ fn histogram(session: &mut Session<'_>) -> SessionResult {
     }
     let mut histograms: Vec<(&str, Vec<(u64, u64)>)> = Vec::new();
     for command in commands {
-        let cumulative = cumulative(&server.latency_of(command.index));
+        let cumulative = cumulative(&server.totals_of(command.index).latency);
         if !cumulative.is_empty() {
             histograms.push((&command.full_name, cumulative));
         }

@@ -1,6 +1,7 @@
 //! Commands about the server: what it can do, how it is set up, how it is.
 
 mod acl;
+mod bgrewriteaof;
 mod bgsave;
 mod command;
 mod commandlog;
@@ -22,6 +23,7 @@ use crate::session::ServerCommand;
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     acl::COMMANDS,
+    bgrewriteaof::COMMANDS,
     bgsave::COMMANDS,
     command::COMMANDS,
     commandlog::COMMANDS,

@@ -5,7 +5,6 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::client::Client;
-use crate::conditions::Condition;
 use crate::server::Server;
 use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::snapshot::save_before_end;
@@ -56,13 +55,12 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
         return Err(error);
     }
     let server = session.server;
-    let is_loading = server.conditions.get().contains(Condition::LOADING);
     if saves != Some(false)
         && let Some(error) = server.scripting.running.busy_error()
     {
         return Err(error);
     }
-    if !is_loading && saves.unwrap_or_else(|| !server.config.snapshot().save.is_empty()) {
+    if !server.is_loading() && saves.unwrap_or_else(|| !server.config.snapshot().save.is_empty()) {
         return Ok(Outcome::Continue(save_and_end));
     }
     end(server, session.client)

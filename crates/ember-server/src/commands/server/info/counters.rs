@@ -3,8 +3,7 @@
 use super::Report;
 use crate::command_log::LogKind;
 use crate::pubsub::Kind;
-use crate::server::Server;
-use crate::stats::{Counter, LATENCY_BUCKETS, WorkerStats};
+use crate::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
 
 pub(super) fn stats(report: &mut Report<'_>) {
     let server = report.server;
@@ -25,9 +24,13 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("expired_subkeys", sum(|stats| &stats.expired_fields));
     report.line("expired_keys", sum(|stats| &stats.expired));
     report.line("expired_stale_perc", "0.00");
-    report.zeros(&["expired_time_cap_reached_count"]);
+    report.line("expired_time_cap_reached_count", sum(|stats| &stats.expire_cut_short));
+    let milliseconds = sum(|stats| &stats.expire_nanoseconds) / 1_000_000;
+    report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
-    report.zeros(&["evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
+    report.zeros(&["evicted_clients"]);
+    report.line("total_eviction_exceeded_time", server.over_limit.total_ms(report.now_ms));
+    report.line("current_eviction_exceeded_time", server.over_limit.current_ms(report.now_ms));
     report.line("keyspace_hits", sum(|stats| &stats.hits));
     report.line("keyspace_misses", sum(|stats| &stats.misses));
     let pubsub = &report.server.pubsub;
@@ -46,9 +49,9 @@ pub(super) fn stats(report: &mut Report<'_>) {
         "total_active_defrag_time",
         "current_active_defrag_time",
     ]);
-    let tracked = report.server.tracked();
-    report.line("tracking_total_keys", tracked.0);
-    report.line("tracking_total_items", tracked.1);
+    let census = report.census();
+    report.line("tracking_total_keys", census.tracked_keys);
+    report.line("tracking_total_items", census.tracked_copies);
     report.line("tracking_total_prefixes", report.server.trackers.prefixes());
     report.zeros(&["unexpected_error_replies"]);
     report.line("total_error_replies", sum(|stats| &stats.errors));
@@ -57,6 +60,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("total_writes_processed", sum(|stats| &stats.writes));
     report.zeros(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
     report.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    event_loop(report);
     report.line("client_query_buffer_limit_disconnections", sum(|stats| &stats.query_limit_closed));
     report.line("client_output_buffer_limit_disconnections", sum(|stats| &stats.output_limit_closed));
     let [auth, command, key, channel] = server.acl.log.counts();
@@ -75,17 +79,23 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 
+/// Turns of all workers' loops, their time in µs, and that of the commands in them.
+fn event_loop(report: &mut Report<'_>) {
+    let server = report.server;
+    let commands = server.registry.all().iter().map(|command| server.totals_of(command.index).nanoseconds);
+    let per_second = server.rates.per_second();
+    let each = if per_second.turns > 0.0 { per_second.busy_nanoseconds / per_second.turns } else { 0.0 };
+    report.line("eventloop_cycles", server.sum(|stats| &stats.turns));
+    report.line("eventloop_duration_sum", server.sum(|stats| &stats.busy_nanoseconds) / 1000);
+    report.line("eventloop_duration_cmd_sum", commands.sum::<u64>() / 1000);
+    report.line("instantaneous_eventloop_cycles_per_sec", per_second.turns.round() as u64);
+    report.line("instantaneous_eventloop_duration_usec", (each / 1000.0).round() as u64);
+}
+
 pub(super) fn commandstats(report: &mut Report<'_>) {
     let server = report.server;
     for command in server.registry.all() {
-        let of = |stats: &WorkerStats| {
-            let counters = &stats.by_command[usize::from(command.index)];
-            [&counters.calls, &counters.nanoseconds, &counters.rejected, &counters.failed].map(Counter::get)
-        };
-        let [calls, nanoseconds, rejected, failed] =
-            server.workers.iter().map(|worker| of(&worker.stats)).fold([0; 4], |sums: [u64; 4], counts| {
-                std::array::from_fn(|field| sums[field] + counts[field])
-            });
+        let CommandTotals { calls, nanoseconds, rejected, failed, .. } = server.totals_of(command.index);
         if calls + rejected + failed == 0 {
             continue;
         }
@@ -114,7 +124,7 @@ pub(super) fn latencystats(report: &mut Report<'_>) {
         return;
     }
     for command in server.registry.all() {
-        let counts = server.latency_of(command.index);
+        let counts = server.totals_of(command.index).latency;
         if counts.iter().all(|&count| count == 0) {
             continue;
         }
@@ -137,20 +147,6 @@ fn percentile(counts: &[u64; LATENCY_BUCKETS], percent: f64) -> f64 {
         }
     }
     (1u64 << (LATENCY_BUCKETS - 1)) as f64
-}
-
-impl Server {
-    /// How many calls of the command at `index` of the registry took how long, over all workers; see
-    /// [`crate::stats::CommandCounters::latency`].
-    pub(in crate::commands::server) fn latency_of(&self, index: u16) -> [u64; LATENCY_BUCKETS] {
-        let of = |bucket: usize| {
-            self.workers
-                .iter()
-                .map(|worker| worker.stats.by_command[usize::from(index)].latency[bucket].get())
-                .sum()
-        };
-        std::array::from_fn(of)
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 mod counters;
 mod system;
 
+use std::rc::Rc;
+
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
+use crate::census::Census;
 use crate::config::Config;
 use crate::memory::MemoryReport;
 use crate::server::Server;
@@ -35,11 +38,19 @@ struct Report<'r> {
     config: &'r Config,
     now_ms: i64,
     memory: MemoryReport,
+    /// Taken for the first section that needs it.
+    census: Option<Rc<Census>>,
     /// The lines of the section being written.
     text: String,
 }
 
 impl Report<'_> {
+    /// What all sections tell the same of.
+    fn census(&mut self) -> Rc<Census> {
+        let take = || Rc::new(Census::of(self.server, self.now_ms));
+        Rc::clone(self.census.get_or_insert_with(take))
+    }
+
     /// Adds a line `name:value`.
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
         self.text += &format!("{name}:{value}\r\n");
@@ -100,6 +111,7 @@ fn info(session: &mut Session<'_>) -> SessionResult {
         config: &config,
         now_ms: session.turn.now_ms,
         memory: MemoryReport::of(session.server),
+        census: None,
         text: String::new(),
     };
     for section in SECTIONS.iter().filter(is_wanted) {

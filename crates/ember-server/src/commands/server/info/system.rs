@@ -1,20 +1,17 @@
 //! The sections of INFO that tell what the server is and has: server, clients, memory, persistence, replication, cpu,
 //! keyspace.
 
-use std::collections::HashSet;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use emberkv_core::keyspace::SHARDS;
-use emberkv_core::observers::Waiter;
+use emberkv_core::reclaim;
 
 use super::Report;
-use crate::conditions::Condition;
 use crate::config::Config;
 use crate::memory::{self, human, ratio};
-use crate::server::{REDIS_VERSION, Server};
+use crate::processor_time::ProcessorTime;
+use crate::server::REDIS_VERSION;
 use crate::supervisor;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -88,47 +85,12 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("blocked_clients", report.server.blocked_clients.load(Ordering::Relaxed));
     report.line("pubsub_clients", views.iter().filter(|view| view.is_subscribed()).count());
     report.line("tracking_clients", report.server.trackers.len());
-    let observed = report.server.observed();
-    report.line("watching_clients", observed.watching_clients);
-    report.zeros(&["clients_in_timeout_table"]);
-    report.line("total_watched_keys", observed.watched_keys);
-    report.line("total_blocking_keys", observed.awaited_keys);
-    report.line("total_blocking_keys_on_nokey", observed.awaited_keys_or_none);
-}
-
-/// How many keys are observed.
-#[derive(Default)]
-struct Observed {
-    watching_clients: usize,
-    watched_keys: usize,
-    /// Keys that somebody waits for.
-    awaited_keys: usize,
-    /// Those of them whose waiters are told, too, when the key is there no more.
-    awaited_keys_or_none: usize,
-}
-
-impl Server {
-    /// O(keys observed).
-    fn observed(&self) -> Observed {
-        let mut observed = Observed::default();
-        let mut watches = HashSet::new();
-        let ends_without_key =
-            |waiter: &Arc<Waiter>| self.registry.get(waiter.command).spec.name == "xreadgroup";
-        for shard in 0..SHARDS {
-            let shard = self.keyspace.lock(shard);
-            let Some(observers) = shard.observers() else { continue };
-            for watches_of_key in observers.all_watches() {
-                observed.watched_keys += 1;
-                watches.extend(watches_of_key.iter().map(Arc::as_ptr));
-            }
-            for waiters in observers.all_waiters() {
-                observed.awaited_keys += 1;
-                observed.awaited_keys_or_none += usize::from(waiters.iter().any(ends_without_key));
-            }
-        }
-        observed.watching_clients = watches.len();
-        observed
-    }
+    let census = report.census();
+    report.line("watching_clients", census.watching_clients);
+    report.line("clients_in_timeout_table", report.server.waiting_in_time.load(Ordering::Relaxed));
+    report.line("total_watched_keys", census.watched_keys);
+    report.line("total_blocking_keys", census.awaited_keys);
+    report.line("total_blocking_keys_on_nokey", census.awaited_keys_or_none);
 }
 
 /// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.
@@ -188,7 +150,9 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_clients_normal", numbers.clients);
     report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     report.line("mem_allocator", memory::ALLOCATOR_NAME);
-    report.zeros(&["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
+    report.zeros(&["active_defrag_running"]);
+    report.line("lazyfree_pending_objects", reclaim::pending());
+    report.line("lazyfreed_objects", reclaim::freed());
 }
 
 /// What is on disk; the fields of what does not exist here say so.
@@ -199,8 +163,7 @@ pub(super) fn persistence(report: &mut Report<'_>) {
         (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
     let (processed, total) = snapshots.claims.progress();
     let background = &snapshots.background;
-    let is_loading = report.server.conditions.get().contains(Condition::LOADING);
-    report.line("loading", u8::from(is_loading));
+    report.line("loading", u8::from(report.server.is_loading()));
     report.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     report.line("current_fork_perc", "0.00");
     report.line("current_save_keys_processed", processed);
@@ -215,23 +178,54 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.line("rdb_last_cow_size", snapshots.claims.handed_bytes());
     report.line("rdb_last_load_keys_expired", expired);
     report.line("rdb_last_load_keys_loaded", loaded);
-    report.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    report.line("aof_last_rewrite_time_sec", -1);
-    report.line("aof_current_rewrite_time_sec", -1);
-    report.line("aof_last_bgrewrite_status", "ok");
-    report.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    report.line("aof_last_write_status", "ok");
-    report.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
-    if is_loading {
-        let loading = &snapshots.loading;
-        let (percent, eta_s) = loading.outlook();
-        report.line("loading_start_time", loading.since_s());
-        report.line("loading_total_bytes", number(&loading.total_bytes));
-        report.line("loading_rdb_used_mem", number(&loading.used_bytes));
-        report.line("loading_loaded_bytes", number(&loading.loaded_bytes));
-        report.line("loading_loaded_perc", format_args!("{percent:.2}"));
-        report.line("loading_eta_seconds", eta_s);
+    aof(report);
+    report.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+    aof_files(report);
+    loading(report);
+}
+
+/// How far loading is, as long as it lasts.
+fn loading(report: &mut Report<'_>) {
+    if !report.server.is_loading() {
+        return;
     }
+    let loading = &report.server.snapshots.loading;
+    let (percent, eta_s) = loading.outlook();
+    report.line("loading_start_time", loading.since_s());
+    report.line("loading_total_bytes", loading.total_bytes.load(Ordering::Relaxed));
+    report.line("loading_rdb_used_mem", loading.used_bytes.load(Ordering::Relaxed));
+    report.line("loading_loaded_bytes", loading.loaded_bytes());
+    report.line("loading_loaded_perc", format_args!("{percent:.2}"));
+    report.line("loading_eta_seconds", eta_s);
+}
+
+fn aof(report: &mut Report<'_>) {
+    let aof = &report.server.journal.aof;
+    let status = |failed: bool| if failed { "err" } else { "ok" };
+    report.line("aof_enabled", u8::from(report.server.journal.is_on()));
+    report.line("aof_rewrite_in_progress", u8::from(aof.is_rewriting()));
+    report.line("aof_rewrite_scheduled", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_last_rewrite_time_sec", aof.last_rewrite_s.load(Ordering::Relaxed));
+    report.line("aof_current_rewrite_time_sec", aof.rewriting_s());
+    report.line("aof_last_bgrewrite_status", status(aof.rewrite_failed.load(Ordering::Relaxed)));
+    report.line("aof_rewrites", aof.rewrites.load(Ordering::Relaxed));
+    report.line("aof_rewrites_consecutive_failures", aof.failed_in_a_row.load(Ordering::Relaxed));
+    report.line("aof_last_write_status", status(aof.failing_ms() > 0));
+    report.line("aof_last_cow_size", report.server.snapshots.claims.handed_bytes());
+}
+
+/// What Redis tells only while there is an AOF.
+fn aof_files(report: &mut Report<'_>) {
+    let aof = &report.server.journal.aof;
+    if !report.server.journal.is_on() {
+        return;
+    }
+    report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
+    report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
+    report.line("aof_pending_rewrite", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
+    report.line("aof_buffer_length", aof.waiting_bytes.load(Ordering::Relaxed));
+    report.line("aof_pending_bio_fsync", u8::from(aof.is_syncing.load(Ordering::Relaxed)));
+    report.line("aof_delayed_fsync", aof.delayed_syncs.load(Ordering::Relaxed));
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {
@@ -251,9 +245,8 @@ pub(super) fn replication(report: &mut Report<'_>) {
 }
 
 pub(super) fn cpu(report: &mut Report<'_>) {
-    let process = CpuTimes::read("/proc/self/stat").unwrap_or_default();
-    let main = format!("/proc/self/task/{}/stat", std::process::id());
-    let main_thread = CpuTimes::read(&main).unwrap_or_default();
+    let process = ProcessorTime::of_process().unwrap_or_default();
+    let main_thread = ProcessorTime::of_main_thread().unwrap_or_default();
     for (name, seconds) in [
         ("used_cpu_sys", process.system),
         ("used_cpu_user", process.user),
@@ -266,88 +259,13 @@ pub(super) fn cpu(report: &mut Report<'_>) {
     }
 }
 
-/// Processor time used, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct CpuTimes {
-    user: f64,
-    system: f64,
-    children_user: f64,
-    children_system: f64,
-}
-
-impl CpuTimes {
-    /// Reads a `stat` file of `/proc` (proc_pid_stat(5)); `None` where there is none.
-    fn read(path: &str) -> Option<CpuTimes> {
-        CpuTimes::parse(&fs::read_to_string(path).ok()?, rustix::param::clock_ticks_per_second() as f64)
-    }
-
-    fn parse(stat: &str, ticks_per_second: f64) -> Option<CpuTimes> {
-        // The second field is a name in brackets that may hold blanks and brackets. Behind it field 3 comes first;
-        // the times are fields 14 to 17.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let seconds = |field: usize| {
-            let ticks: f64 = fields.get(field - 3)?.parse().ok()?;
-            Some(ticks / ticks_per_second)
-        };
-        Some(CpuTimes {
-            user: seconds(14)?,
-            system: seconds(15)?,
-            children_user: seconds(16)?,
-            children_system: seconds(17)?,
-        })
-    }
-}
-
-/// Keys looked at for the mean time to live of a database.
-const TTL_SAMPLES: i64 = 1000;
-
 pub(super) fn keyspace(report: &mut Report<'_>) {
-    let keyspace = &report.server.keyspace;
-    let mut databases = vec![Counts::default(); keyspace.databases()];
-    for shard in 0..SHARDS {
-        let data = keyspace.lock(shard);
-        for (index, counts) in databases.iter_mut().enumerate() {
-            let database = data.database(index);
-            counts.keys += database.table().len();
-            counts.volatile += database.volatile();
-            if database.volatile() > 0 && counts.sampled < TTL_SAMPLES {
-                for expire_at_ms in database.table().iter().take(64).filter_map(|entry| entry.expire_at_ms())
-                {
-                    counts.ttl_sum_ms =
-                        counts.ttl_sum_ms.saturating_add((expire_at_ms - report.now_ms).max(0));
-                    counts.sampled += 1;
-                }
-            }
-        }
-    }
-    for (index, counts) in databases.iter().enumerate().filter(|(_, counts)| counts.keys > 0) {
-        let mean_ms = counts.ttl_sum_ms / counts.sampled.max(1);
+    let census = report.census();
+    for (index, counts) in census.databases.iter().enumerate().filter(|(_, counts)| counts.keys > 0) {
+        let mean_ms = counts.mean_ttl_ms();
         report.line(
             &format!("db{index}"),
             format_args!("keys={},expires={},avg_ttl={mean_ms}", counts.keys, counts.volatile),
         );
-    }
-}
-
-/// What a database holds.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    keys: usize,
-    volatile: usize,
-    ttl_sum_ms: i64,
-    sampled: i64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_times_are_found_behind_any_name() {
-        let stat = "42 (a ) b) R 1 2 3 4 5 6 7 8 9 10 250 50 100 7 20 0 1 0";
-        let times = CpuTimes { user: 2.5, system: 0.5, children_user: 1.0, children_system: 0.07 };
-        assert_eq!(CpuTimes::parse(stat, 100.0), Some(times));
-        assert_eq!(CpuTimes::parse("42 (a) R 1", 100.0), None);
-        assert_eq!(CpuTimes::parse("", 100.0), None);
     }
 }

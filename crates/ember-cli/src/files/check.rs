@@ -1,0 +1,95 @@
+//! `ember-cli check`: whether files are whole, and what is in them.
+
+use std::process::ExitCode;
+
+use ember_persistence::check::{CommandFacts, FileError, RdbFacts, Report, check_aof, check_file};
+use ember_persistence::encryption::{Encryption, Ending};
+use ember_persistence::files::OsDisk;
+use ember_persistence::repair::repair_command;
+
+use super::place::{Place, places};
+use super::{Outcome, encryption, say_error, say_wrong};
+use crate::arguments::Check;
+
+/// Checks all that is named. What is whole is said on standard output, what is not on standard error.
+pub(crate) fn check(arguments: &Check) -> ExitCode {
+    let encryption = match encryption(&arguments.key) {
+        Ok(encryption) => encryption,
+        Err(outcome) => return outcome.into(),
+    };
+    let mut outcome = Outcome::Fine;
+    for path in &arguments.paths {
+        let found = match places(path) {
+            Ok(places) => places.iter().map(|place| check_place(place, &encryption)).max(),
+            Err(error) => {
+                say_wrong(error);
+                Some(Outcome::Failed)
+            }
+        };
+        outcome = outcome.max(found.unwrap_or(Outcome::Fine));
+    }
+    outcome.into()
+}
+
+fn check_place(place: &Place, encryption: &Encryption) -> Outcome {
+    let checked = match place {
+        Place::File(file) => Ok(vec![check_file(&OsDisk, file, encryption, ending_of(place))]),
+        Place::Aof(manifest) => check_aof(&OsDisk, manifest, encryption),
+    };
+    match checked {
+        Ok(files) => files.iter().map(say).max().unwrap_or(Outcome::Fine),
+        Err(error) => say_error(&error),
+    }
+}
+
+/// How a file by itself may end. A snapshot is whole; an AOF may be one that is written to.
+pub(super) fn ending_of(place: &Place) -> Ending {
+    let is_snapshot = place.path().extension().is_some_and(|extension| extension == "rdb");
+    if is_snapshot { Ending::Whole } else { Ending::MayBeTorn }
+}
+
+fn say(checked: &Result<Report, FileError>) -> Outcome {
+    let report = match checked {
+        Ok(report) => report,
+        Err(error) => return say_error(error),
+    };
+    let torn = report.commands.as_ref().and_then(|commands| commands.torn);
+    let state = if torn.is_some() { "whole but for its end" } else { "whole" };
+    let form = if report.is_encrypted { ", encrypted" } else { "" };
+    let mut parts = Vec::new();
+    parts.extend(report.rdb.as_ref().map(rdb_part));
+    parts.extend(report.commands.as_ref().map(commands_part));
+    println!("{}: {state}, {} bytes{form}: {}", report.file.display(), report.size, parts.join("; "));
+    let Some(torn) = torn else { return Outcome::Fine };
+    say_wrong(format_args!(
+        "{} at offset {}: {} bytes are torn: {}; a server that starts with it cuts them off, or do it with `{}`",
+        report.file.display(),
+        torn.valid_to,
+        torn.torn_bytes,
+        torn.what,
+        repair_command(&report.file)
+    ));
+    Outcome::Damaged
+}
+
+fn rdb_part(rdb: &RdbFacts) -> String {
+    let functions = match rdb.functions {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "library of functions", "libraries of functions")),
+    };
+    let keys = counted(rdb.keys, "key", "keys");
+    format!("RDB version {}, {keys}, {} with an expiry{functions}", rdb.version, rdb.expiring)
+}
+
+fn commands_part(commands: &CommandFacts) -> String {
+    let times = commands
+        .times
+        .map_or(String::new(), |(first, last)| format!(", marked with Unix times from {first} to {last}"));
+    let checksums = if commands.is_checked { "" } else { ", without checksums" };
+    let count = counted(commands.commands, "command", "commands");
+    format!("{count} in {}{times}{checksums}", counted(commands.units, "unit", "units"))
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

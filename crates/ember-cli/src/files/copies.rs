@@ -1,0 +1,149 @@
+//! `ember-cli repair` and `ember-cli convert`: copies of files. No original is written to, nothing is overwritten.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ember_persistence::check::{FileError, open_manifest};
+use ember_persistence::convert::{convert_aof, convert_file};
+use ember_persistence::encryption::{Encryption, is_encrypted};
+use ember_persistence::files::{Disk, OsDisk};
+use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
+
+use super::check::ending_of;
+use super::place::{Place, place};
+use super::{Outcome, encryption, say_error, say_wrong};
+use crate::arguments::{Convert, Copy, Form, KeyOption, Repair};
+
+/// Lost keys that are named one by one.
+const NAMED_KEYS_MAX: usize = 20;
+
+/// Copies what is good.
+pub(crate) fn repair(arguments: &Repair) -> ExitCode {
+    let run = |place: &Place, encryption: &Encryption, output: &Path| {
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let sealed = seals(place)?;
+        let plan = Plan {
+            cuts_damage: true,
+            until_s: arguments.until,
+            encryption: if sealed { encryption.clone() } else { Encryption::off() },
+        };
+        match place {
+            Place::File(file) => {
+                let ending = ending_of(place);
+                Ok(vec![(file.clone(), repair_file(&disk, file, output, encryption, ending, &plan)?)])
+            }
+            Place::Aof(manifest) => {
+                let files = open_manifest(&OsDisk, manifest)?.files;
+                let repaired = repair_aof(&disk, manifest, output, encryption, &plan)?;
+                Ok(files.into_iter().zip(repaired).collect())
+            }
+        }
+    };
+    copy(&arguments.copy, &arguments.key, run)
+}
+
+/// Whether the copy is to be encrypted: if the original is, or a part of it.
+fn seals(place: &Place) -> Result<bool, FileError> {
+    let files = match place {
+        Place::File(file) => vec![file.clone()],
+        Place::Aof(manifest) => open_manifest(&OsDisk, manifest)?.files,
+    };
+    for file in files {
+        match OsDisk.open_to_read(&file) {
+            Ok(file) if is_encrypted(file.as_ref())? => return Ok(true),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Copies between encrypted and plain.
+pub(crate) fn convert(arguments: &Convert) -> ExitCode {
+    let run = |place: &Place, encryption: &Encryption, output: &Path| {
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let target = match arguments.to {
+            Form::Encrypted => encryption.clone(),
+            Form::Plain => Encryption::off(),
+        };
+        match place {
+            Place::File(file) => {
+                Ok(vec![(file.clone(), convert_file(&disk, file, output, encryption, &target)?)])
+            }
+            Place::Aof(manifest) => {
+                let files = open_manifest(&OsDisk, manifest)?.files;
+                let copied = convert_aof(&disk, manifest, output, encryption, &target)?;
+                Ok(files.into_iter().zip(copied).collect())
+            }
+        }
+    };
+    let keys_are_needed = arguments.to == Form::Encrypted;
+    match encryption(&arguments.key) {
+        Ok(encryption) if keys_are_needed && !encryption.is_on() => {
+            say_wrong(
+                "there is no key to encrypt with; name its file with --encryption-key-file or set \
+                 EMBER_ENCRYPTION_KEY",
+            );
+            Outcome::Failed.into()
+        }
+        _ => copy(&arguments.copy, &arguments.key, run),
+    }
+}
+
+type Copied = Result<Vec<(PathBuf, Repaired)>, FileError>;
+
+fn copy(arguments: &Copy, key: &KeyOption, run: impl Fn(&Place, &Encryption, &Path) -> Copied) -> ExitCode {
+    let encryption = match encryption(key) {
+        Ok(encryption) => encryption,
+        Err(outcome) => return outcome.into(),
+    };
+    let place = match place(&arguments.path) {
+        Ok(place) => place,
+        Err(error) => {
+            say_wrong(error);
+            return Outcome::Failed.into();
+        }
+    };
+    match run(&place, &encryption, &arguments.output) {
+        Ok(copied) => {
+            copied.iter().for_each(|(file, repaired)| say(file, repaired));
+            println!(
+                "{}: written. To use it, stop the server, move {} away and put this in its place.",
+                arguments.output.display(),
+                replaced(&place).display()
+            );
+            ExitCode::SUCCESS
+        }
+        Err(error) => say_error(&error).into(),
+    }
+}
+
+/// What a copy takes the place of: a file, or the directory of a manifest.
+fn replaced(place: &Place) -> &Path {
+    match place {
+        Place::File(file) => file,
+        Place::Aof(manifest) => ember_persistence::files::directory_of(manifest),
+    }
+}
+
+fn say(file: &Path, repaired: &Repaired) {
+    let kept = match (&repaired.cut, repaired.kept_bytes) {
+        (None, _) => "copied as a whole".to_owned(),
+        (Some(_), 0) => format!("the {} keys that could be read are copied", repaired.kept_keys),
+        (Some(_), bytes) => format!("the first {bytes} bytes are copied"),
+    };
+    println!("{}: {kept}", file.display());
+    if let Some(cut) = &repaired.cut {
+        println!("  why no more: {cut}");
+    }
+    for (key, error) in repaired.lost_keys.iter().take(NAMED_KEYS_MAX) {
+        println!("  lost: the key '{}': {}", key.escape_ascii(), error.problem);
+    }
+    if repaired.lost_keys.len() > NAMED_KEYS_MAX {
+        println!("  lost: {} more keys", repaired.lost_keys.len() - NAMED_KEYS_MAX);
+    }
+    for left_out in &repaired.left_out {
+        println!("{}: left out, because it is behind what was cut", left_out.display());
+    }
+}

@@ -1,0 +1,358 @@
+//! check, repair and convert as they are typed: what they say, how they exit, and that no original is touched.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ember_persistence::aof::{AofDirectory, Batch};
+use ember_persistence::encryption::{Encryption, Key, KeyRing};
+use ember_persistence::files::{Disk, OsDisk};
+use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
+
+#[path = "../../ember-persistence/tests/support/mod.rs"]
+mod support;
+
+use support::{assert_same, load_file, must, sample, seen, start, write_keys};
+
+/// A directory for one test.
+struct Folder(PathBuf);
+
+/// What the program said and how it ended.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ember-file-tools-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Runs the program in the directory.
+    fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with_key(arguments, None)
+    }
+
+    fn run_with_key(&self, arguments: &[&str], key: Option<&str>) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ember-cli"));
+        command.args(arguments).current_dir(&self.0).env_remove("EMBER_ENCRYPTION_KEY");
+        command.envs(key.map(|key| ("EMBER_ENCRYPTION_KEY", key)));
+        let output = command.output().unwrap();
+        Run {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Writes an RDB file of the sample.
+    fn snapshot(&self, name: &str, encryption: &Encryption) -> PathBuf {
+        let path = self.path(name);
+        let options = SaveOptions { version: FILE_VERSION, is_packed: false, encryption };
+        let local = sample(false);
+        rdb_file::save(&disk(), &path, &options, |writer| write_keys(&local, writer)).unwrap();
+        path
+    }
+
+    /// Writes an AOF of a base and two increments with 100 units each, in `appendonlydir`.
+    fn aof(&self, encryption: &Encryption) {
+        let directory = self.path("appendonlydir");
+        let mut aof = AofDirectory::open(&disk(), &directory, "appendonly.aof", encryption).unwrap();
+        let local = sample(false);
+        let (mut writer, rewrite) = aof.begin_anew().unwrap();
+        let base = aof.begin_base().unwrap();
+        aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
+        aof.finish_rewrite(rewrite, base).unwrap();
+        let mut batch = Batch::new();
+        for number in 0..200i64 {
+            batch.time(1000 + number);
+            batch.command(&[b"RPUSH", b"log", number.to_string().as_bytes()]);
+            if number % 10 == 9 {
+                writer.append(&mut batch).unwrap();
+                writer.sync().unwrap();
+                batch.clear();
+            }
+            if number == 99 {
+                aof.rotate(&mut writer).unwrap();
+            }
+        }
+    }
+
+    fn increment(&self, number: u64) -> PathBuf {
+        self.path(&format!("appendonlydir/appendonly.aof.{number}.incr.aof"))
+    }
+
+    fn length_of_log(&self, directory: &str, encryption: &Encryption) -> i64 {
+        let (mut local, _) = start(&disk(), self.path(directory), encryption).unwrap();
+        must(&mut local, "LLEN log").integer().unwrap()
+    }
+
+    /// All files of the AOF and their bytes.
+    fn originals(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = fs::read_dir(self.path("appendonlydir")).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(OsDisk)
+}
+
+fn hex(byte: u8) -> String {
+    format!("{byte:02x}").repeat(32)
+}
+
+fn keyed(byte: u8) -> Encryption {
+    Encryption::with(KeyRing::new(Key::new([byte; 32])))
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+fn flip_in_the_middle(path: &Path) {
+    change(path, |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+}
+
+#[test]
+fn whole_files_are_said_to_be_whole() {
+    let folder = Folder::new();
+    folder.snapshot("dump.rdb", &Encryption::off());
+    folder.aof(&Encryption::off());
+    let run = folder.run(&["check", "."]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(lines.len(), 4, "{run:?}");
+    assert!(
+        lines[0].starts_with("./dump.rdb: whole, ") && lines[0].contains(": RDB version 10, "),
+        "{run:?}"
+    );
+    assert!(lines[1].starts_with("./appendonlydir/appendonly.aof.1.base.rdb: whole, "), "{run:?}");
+    assert!(
+        lines[3].ends_with(": 100 commands in 100 units, marked with Unix times from 1100 to 1199"),
+        "{run:?}"
+    );
+    for path in ["appendonlydir", "appendonlydir/appendonly.aof.manifest"] {
+        let run = folder.run(&["check", path]);
+        assert_eq!((run.code, run.out.lines().count()), (0, 3), "{run:?}");
+    }
+}
+
+#[test]
+fn a_torn_end_is_found_and_cut() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    change(&folder.increment(2), |bytes| bytes.truncate(bytes.len() - 10));
+    let before = folder.originals();
+    let run = folder.run(&["check", "appendonlydir"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.err.contains("appendonly.aof.2.incr.aof at offset "), "{run:?}");
+    assert!(run.err.contains("with `ember-cli repair appendonlydir --output NEW_DIRECTORY`"), "{run:?}");
+    let run = folder.run(&["repair", "appendonlydir", "--output", "repaired"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert!(run.out.contains("are torn: "), "{run:?}");
+    assert!(run.out.contains("stop the server, move appendonlydir away"), "{run:?}");
+    assert_eq!(folder.originals(), before);
+    assert_eq!(folder.run(&["check", "repaired"]).code, 0);
+    assert_eq!(folder.length_of_log("repaired", &Encryption::off()), 190);
+    let again = folder.run(&["repair", "appendonlydir", "--output", "repaired"]);
+    assert_eq!(again.code, 2, "{again:?}");
+    assert!(again.err.contains("is there already and is not overwritten"), "{again:?}");
+}
+
+#[test]
+fn damage_in_the_middle_is_found_and_what_is_before_it_kept() {
+    for encryption in [Encryption::off(), keyed(7)] {
+        let folder = Folder::new();
+        folder.aof(&encryption);
+        fs::write(folder.path("key"), hex(7)).unwrap();
+        flip_in_the_middle(&folder.increment(1));
+        let before = folder.originals();
+        let key = ["--encryption-key-file", "key"];
+        let run = folder.run(&[&["check", "appendonlydir"][..], &key].concat());
+        assert_eq!((run.code, run.out.lines().count()), (1, 2), "{run:?}");
+        assert!(
+            run.err.starts_with("ember-cli: appendonlydir/appendonly.aof.1.incr.aof at offset "),
+            "{run:?}"
+        );
+        assert!(
+            run.err.ends_with("with `ember-cli repair appendonlydir --output NEW_DIRECTORY`\n"),
+            "{run:?}"
+        );
+        let run = folder.run(&[&["repair", "appendonlydir", "--output", "new"][..], &key].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert!(run.out.contains("appendonly.aof.2.incr.aof: left out"), "{run:?}");
+        assert_eq!(folder.originals(), before);
+        let checked = folder.run(&[&["check", "new"][..], &key].concat());
+        assert_eq!(checked.code, 0, "{checked:?}");
+        assert_eq!(checked.out.matches(", encrypted: ").count(), if encryption.is_on() { 2 } else { 0 });
+        let kept = folder.length_of_log("new", &encryption);
+        assert!(kept % 10 == 0 && (30..70).contains(&kept), "{kept}");
+    }
+}
+
+#[test]
+fn a_moment_can_be_gone_back_to() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    let run = folder.run(&["repair", "appendonlydir", "--output", "then", "--until", "1042"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(folder.length_of_log("then", &Encryption::off()), 43);
+}
+
+#[test]
+fn a_truncated_snapshot_is_found_and_its_keys_kept() {
+    let folder = Folder::new();
+    let path = folder.snapshot("dump.rdb", &Encryption::off());
+    change(&path, |bytes| bytes.truncate(bytes.len() * 3 / 4));
+    let before = fs::read(&path).unwrap();
+    let run = folder.run(&["check", "dump.rdb"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.err.starts_with("ember-cli: dump.rdb at offset ")
+            && run.err.contains(": the file ends too early"),
+        "{run:?}"
+    );
+    assert!(run.err.ends_with("with `ember-cli repair dump.rdb --output NEW_FILE`\n"), "{run:?}");
+    let run = folder.run(&["repair", "dump.rdb", "--output", "new.rdb"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let keys = run.out.split("the ").nth(1).unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let run = folder.run(&["check", "new.rdb"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.out.contains(&format!("version 10, {keys} keys")) && keys > 1000, "{run:?}");
+}
+
+#[test]
+fn lost_keys_are_named() {
+    let folder = Folder::new();
+    let path = folder.snapshot("dump.rdb", &Encryption::off());
+    change(&path, |bytes| {
+        let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
+        // The width of its elements.
+        bytes[at + 7] = 3;
+    });
+    let run = folder.run(&["repair", "dump.rdb", "-o", "new.rdb"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.out.matches("  lost: the key 'intset': ").count(), 1, "{run:?}");
+    assert!(!seen(&mut load_file(&OsDisk, &folder.path("new.rdb"), 0).unwrap().0).is_empty());
+}
+
+#[test]
+fn encrypted_files_need_their_key() {
+    let folder = Folder::new();
+    folder.snapshot("dump.rdb", &keyed(7));
+    let none = folder.run(&["check", "dump.rdb"]);
+    assert_eq!(none.code, 2, "{none:?}");
+    assert!(none.err.contains("EMBER_ENCRYPTION_KEY"), "{none:?}");
+    let wrong = folder.run_with_key(&["check", "dump.rdb"], Some(&hex(8)));
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.err.contains(&Key::new([7; 32]).fingerprint()), "{wrong:?}");
+    let right = folder.run_with_key(&["check", "dump.rdb"], Some(&hex(7)));
+    assert_eq!(right.code, 0, "{right:?}");
+    assert!(right.out.contains(", encrypted: RDB version "), "{right:?}");
+    fs::write(folder.path("key"), "secret").unwrap();
+    let bad = folder.run(&["check", "dump.rdb", "--encryption-key-file", "key"]);
+    assert_eq!(bad.code, 2, "{bad:?}");
+    assert!(bad.err.contains("no keys in key: line 1 is no key") && !bad.err.contains("secret"), "{bad:?}");
+    flip_in_the_middle(&folder.path("dump.rdb"));
+    let damaged = folder.run_with_key(&["check", "dump.rdb"], Some(&hex(7)));
+    assert_eq!(damaged.code, 1, "{damaged:?}");
+    assert!(damaged.err.contains("it has been altered"), "{damaged:?}");
+}
+
+#[test]
+fn files_are_converted_both_ways_and_to_another_key() {
+    let folder = Folder::new();
+    let path = folder.snapshot("dump.rdb", &Encryption::off());
+    folder.aof(&Encryption::off());
+    fs::write(folder.path("both"), format!("{}\n{}\n", hex(8), hex(7))).unwrap();
+    let both = ["--encryption-key-file", "both"];
+    let convert = |from: &str, to: &str, form: &str, key: Option<&str>, more: &[&str]| {
+        let arguments = [&["convert", from, "--output", to, "--to", form][..], more].concat();
+        let run = folder.run_with_key(&arguments, key);
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    };
+    convert("dump.rdb", "a.rdb", "encrypted", Some(&hex(7)), &[]);
+    convert("a.rdb", "b.rdb", "encrypted", None, &both);
+    convert("b.rdb", "c.rdb", "plain", Some(&hex(8)), &[]);
+    assert_eq!(fs::read(folder.path("c.rdb")).unwrap(), fs::read(&path).unwrap());
+    assert_same(
+        &seen(&mut load_file(&OsDisk, &folder.path("c.rdb"), 0).unwrap().0),
+        &seen(&mut load_file(&OsDisk, &path, 0).unwrap().0),
+    );
+    assert_eq!(folder.run_with_key(&["check", "b.rdb"], Some(&hex(8))).code, 0);
+    convert("appendonlydir", "sealed", "encrypted", Some(&hex(7)), &[]);
+    assert_eq!(folder.length_of_log("sealed", &keyed(7)), 200);
+    convert("sealed", "plain", "plain", None, &both);
+    assert_eq!(folder.length_of_log("plain", &Encryption::off()), 200);
+    let run = folder.run(&["convert", "dump.rdb", "-o", "d.rdb", "--to", "encrypted"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.err.contains("there is no key to encrypt with") && !folder.path("d.rdb").exists(), "{run:?}");
+}
+
+#[test]
+fn a_manifest_whose_files_are_gone_is_damage() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    fs::remove_file(folder.increment(1)).unwrap();
+    let run = folder.run(&["check", "appendonlydir"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.err.contains("appendonly.aof.1.incr.aof is named by the manifest but is not there"),
+        "{run:?}"
+    );
+    assert_eq!(folder.run(&["repair", "appendonlydir", "-o", "new"]).code, 1);
+}
+
+#[test]
+fn wrong_command_lines_and_missing_files_exit_with_two() {
+    let folder = Folder::new();
+    fs::write(folder.path("text"), "hello").unwrap();
+    fs::create_dir(folder.path("empty")).unwrap();
+    for arguments in [
+        &["check"][..],
+        &["check", "none.rdb"],
+        &["check", "text"],
+        &["check", "empty"],
+        &["repair", "text"],
+        &["repair", "text", "--output", "copy"],
+        &["convert", "text", "--output", "copy"],
+        &["convert", "text", "--output", "copy", "--to", "plain"],
+        &["check", "--encryption-key", "00", "text"],
+    ] {
+        let run = folder.run(arguments);
+        assert!(run.code == 2 && !run.err.is_empty(), "{arguments:?} {run:?}");
+        assert!(!folder.path("copy").exists());
+    }
+}

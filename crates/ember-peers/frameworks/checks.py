@@ -1,0 +1,19 @@
+"""What the jobs of all frameworks check with."""
+
+import sys
+import time
+
+PATIENCE_S = 40
+
+
+def check(what, got, wanted):
+    if got != wanted:
+        sys.exit(f"{what}: got {got!r}, wanted {wanted!r}")
+
+
+def until(what, holds):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > end:
+            sys.exit(f"this never came true: {what}")
+        time.sleep(0.02)

@@ -1,0 +1,122 @@
+//! INFO has the fields of redis-server, in the same sections, but for those with a reason.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ember_peers::{Mode, start_ember, start_redis};
+use ember_testkit::RawClient;
+
+/// Fields of redis-server that ember does not have, each with its reason.
+const MISSING: &[(&str, &str)] = &[
+    ("atomicvar_api", "names the interface of C that counters are made with"),
+    ("gcc_version", "names the compiler of C; ember is Rust, and ember_version says which build runs"),
+];
+
+/// Fields that stand in another section than in the redis-server of the tests.
+const MOVED: &[(&str, &str)] = &[];
+
+/// By section, the names of fields. Names that follow from data have their changing part cut off.
+fn fields(client: &mut RawClient) -> BTreeMap<String, BTreeSet<String>> {
+    let text = client.run("INFO everything").text();
+    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("# ") {
+            section = title.to_owned();
+            fields.entry(section.clone()).or_default();
+        } else if let Some((name, _)) = line.split_once(':') {
+            fields.get_mut(&section).expect("a title comes first").insert(name.to_owned());
+        }
+    }
+    fields
+}
+
+/// What makes fields that follow from data appear.
+fn use_server(client: &mut RawClient) {
+    for line in ["SET a b EX 100", "GET a", "LPUSH a b", "NOSUCHCOMMAND", "GET"] {
+        client.run(line);
+    }
+}
+
+#[test]
+fn no_field_of_redis_is_missing_without_a_reason() {
+    let (redis_server, ember_server) = (start_redis(), start_ember(Mode::Concurrent));
+    let (mut redis, mut ember) = (redis_server.client(), ember_server.client());
+    use_server(&mut redis);
+    use_server(&mut ember);
+    let (redis, ember) = (fields(&mut redis), fields(&mut ember));
+    let excepted = |list: &[(&str, &str)], name: &str| list.iter().any(|(excepted, _)| *excepted == name);
+    let mut wrong = Vec::new();
+    for (section, names) in &redis {
+        let Some(ours) = ember.get(section) else {
+            wrong.push(format!("no section {section}"));
+            continue;
+        };
+        for name in names.difference(ours) {
+            if excepted(MISSING, name) {
+                continue;
+            }
+            let elsewhere = ember.iter().find(|(_, ours)| ours.contains(name)).map(|(section, _)| section);
+            match elsewhere {
+                Some(_) if excepted(MOVED, name) => {}
+                Some(elsewhere) => wrong.push(format!("{name} stands in {elsewhere}, not in {section}")),
+                None => wrong.push(format!("{section} has no {name}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (name, reason) in [MISSING, MOVED].concat() {
+        assert!(
+            !reason.is_empty() && redis.values().any(|names| names.contains(name)),
+            "{name} is no exception"
+        );
+    }
+    for (name, _) in MISSING {
+        assert!(!ember.values().any(|names| names.contains(*name)), "{name} is there: it needs no exception");
+    }
+}
+
+/// Fields that Redis 7.2 has and the redis-server of the tests, which may be older, has not.
+const LATER: [(&str, &[&str]); 2] = [
+    (
+        "Clients",
+        &[
+            "pubsub_clients",
+            "watching_clients",
+            "total_watched_keys",
+            "total_blocking_keys",
+            "total_blocking_keys_on_nokey",
+        ],
+    ),
+    (
+        "Stats",
+        &[
+            "total_net_repl_input_bytes",
+            "instantaneous_input_repl_kbps",
+            "pubsubshard_channels",
+            "reply_buffer_shrinks",
+            "eventloop_cycles",
+            "eventloop_duration_sum",
+            "eventloop_duration_cmd_sum",
+            "instantaneous_eventloop_cycles_per_sec",
+            "instantaneous_eventloop_duration_usec",
+            "acl_access_denied_auth",
+            "acl_access_denied_cmd",
+            "acl_access_denied_key",
+            "acl_access_denied_channel",
+        ],
+    ),
+];
+
+#[test]
+fn the_fields_that_redis_7_2_added_are_there() {
+    let server = start_ember(Mode::Sharded);
+    let fields = fields(&mut server.client());
+    for (section, names) in LATER {
+        for name in names {
+            assert!(fields[section].contains(*name), "{section} has no {name}");
+        }
+    }
+    assert!(fields["Server"].contains("listener0") && fields["Server"].contains("monotonic_clock"));
+}

@@ -1,0 +1,94 @@
+//! A census of the keyspace: what its databases hold and who watches or awaits keys, in one walk over all shards.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::observers::{Observers, Waiter};
+
+use crate::server::Server;
+
+/// Keys looked at for the mean time to live of a database.
+const TTL_SAMPLES: i64 = 1000;
+
+/// Keys of one shard looked at for that.
+const TTL_SAMPLES_OF_SHARD: usize = 64;
+
+/// What a database holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DatabaseCounts {
+    pub(crate) keys: usize,
+    /// Keys that expire.
+    pub(crate) volatile: usize,
+    ttl_sum_ms: i64,
+    sampled: i64,
+}
+
+impl DatabaseCounts {
+    /// The mean time to live of the keys that expire, from a sample of them, in ms; 0 if there are none.
+    pub(crate) fn mean_ttl_ms(&self) -> i64 {
+        self.ttl_sum_ms / self.sampled.max(1)
+    }
+}
+
+/// The counts at one moment; each shard's at a moment of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    /// By the number of the database.
+    pub(crate) databases: Vec<DatabaseCounts>,
+    pub(crate) watching_clients: usize,
+    pub(crate) watched_keys: usize,
+    /// Keys that somebody waits for.
+    pub(crate) awaited_keys: usize,
+    /// Those of them whose waiters are told, too, when the key is there no more.
+    pub(crate) awaited_keys_or_none: usize,
+    /// Keys that clients may have copies of.
+    pub(crate) tracked_keys: usize,
+    /// Those copies.
+    pub(crate) tracked_copies: usize,
+}
+
+impl Census {
+    /// Walks over all shards, taking one lock at a time. O(shards + keys observed).
+    pub(crate) fn of(server: &Server, now_ms: i64) -> Census {
+        let keyspace = &server.keyspace;
+        let mut census =
+            Census { databases: vec![DatabaseCounts::default(); keyspace.databases()], ..Census::default() };
+        let mut watches = HashSet::new();
+        for shard in 0..SHARDS {
+            let data = keyspace.lock(shard);
+            for (index, counts) in census.databases.iter_mut().enumerate() {
+                let database = data.database(index);
+                counts.keys += database.table().len();
+                counts.volatile += database.volatile();
+                if database.volatile() > 0 && counts.sampled < TTL_SAMPLES {
+                    let entries = database.table().iter().take(TTL_SAMPLES_OF_SHARD);
+                    for expire_at_ms in entries.filter_map(|entry| entry.expire_at_ms()) {
+                        counts.ttl_sum_ms = counts.ttl_sum_ms.saturating_add((expire_at_ms - now_ms).max(0));
+                        counts.sampled += 1;
+                    }
+                }
+            }
+            let Some(observers) = data.observers() else { continue };
+            for watches_of_key in observers.all_watches() {
+                census.watched_keys += 1;
+                watches.extend(watches_of_key.iter().map(Arc::as_ptr));
+            }
+            census.count_observed(server, observers);
+        }
+        census.watching_clients = watches.len();
+        census
+    }
+
+    fn count_observed(&mut self, server: &Server, observers: &Observers) {
+        let ends_without_key =
+            |waiter: &Arc<Waiter>| server.registry.get(waiter.command).spec.name == "xreadgroup";
+        for waiters in observers.all_waiters() {
+            self.awaited_keys += 1;
+            self.awaited_keys_or_none += usize::from(waiters.iter().any(ends_without_key));
+        }
+        let (keys, copies) = observers.tracked();
+        self.tracked_keys += keys;
+        self.tracked_copies += copies;
+    }
+}

@@ -1,0 +1,606 @@
+//! The keeper: the thread that writes the records of all workers to the AOF.
+//!
+//! ```text
+//! collect   what the workers have handed over
+//! append    records in the order of their numbers, up to the next order; then the order, and so on
+//! sync      always: at once, for all that was appended; everysec, no: on a thread of its own
+//! rest      always: until there is more; otherwise at least [`GATHERING`], so that much is written at once
+//! ```
+//!
+//! **When the disk fails** what could not be written stays here, in order, and writes are refused until it is written: no
+//! write is acknowledged that the policy promises and the disk does not have. The keeper tries again on and on. What a
+//! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
+//! written anew.
+//!
+//! **When the disk is slow** nothing waits with `everysec` and `no`, up to a limit: once the oldest record that is not
+//! durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutcome, SyncTask};
+
+use super::merge::Merger;
+use super::orders::{Beginning, Order};
+use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
+use crate::conditions::Condition;
+use crate::config::{AppendFsync, Config};
+use crate::server::{Server, unix_ms};
+
+/// Bytes that are written at once, at least if there are so many, and a record more at most.
+const BATCH_BYTES: usize = 1024 * 1024;
+
+/// Bytes of an emptied batch whose memory is kept.
+const BATCH_KEPT_BYTES: usize = 8 * BATCH_BYTES;
+
+/// How long records gather before they are written, when nobody waits for them.
+const GATHERING: Duration = Duration::from_millis(1);
+
+/// Time between two fsyncs of `everysec`.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes between two fsyncs of `no`: what a failed one is to write again must not be too much.
+const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
+
+/// How long it takes to the next try after the first that failed, and at most after more.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Records that wait to be written, in bytes, above which writes wait.
+const WAITING_MAX: usize = 256 * 1024 * 1024;
+
+/// How long the keeper sleeps at most.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// The files that are written to.
+struct Files {
+    directory: AofDirectory,
+    writer: AofWriter,
+    /// Bytes of all files but the one that is written to.
+    closed_size: u64,
+}
+
+/// An fsync on its thread.
+struct Syncing {
+    /// All records up to this number are durable when it has succeeded.
+    upto: u64,
+    /// When the first record was appended that it makes durable.
+    oldest: Option<Instant>,
+}
+
+/// Writing fails.
+struct Trouble {
+    text: String,
+    next_try: Instant,
+    pause: Duration,
+}
+
+/// See the module.
+pub(crate) struct Keeper {
+    server: &'static Server,
+    config: Arc<Config>,
+    generation: u64,
+    merger: Merger,
+    /// What is to be appended next.
+    batch: Batch,
+    files: Option<Files>,
+    orders: VecDeque<Order>,
+    rewriting: Option<Rewriting>,
+    /// The last record that is in the file.
+    appended: u64,
+    /// The last record that is durable.
+    synced: u64,
+    /// When the first record was appended that no fsync was begun for.
+    oldest: Option<Instant>,
+    /// How large the file was when the last fsync began.
+    synced_size: u64,
+    sync_begun: Instant,
+    syncing: Option<Syncing>,
+    to_sync: Sender<SyncTask>,
+    from_sync: Receiver<SyncOutcome>,
+    /// No record counts as durable before the base is there.
+    holds: bool,
+    /// All is to be written anew.
+    is_lost: bool,
+    /// In these files, as soon as there is the data for their base.
+    new_files: Option<NewFiles>,
+    trouble: Option<Trouble>,
+    /// Why writes are refused.
+    refusal: Option<String>,
+    /// The time that the file says, Unix time in s.
+    told_time: Option<i64>,
+    is_over: bool,
+}
+
+impl Keeper {
+    /// The keeper of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
+    /// nothing.
+    pub(crate) fn start(
+        server: &'static Server,
+        aof: Option<(AofDirectory, AofWriter)>,
+    ) -> Result<thread::JoinHandle<()>, String> {
+        let failed = |error: std::io::Error| format!("cannot start a thread for the AOF: {error}");
+        let (to_sync, tasks) = channel::<SyncTask>();
+        let (outcomes, from_sync) = channel();
+        let sync = move || {
+            for task in tasks {
+                if outcomes.send(task.run()).is_err() {
+                    return;
+                }
+                server.journal.wake_keeper();
+            }
+        };
+        thread::Builder::new().name("aof-sync".to_owned()).spawn(sync).map_err(failed)?;
+        let mut keeper = Keeper {
+            server,
+            config: server.config.snapshot(),
+            generation: server.config.generation(),
+            merger: Merger::new(server.workers.len(), server.journal.last_number()),
+            batch: Batch::new(),
+            files: None,
+            orders: VecDeque::new(),
+            rewriting: None,
+            appended: 0,
+            synced: 0,
+            oldest: None,
+            synced_size: 0,
+            sync_begun: Instant::now(),
+            syncing: None,
+            to_sync,
+            from_sync,
+            holds: false,
+            is_lost: false,
+            new_files: None,
+            refusal: None,
+            trouble: None,
+            told_time: None,
+            is_over: false,
+        };
+        if let Some((directory, writer)) = aof {
+            keeper.install(directory, writer);
+            let size = server.journal.aof.size.load(Ordering::Relaxed);
+            server.journal.aof.base_size.store(size, Ordering::Relaxed);
+        }
+        let spawned = thread::Builder::new().name("aof".to_owned()).spawn(move || keeper.run());
+        let handle = spawned.map_err(failed)?;
+        // Nobody wakes it before this; it looks by itself soon enough.
+        let _ = server.journal.keeper.set(handle.thread().clone());
+        Ok(handle)
+    }
+
+    fn run(mut self) {
+        while !self.is_over {
+            let before = (self.merger.last(), self.synced);
+            self.refresh_config();
+            self.take_orders();
+            self.collect();
+            if self.trouble.as_ref().is_none_or(|trouble| Instant::now() >= trouble.next_try) {
+                match self.advance() {
+                    Ok(()) => self.end_trouble(),
+                    Err(error) => self.note_trouble(&error),
+                }
+            }
+            self.tell_state();
+            if !self.is_over {
+                self.rest(before != (self.merger.last(), self.synced));
+            }
+        }
+    }
+
+    fn refresh_config(&mut self) {
+        let generation = self.server.config.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.config = self.server.config.snapshot();
+        }
+    }
+
+    fn take_orders(&mut self) {
+        for order in self.server.journal.orders.take() {
+            match order {
+                Order::BaseWritten(written) => self.finish_rewrite(*written),
+                Order::BaseTaken(taken) => self.begin_with(taken.0, taken.1),
+                order => self.orders.push_back(order),
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        for worker in 0..self.server.workers.len() {
+            let mut segment = self.merger.spare();
+            if self.server.journal.collect(worker, &mut segment) {
+                self.merger.add(worker, segment);
+            } else {
+                self.merger.keep(segment);
+            }
+        }
+    }
+
+    /// Does all there is to do now.
+    fn advance(&mut self) -> Result<(), AofError> {
+        if self.is_lost {
+            return self.begin_anew();
+        }
+        if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
+            files.writer.recover()?;
+        }
+        loop {
+            let upto = self.orders.front().map_or(u64::MAX, Order::behind);
+            self.append(upto)?;
+            if self.merger.last() < upto {
+                break;
+            }
+            let Some(order) = self.orders.pop_front() else { break };
+            self.carry_out(order)?;
+        }
+        self.sync()
+    }
+
+    /// Appends the records up to number `upto` that are there.
+    fn append(&mut self, upto: u64) -> Result<(), AofError> {
+        loop {
+            if self.batch.is_empty() {
+                let now_s = unix_ms() / 1000;
+                let tells_time = self.config.aof_timestamp_enabled && self.told_time != Some(now_s);
+                if tells_time {
+                    self.batch.time(now_s);
+                }
+                let empty = self.batch.len();
+                self.merger.fill(&mut self.batch, upto, BATCH_BYTES);
+                if self.batch.len() == empty {
+                    self.batch.clear();
+                    return Ok(());
+                }
+                if tells_time {
+                    self.told_time = Some(now_s);
+                }
+            }
+            if let Some(files) = &mut self.files {
+                files.writer.append(&mut self.batch)?;
+                self.oldest.get_or_insert_with(Instant::now);
+            }
+            self.appended = self.merger.last();
+            self.empty_batch();
+        }
+    }
+
+    fn empty_batch(&mut self) {
+        if self.batch.len() > BATCH_KEPT_BYTES {
+            self.batch = Batch::new();
+        }
+        self.batch.clear();
+    }
+
+    fn carry_out(&mut self, order: Order) -> Result<(), AofError> {
+        match order {
+            Order::Begin(beginning) => {
+                self.begin(*beginning);
+                Ok(())
+            }
+            Order::Rotate { behind, base } => self.rotate(behind, base),
+            Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
+            Order::End { behind } => {
+                self.end(behind);
+                Ok(())
+            }
+            Order::Stop { behind } => {
+                self.end(behind);
+                self.is_over = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, beginning: Beginning) {
+        let Beginning { directory, writer, rewrite, base, behind, holds } = beginning;
+        self.settle_sync();
+        self.merger.skip_to(behind);
+        self.empty_batch();
+        self.install(directory, writer);
+        (self.holds, self.is_lost) = (holds, false);
+        self.begin_base(rewrite, base, true);
+    }
+
+    /// Goes on in these files.
+    fn install(&mut self, directory: AofDirectory, writer: AofWriter) {
+        self.synced_size = writer.size();
+        self.files =
+            Some(Files { closed_size: rewriting::closed_size(&directory, &writer), directory, writer });
+        self.begin_file();
+        self.appended = self.merger.last();
+        (self.synced, self.oldest) = (self.appended, None);
+        self.server.journal.aof.is_enabled.store(true, Ordering::Relaxed);
+        self.tell_state();
+    }
+
+    fn begin_file(&mut self) {
+        self.merger.begin_file();
+        self.told_time = None;
+    }
+
+    fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
+        self.settle_sync();
+        let Some(files) = &mut self.files else { return Ok(()) };
+        files.directory.set_encryption(&self.server.encryption());
+        if let Err(error) = files.directory.rotate(&mut files.writer) {
+            // It is to be done before anything else is appended, with or without a rewrite.
+            if base.is_some() {
+                tracing::error!("the rewrite of the AOF cannot begin: {error}");
+                self.server.journal.aof.end_rewrite(false);
+            }
+            self.orders.push_front(Order::Rotate { behind, base: None });
+            return Err(error);
+        }
+        files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
+        self.synced_size = files.writer.size();
+        let rewrite = files.directory.begin_rewrite();
+        self.begin_file();
+        // The file before was made durable to its end.
+        (self.synced, self.oldest) = (self.appended, None);
+        if let Some(base) = base {
+            self.begin_base(rewrite, base, false);
+        }
+        Ok(())
+    }
+
+    /// Has the base of a rewrite written.
+    fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
+        let Some(files) = &mut self.files else { return };
+        let begun = files.directory.begin_base().map_err(|error| error.to_string());
+        let begun = begun.and_then(|file| {
+            rewriting::write_base(self.server, file, base, rewriting::tell_keeper(self.server))
+        });
+        self.rewriting = Some(Rewriting { rewrite, is_beginning });
+        if let Err(error) = begun {
+            self.fail_rewrite(&error);
+        }
+    }
+
+    fn finish_rewrite(&mut self, written: BaseWritten) {
+        let (Some(rewriting), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
+        let finished = written.result.and_then(|file| {
+            files.directory.finish_rewrite(rewriting.rewrite.clone(), file).map_err(|error| error.to_string())
+        });
+        match finished {
+            Ok(()) => {
+                self.holds = false;
+                files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
+                self.tell_state();
+                let aof = &self.server.journal.aof;
+                aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
+                aof.end_rewrite(true);
+                tracing::info!("the AOF is rewritten");
+            }
+            Err(error) => {
+                self.rewriting = Some(rewriting);
+                self.fail_rewrite(&error);
+            }
+        }
+        drop(written.claim);
+    }
+
+    fn fail_rewrite(&mut self, error: &str) {
+        tracing::error!("the rewrite of the AOF has failed: {error}");
+        self.server.journal.aof.end_rewrite(false);
+        // Without its base what is written now is no AOF.
+        if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
+            self.is_lost = true;
+            self.enter_trouble(error.to_owned());
+        }
+    }
+
+    /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
+    fn begin_anew(&mut self) -> Result<(), AofError> {
+        let Some(Files { directory, writer, closed_size }) = self.files.take() else { return Ok(()) };
+        let lost = AofError::Lost(writer.path().to_owned());
+        if self.new_files.is_some() || self.rewriting.is_some() {
+            self.files = Some(Files { directory, writer, closed_size });
+            return Err(lost);
+        }
+        let mut directory = directory;
+        directory.set_encryption(&self.server.encryption());
+        match NewFiles::create(directory) {
+            Ok(files) => {
+                self.new_files = Some(files);
+                self.server.journal.aof.wants_base.store(true, Ordering::Relaxed);
+                Err(lost)
+            }
+            Err(failed) => {
+                let (directory, error) = *failed;
+                self.files = Some(Files { directory, writer, closed_size });
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on in the new files, whose base holds what records up to number `behind` have done.
+    fn begin_with(&mut self, base: Base, behind: u64) {
+        // Without files it is switched off again, or did never need them.
+        let Some(files) = self.new_files.take() else { return };
+        // Orders that were waiting concern the files that are given up.
+        self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
+        self.begin(files.begin(base, behind, true));
+    }
+
+    /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
+    fn end(&mut self, behind: u64) {
+        self.settle_sync();
+        if let Some(mut files) = self.files.take()
+            && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
+        {
+            tracing::error!("the end of the AOF is not on the disk: {error}");
+        }
+        (self.rewriting, self.new_files) = (None, None);
+        self.server.journal.aof.wants_base.store(false, Ordering::Relaxed);
+        (self.holds, self.is_lost) = (false, false);
+        (self.appended, self.synced, self.oldest) = (behind, behind, None);
+        self.server.journal.aof.is_enabled.store(false, Ordering::Relaxed);
+        self.server.journal.set_durable(self.server, behind);
+    }
+
+    // Syncing.
+
+    fn sync(&mut self) -> Result<(), AofError> {
+        self.poll_sync()?;
+        let is_behind = self.synced < self.appended;
+        let Some(files) = &mut self.files else { return Ok(()) };
+        if is_behind {
+            // After trouble nothing is well before all is durable.
+            let at_once = self.config.appendfsync == AppendFsync::Always || self.trouble.is_some();
+            let grown = files.writer.size().saturating_sub(self.synced_size);
+            let is_due = match self.config.appendfsync {
+                AppendFsync::No => grown >= UNSYNCED_MAX,
+                _ => self.sync_begun.elapsed() >= SYNC_INTERVAL,
+            };
+            if at_once {
+                files.writer.sync()?;
+                self.synced_size = files.writer.size();
+                (self.synced, self.oldest) = (self.appended, None);
+                self.sync_begun = Instant::now();
+            } else if is_due && self.syncing.is_some() {
+                self.server.journal.aof.delayed_syncs.fetch_add(1, Ordering::Relaxed);
+                self.sync_begun = Instant::now();
+            } else if is_due {
+                self.synced_size = files.writer.size();
+                self.sync_begun = Instant::now();
+                self.syncing = Some(Syncing { upto: self.appended, oldest: self.oldest.take() });
+                self.server.journal.aof.is_syncing.store(true, Ordering::Relaxed);
+                self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
+            }
+        }
+        if !self.holds {
+            self.server.journal.set_durable(self.server, self.synced);
+        }
+        Ok(())
+    }
+
+    /// Takes note of an fsync that has ended.
+    fn poll_sync(&mut self) -> Result<(), AofError> {
+        if self.syncing.is_none() {
+            return Ok(());
+        }
+        match self.from_sync.try_recv() {
+            Ok(outcome) => self.note_sync(outcome),
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as its sender"),
+        }
+    }
+
+    fn note_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
+        self.server.journal.aof.is_syncing.store(false, Ordering::Relaxed);
+        let Some(syncing) = self.syncing.take() else { return Ok(()) };
+        let Some(files) = &mut self.files else { return Ok(()) };
+        files.writer.finish_sync(outcome)?;
+        self.synced = self.synced.max(syncing.upto);
+        Ok(())
+    }
+
+    /// Waits for the fsync that is under way: the file is about to be another one. If it has failed, the next use of the
+    /// file says so.
+    fn settle_sync(&mut self) {
+        if self.syncing.is_some()
+            && let Ok(outcome) = self.from_sync.recv()
+            && let Err(error) = self.note_sync(outcome)
+        {
+            tracing::error!("{error}");
+        }
+    }
+
+    // Trouble.
+
+    fn note_trouble(&mut self, error: &AofError) {
+        self.is_lost |= matches!(error, AofError::Lost(_));
+        self.enter_trouble(error.to_string());
+        if matches!(self.orders.front(), Some(Order::Stop { .. })) {
+            tracing::error!("the server ends without it");
+            self.is_over = true;
+        }
+    }
+
+    fn enter_trouble(&mut self, text: String) {
+        let now = Instant::now();
+        let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(RETRY_MAX));
+        if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
+            tracing::error!("the AOF cannot be written, so writes are refused: {text}");
+        }
+        if self.trouble.is_none() {
+            self.server.journal.aof.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
+        }
+        self.trouble = Some(Trouble { text, next_try: now + pause, pause });
+    }
+
+    /// All that was to be done is done.
+    fn end_trouble(&mut self) {
+        if self.is_lost || self.trouble.take().is_none() {
+            return;
+        }
+        tracing::info!("the AOF is written again: writes are accepted");
+        self.server.journal.aof.failing_since_ms.store(0, Ordering::Relaxed);
+    }
+
+    // The others.
+
+    fn tell_state(&mut self) {
+        let aof = &self.server.journal.aof;
+        let files = self.files.as_ref();
+        let size = files.map_or(0, |files| files.closed_size + files.writer.size());
+        aof.size.store(size, Ordering::Relaxed);
+        let waiting = self.merger.bytes() + self.batch.len();
+        aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
+        let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
+        let lag = match self.config.appendfsync {
+            AppendFsync::EverySec => oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()),
+            // Nobody is promised anything, or waits for it.
+            AppendFsync::No | AppendFsync::Always => Duration::ZERO,
+        };
+        let (lag_ms, limit_ms) = (lag.as_millis() as u64, self.config.aof_lag_limit);
+        let is_too_late = lag_ms > limit_ms + self.config.aof_wait_limit;
+        let refusal = match &self.trouble {
+            Some(trouble) => Some(trouble.text.clone()),
+            None if is_too_late => {
+                Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
+            }
+            None => None,
+        };
+        let conditions = &self.server.conditions;
+        if refusal != self.refusal {
+            conditions.set_aof_error(refusal.clone());
+            self.refusal = refusal;
+        }
+        let is_behind = lag_ms > limit_ms || waiting > WAITING_MAX;
+        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
+            conditions.set(Condition::AOF_BEHIND, is_behind);
+        }
+    }
+
+    fn rest(&mut self, has_worked: bool) {
+        let is_always = self.config.appendfsync == AppendFsync::Always;
+        if has_worked && !is_always {
+            thread::park_timeout(GATHERING);
+            return;
+        }
+        let journal = &self.server.journal;
+        journal.keeper_sleeps.store(true, Ordering::SeqCst);
+        let is_idle = !journal.has_any() && !journal.orders.has_some();
+        if is_idle || self.trouble.is_some() {
+            thread::park_timeout(self.sleep_max());
+        }
+        journal.keeper_sleeps.store(false, Ordering::SeqCst);
+    }
+
+    /// How long there is nothing to do, unless it is woken.
+    fn sleep_max(&self) -> Duration {
+        if let Some(trouble) = &self.trouble {
+            return trouble.next_try.saturating_duration_since(Instant::now());
+        }
+        if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
+            let due = self.sync_begun + SYNC_INTERVAL;
+            return due.saturating_duration_since(Instant::now()).max(GATHERING);
+        }
+        if self.syncing.is_some() { RETRY_MIN } else { SLEEP_MAX }
+    }
+}

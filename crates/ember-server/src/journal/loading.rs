@@ -1,0 +1,263 @@
+//! Loading an AOF when the server starts, and opening one to write it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
+use ember_persistence::encryption::Ending;
+use ember_persistence::rdb_file::Source;
+use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
+use emberkv_core::dispatch::{self, Context};
+use emberkv_core::events::Notices;
+use emberkv_core::keys::Guards;
+use emberkv_core::turn::Turn;
+
+use crate::commands::replay_function;
+use crate::config::Config;
+use crate::registry::Handler;
+use crate::server::{Server, unix_ms};
+use crate::snapshot;
+
+/// How often the log tells how far loading is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// The files of the AOF, which may be none.
+///
+/// # Errors
+/// One line that says what is wrong with them, and what to do.
+pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
+    let directory = Path::new(&config.appenddirname);
+    AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())
+        .map_err(|error| error.to_string())
+}
+
+/// Reads the data set, with `appendonly` from the AOF if there is one, else from the RDB file. Returns the files to go on in
+/// if the AOF is to be written. Workers answer that they are loading.
+///
+/// # Errors
+/// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
+pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, AofWriter)>, String> {
+    let config = server.config.snapshot();
+    if !config.appendonly {
+        snapshot::load_at_start(server)?;
+        return Ok(None);
+    }
+    let mut directory = open(server, &config)?;
+    let shown = |error: AofError| error.to_string();
+    if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
+        directory.adopt().map_err(shown)?;
+        tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
+    }
+    if directory.exists() {
+        let torn = load_files(server, &config, &directory)?;
+        if let Some(torn) = torn {
+            tracing::warn!(
+                "the AOF ends in the middle of something ({}): its last {} bytes are cut off",
+                torn.what,
+                torn.torn_bytes
+            );
+        }
+        directory.settle(torn).map_err(shown)?;
+        directory.remove_history().map_err(shown)?;
+        let writer = directory.begin_increment().map_err(shown)?;
+        return Ok(Some((directory, writer)));
+    }
+    // What an RDB file has is not lost when the AOF is switched on: it becomes the base.
+    snapshot::load_at_start(server)?;
+    if server.snapshots.loaded.load(Ordering::Relaxed) == 0
+        && server.scripting.libraries.snapshot().all().next().is_none()
+    {
+        let writer = directory.begin_increment().map_err(shown)?;
+        return Ok(Some((directory, writer)));
+    }
+    let (writer, rewrite) = directory.begin_anew().map_err(shown)?;
+    let base = directory.begin_base().map_err(shown)?;
+    let mut turn = Turn::new(unix_ms(), 1);
+    turn.policy = config.maxmemory_policy;
+    let written = directory
+        .write_base(&base, config.rdbcompression, |writer| snapshot::write_all(server, &turn, true, writer));
+    written.map_err(|error| error.to_string())?;
+    directory.finish_rewrite(rewrite, base).map_err(shown)?;
+    Ok(Some((directory, writer)))
+}
+
+/// Loads all files; what is to be cut off at the end of the last.
+fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Result<Option<TornEnd>, String> {
+    let begun = Instant::now();
+    let files = directory.live_files();
+    let last_increment = directory.manifest().increments.len();
+    let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
+    server.snapshots.loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
+    let mut player = Player::new(server, config);
+    let mut torn = None;
+    for (number, path) in files.iter().enumerate() {
+        let may_be_torn = number + 1 == files.len() && last_increment > 0;
+        let ending = if may_be_torn { Ending::MayBeTorn } else { Ending::Whole };
+        let begun = Instant::now();
+        let before = player.commands;
+        torn = load_file(server, config, path, ending, &mut player)?;
+        tracing::info!(
+            "loaded {}: {} commands in {:.3} seconds",
+            path.display(),
+            player.commands - before,
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    if let Some(torn) = &torn
+        && !config.aof_load_truncated
+    {
+        return Err(format!(
+            "the AOF ends in the middle of something ({}): its last {} bytes would have to be cut off, which \
+             aof-load-truncated no forbids; allow it, or use `ember-cli repair`",
+            torn.what, torn.torn_bytes
+        ));
+    }
+    if player.failed > 0 {
+        tracing::warn!("{} commands of the AOF have failed, as they may have before", player.failed);
+    }
+    tracing::info!("loaded the AOF in {:.3} seconds", begun.elapsed().as_secs_f64());
+    Ok(torn)
+}
+
+fn load_file(
+    server: &Server,
+    config: &Config,
+    path: &Path,
+    ending: Ending,
+    player: &mut Player<'_>,
+) -> Result<Option<TornEnd>, String> {
+    let shown = |error: &dyn std::fmt::Display| format!("cannot load the data set: {error}");
+    let file = server.disk.open_to_read(path).map_err(|error| shown(&error))?;
+    let total = file.size().map_err(|error| shown(&error))?;
+    let loading = &server.snapshots.loading;
+    let encryption = server.encryption();
+    let opened = encryption.open(Arc::clone(&file), ending);
+    let opened = opened.map_err(|error| format!("cannot load {}: {error}", path.display()))?;
+    let limits = config.encoding_limits();
+    let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
+        Ok(mut rdb) => {
+            snapshot::load_from(server, config, &mut rdb, path)?;
+            rdb.into_source()
+        }
+        Err(source) => source,
+    };
+    let mut reader = AofReader::new(source, path, ending);
+    player.begin_file();
+    let mut batch = OwnedBatch::new();
+    let mut told = Instant::now();
+    loop {
+        match reader.next(&mut batch).map_err(|error| shown(&error))? {
+            Part::Unit => player.play(&batch, path, reader.offset(), reader.is_checked())?,
+            Part::Time(_) => {}
+            Part::End => {
+                loading.end_file(total);
+                return Ok(reader.torn_end());
+            }
+        }
+        if player.commands.is_multiple_of(PROGRESS_COMMANDS) {
+            loading.note_read(reader.offset());
+            if server.is_stopping() {
+                return Err("loading is given up: the server ends".to_owned());
+            }
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                loading.tell(path);
+            }
+        }
+    }
+}
+
+/// Commands between two looks at the clock.
+const PROGRESS_COMMANDS: u64 = 4096;
+
+/// Runs the commands of an AOF.
+struct Player<'s> {
+    server: &'s Server,
+    config: &'s Config,
+    turn: Turn,
+    guards: Guards<'s>,
+    database: usize,
+    reply: Reply,
+    /// Commands that were run, and those that failed.
+    commands: u64,
+    failed: u64,
+}
+
+impl<'s> Player<'s> {
+    fn new(server: &'s Server, config: &'s Config) -> Player<'s> {
+        let now_ms = unix_ms();
+        let mut turn = Turn::new(now_ms, 1);
+        turn.policy = config.maxmemory_policy;
+        turn.string_bytes_max = usize::MAX;
+        turn.encoding = config.encoding_limits();
+        turn.replay_at(now_ms);
+        let reply = Reply::new(Protocol::Resp2);
+        Player { server, config, turn, guards: Guards::None, database: 0, reply, commands: 0, failed: 0 }
+    }
+
+    /// Each file says the database for itself.
+    fn begin_file(&mut self) {
+        self.database = 0;
+    }
+
+    /// Runs commands that count as a whole. Those of a file of ours succeed, or something is wrong with it.
+    fn play(&mut self, unit: &OwnedBatch, path: &Path, offset: u64, is_own: bool) -> Result<(), String> {
+        for number in 0..unit.len() {
+            let args = unit.command(number);
+            self.commands += 1;
+            let Err((error, is_final)) = self.run(args) else { continue };
+            let name = String::from_utf8_lossy(args.at(0));
+            let text = format!("{} before offset {offset}: {name}: {error}", path.display());
+            if is_final || is_own {
+                return Err(format!(
+                    "cannot load the data set: {text}; restore a backup, or use `ember-cli repair`"
+                ));
+            }
+            if self.failed == 0 {
+                tracing::warn!("{text}");
+            }
+            self.failed += 1;
+        }
+        self.guards.release(&self.server.keyspace, &mut self.turn);
+        self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        // Nobody waits for a key yet.
+        if !self.turn.notices.is_empty() {
+            self.turn.notices = Notices::default();
+        }
+        Ok(())
+    }
+
+    /// Runs a command; its error, and whether it is one that only a broken file can have.
+    fn run(&mut self, args: Args<'_>) -> Result<(), (String, bool)> {
+        let text =
+            |error: &emberkv_core::error::CommandError| String::from_utf8_lossy(&error.text()).into_owned();
+        let command = self.server.registry.resolve(args).map_err(|error| (text(&error), true))?;
+        match command.handler {
+            Handler::Data(data) => {
+                let mut context = Context {
+                    keyspace: &self.server.keyspace,
+                    guards: &mut self.guards,
+                    turn: &mut self.turn,
+                    database: self.database,
+                    is_retry: false,
+                };
+                self.reply.clear();
+                let result = dispatch::run(data, command.access, None, &mut context, args, &mut self.reply);
+                result.map(drop).map_err(|error| (text(&error), false))
+            }
+            _ if command.full_name == "select" => {
+                let database = number::parse_u64(args.at(1)).and_then(|number| number.try_into().ok());
+                let exists = |database: &usize| *database < self.server.keyspace.databases();
+                let wrong = || ("there is no such database; set `databases` as it was".to_owned(), true);
+                self.database = database.filter(exists).ok_or_else(wrong)?;
+                Ok(())
+            }
+            _ => match replay_function(self.server, self.config, command, args) {
+                Some(result) => result.map_err(|error| (text(&error), true)),
+                None => Err(("it is no command of an AOF of this server or of Redis 7".to_owned(), true)),
+            },
+        }
+    }
+}

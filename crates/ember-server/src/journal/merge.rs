@@ -1,0 +1,167 @@
+//! The records of all workers in the order of their numbers, as commands of an AOF.
+
+use std::collections::VecDeque;
+
+use ember_persistence::aof::Batch;
+use emberkv_core::journal::Segment;
+
+/// Commands of one transaction above which a batch ends in the middle of it: what a batch can say of its length ends
+/// above that.
+const SPLIT_BYTES: usize = 1024 * 1024 * 1024;
+
+/// What one worker has handed over and is not written.
+#[derive(Default)]
+struct Queue {
+    segments: VecDeque<Segment>,
+    /// The record of the first segment that comes next.
+    at: usize,
+}
+
+impl Queue {
+    /// The number of the record that comes next.
+    #[inline]
+    fn next(&self) -> Option<u64> {
+        self.segments.front().and_then(|segment| segment.number(self.at))
+    }
+
+    /// Goes to the next record. Returns a segment that is used up.
+    fn advance(&mut self) -> Option<Segment> {
+        self.at += 1;
+        if self.segments.front().is_some_and(|segment| self.at == segment.len()) {
+            self.at = 0;
+            return self.segments.pop_front();
+        }
+        None
+    }
+}
+
+/// Puts records in order.
+pub(super) struct Merger {
+    queues: Vec<Queue>,
+    /// Used segments, for their memory.
+    spare: Vec<Segment>,
+    /// The number of the last record that was taken.
+    last: u64,
+    /// Effects of the record behind it that were taken already: it is too long for one batch.
+    taken: usize,
+    /// The database that the next command of the file would belong to.
+    database: Option<usize>,
+    /// Bytes of effects in the queues.
+    bytes: usize,
+}
+
+impl Merger {
+    /// For so many workers, behind record `last`.
+    pub(super) fn new(workers: usize, last: u64) -> Merger {
+        let queues = (0..workers).map(|_| Queue::default()).collect();
+        Merger { queues, spare: Vec::new(), last, taken: 0, database: None, bytes: 0 }
+    }
+
+    /// The number of the last record that was taken.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Bytes of effects that were not taken yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// An empty segment.
+    pub(super) fn spare(&mut self) -> Segment {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes an empty segment back.
+    pub(super) fn keep(&mut self, mut segment: Segment) {
+        if self.spare.len() <= self.queues.len() {
+            segment.clear();
+            self.spare.push(segment);
+        }
+    }
+
+    /// Adds what a worker has handed over.
+    pub(super) fn add(&mut self, worker: usize, segment: Segment) {
+        self.bytes += segment.len_bytes();
+        self.queues[worker].segments.push_back(segment);
+    }
+
+    /// Leaves out all records up to number `last`: what they have done is told otherwise. Those that are still on their way
+    /// are left out when they come.
+    pub(super) fn skip_to(&mut self, last: u64) {
+        self.last = last;
+    }
+
+    /// The next file begins: it says the database again.
+    pub(super) fn begin_file(&mut self) {
+        self.database = None;
+    }
+
+    /// Moves records up to number `upto` into `batch`, until it has `target` bytes or the next record has not come.
+    pub(super) fn fill(&mut self, batch: &mut Batch, upto: u64, target: usize) {
+        while self.last < upto && batch.len() < target {
+            let Some(worker) = self.find(self.last + 1) else { return };
+            // Most often several records of one worker follow one another.
+            while self.last < upto
+                && batch.len() < target
+                && self.queues[worker].next() == Some(self.last + 1)
+            {
+                if !self.take_record(worker, batch) {
+                    return;
+                }
+                self.last += 1;
+                self.advance(worker);
+            }
+        }
+    }
+
+    /// Adds a record: its command, or its commands between MULTI and EXEC. False if the batch is full in between; the rest
+    /// is taken by the next call.
+    fn take_record(&mut self, worker: usize, batch: &mut Batch) -> bool {
+        let Queue { segments, at } = &self.queues[worker];
+        let effects = segments[0].effects(*at);
+        let is_unit = effects.len() > 1;
+        for effect in effects.skip(self.taken) {
+            if batch.len() > SPLIT_BYTES {
+                return false;
+            }
+            if self.database != Some(effect.database) {
+                self.database = Some(effect.database);
+                batch.command(&[b"SELECT", itoa::Buffer::new().format(effect.database).as_bytes()]);
+            }
+            if is_unit && self.taken == 0 {
+                batch.command(&[b"MULTI"]);
+            }
+            batch.encoded(effect.command);
+            self.taken += 1;
+        }
+        if is_unit {
+            batch.command(&[b"EXEC"]);
+        }
+        self.taken = 0;
+        true
+    }
+
+    /// The worker with a record; those before it are left out.
+    fn find(&mut self, wanted: u64) -> Option<usize> {
+        for worker in 0..self.queues.len() {
+            while let Some(number) = self.queues[worker].next() {
+                if number >= wanted {
+                    break;
+                }
+                self.advance(worker);
+            }
+            if self.queues[worker].next() == Some(wanted) {
+                return Some(worker);
+            }
+        }
+        None
+    }
+
+    fn advance(&mut self, worker: usize) {
+        if let Some(used) = self.queues[worker].advance() {
+            self.bytes -= used.len_bytes();
+            self.keep(used);
+        }
+    }
+}

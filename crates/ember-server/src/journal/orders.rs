@@ -1,0 +1,79 @@
+//! What the keeper of the journal is told to do, in the order it is told.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
+use parking_lot::Mutex;
+
+use super::rewriting::{Base, BaseWritten};
+
+/// An AOF whose first increment is there, and whose base is to be written.
+pub(crate) struct Beginning {
+    pub(super) directory: AofDirectory,
+    pub(super) writer: AofWriter,
+    pub(super) rewrite: Rewrite,
+    pub(super) base: Base,
+    /// The number of the last record whose effect is in the base.
+    pub(super) behind: u64,
+    /// Whether nothing behind it counts as durable until the base is there.
+    pub(super) holds: bool,
+}
+
+/// Something to do when all records up to number `behind` are written.
+pub(crate) enum Order {
+    /// Begin an AOF. The records before are not written: what they have done is in its base.
+    Begin(Box<Beginning>),
+    /// The data for an AOF that begins anew, as it was behind this record.
+    BaseTaken(Box<(Base, u64)>),
+    /// Begin the next file; with a base, the rest is a rewrite.
+    Rotate { behind: u64, base: Option<Base> },
+    /// The base of a rewrite is written, or not.
+    BaseWritten(Box<BaseWritten>),
+    /// Make what is written durable, and keep nothing more.
+    End { behind: u64 },
+    /// The same, and end: no worker runs any more.
+    Stop { behind: u64 },
+}
+
+impl Order {
+    /// The number of the last record that is to be written before.
+    pub(super) fn behind(&self) -> u64 {
+        match self {
+            // What came before is in the base.
+            Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
+            Order::Rotate { behind, .. } | Order::End { behind } | Order::Stop { behind } => *behind,
+        }
+    }
+}
+
+/// Orders on their way to the keeper.
+#[derive(Default)]
+pub(crate) struct Orders {
+    waiting: Mutex<VecDeque<Order>>,
+    has_some: AtomicBool,
+}
+
+impl Orders {
+    /// Adds one. The keeper is to be woken.
+    pub(super) fn add(&self, order: Order) {
+        let mut waiting = self.waiting.lock();
+        waiting.push_back(order);
+        self.has_some.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is any.
+    pub(super) fn has_some(&self) -> bool {
+        self.has_some.load(Ordering::SeqCst)
+    }
+
+    /// Takes all of them.
+    pub(super) fn take(&self) -> VecDeque<Order> {
+        if !self.has_some() {
+            return VecDeque::new();
+        }
+        let mut waiting = self.waiting.lock();
+        self.has_some.store(false, Ordering::SeqCst);
+        std::mem::take(&mut waiting)
+    }
+}

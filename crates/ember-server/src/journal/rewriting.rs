@@ -1,0 +1,243 @@
+//! Rewriting the AOF: a base of all data at one moment, in the place of the commands before.
+//!
+//! The moment is taken by a worker, alone at the keyspace: that of a command, or worker 0 when nobody has asked. The base is
+//! written on a thread of its own, beside the keeper, which goes on with the next increment.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Rewrite};
+use ember_persistence::files::TemporaryFile;
+use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
+
+use super::orders::{Beginning, Order};
+use crate::config::Config;
+use crate::executor::Executor;
+use crate::server::Server;
+use crate::snapshot::{self, Claim, PointInTime, Purpose};
+use crate::start::AbortOnPanic;
+
+/// All data at one moment, for a base.
+pub(crate) struct Base {
+    point: PointInTime,
+    /// Kept until the base is in its place.
+    claim: Claim,
+}
+
+impl Base {
+    /// The data of now. The executor is alone at the keyspace.
+    fn take(claim: Claim, executor: &mut Executor) -> Base {
+        executor.publish();
+        let point = snapshot::begin(&claim, executor);
+        executor.server.journal.aof.begin_rewrite();
+        Base { point, claim }
+    }
+}
+
+/// A rewrite whose base is being written.
+pub(super) struct Rewriting {
+    pub(super) rewrite: Rewrite,
+    /// Whether there is no AOF without it.
+    pub(super) is_beginning: bool,
+}
+
+/// What came of writing a base.
+pub(crate) struct BaseWritten {
+    pub(super) result: Result<TemporaryFile, String>,
+    /// Whoever takes the next snapshot waits for this.
+    pub(super) claim: Claim,
+}
+
+/// Begins a rewrite, of an AOF that is switched off too. The worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// What another snapshot is for that is under way, or else what the disk says.
+pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
+    let server = executor.server;
+    let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
+    if !server.journal.is_on() {
+        return begin_apart(executor, claim).map_err(Err);
+    }
+    executor.alone(|executor, _| {
+        let base = Base::take(claim, executor);
+        let behind = server.journal.last_number();
+        server.journal.orders.add(Order::Rotate { behind, base: Some(base) });
+    });
+    server.journal.wake_keeper();
+    Ok(())
+}
+
+/// Begins the rewrite of an AOF that is switched off: it will hold the data as it is now, and nothing that comes later.
+fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
+    let server = executor.server;
+    let mut directory = super::loading::open(server, &executor.config)?;
+    let begun = directory.begin_anew().and_then(|(_, rewrite)| Ok((rewrite, directory.begin_base()?)));
+    let (rewrite, file) = begun.map_err(|error| error.to_string())?;
+    let base = executor.alone(|executor, _| Base::take(claim, executor));
+    let done = move |written: BaseWritten| {
+        let finished = written
+            .result
+            .and_then(|file| directory.finish_rewrite(rewrite, file).map_err(|error| error.to_string()));
+        match &finished {
+            Ok(()) => tracing::info!("the AOF is rewritten"),
+            Err(error) => tracing::error!("the rewrite of the AOF has failed: {error}"),
+        }
+        server.journal.aof.end_rewrite(finished.is_ok());
+        drop(written.claim);
+    };
+    write_base(server, file, base, done).inspect_err(|_| server.journal.aof.end_rewrite(false))
+}
+
+/// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that begins anew.
+pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
+    let aof = &server.journal.aof;
+    !aof.is_rewriting()
+        && server.snapshots.claims.purpose().is_none()
+        && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
+            || aof.wants_base.load(Ordering::Relaxed)
+            || (server.journal.is_on() && aof.failing_ms() == 0 && is_grown(server, config)))
+}
+
+/// Does what is due. The worker is inside the gate and holds no lock.
+pub(crate) fn begin_due(executor: &mut Executor) {
+    let server = executor.server;
+    let aof = &server.journal.aof;
+    if aof.wants_base.load(Ordering::Relaxed) {
+        let Ok(claim) = Claim::take(server, Purpose::AofBase) else { return };
+        aof.wants_base.store(false, Ordering::Relaxed);
+        executor.alone(|executor, _| {
+            let base = Base::take(claim, executor);
+            let behind = server.journal.last_number();
+            server.journal.orders.add(Order::BaseTaken(Box::new((base, behind))));
+        });
+        server.journal.wake_keeper();
+        return;
+    }
+    match begin(executor) {
+        Ok(()) => {
+            aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
+            tracing::info!("a rewrite of the AOF begins");
+        }
+        Err(Ok(_)) => {}
+        Err(Err(error)) => {
+            aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
+            tracing::error!("the rewrite of the AOF cannot begin: {error}");
+        }
+    }
+}
+
+/// Whether the files have grown so much that they are to be rewritten.
+fn is_grown(server: &Server, config: &Config) -> bool {
+    let aof = &server.journal.aof;
+    let (size, base) = (aof.size.load(Ordering::Relaxed), aof.base_size.load(Ordering::Relaxed).max(1));
+    let percentage = u128::from(config.auto_aof_rewrite_percentage);
+    // After failures it takes longer to the next try.
+    let patience = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
+    percentage != 0
+        && size > config.auto_aof_rewrite_min_size
+        && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * patience
+}
+
+/// What the thread that has written a base of the keeper's does then.
+pub(super) fn tell_keeper(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
+    move |written| {
+        server.journal.orders.add(Order::BaseWritten(Box::new(written)));
+        server.journal.wake_keeper();
+    }
+}
+
+/// Writes a base on a thread of its own, which calls `done` then.
+///
+/// # Errors
+/// If there is no thread.
+pub(super) fn write_base(
+    server: &'static Server,
+    file: TemporaryFile,
+    base: Base,
+    done: impl FnOnce(BaseWritten) + Send + 'static,
+) -> Result<(), String> {
+    let config = server.config.snapshot();
+    let encryption = server.encryption();
+    let write = move || {
+        let _guard = AbortOnPanic;
+        let Base { point, claim } = base;
+        let options =
+            SaveOptions { version: FILE_VERSION, is_packed: config.rdbcompression, encryption: &encryption };
+        let written = rdb_file::save_to(file.file(), &options, |writer| point.fill(writer, true));
+        let result = written.map(|_| file).map_err(|error| error.to_string());
+        done(BaseWritten { result, claim });
+    };
+    let spawned = thread::Builder::new().name("aof-base".to_owned()).spawn(write);
+    spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// Bytes of all files of an AOF but the one that is written to.
+pub(super) fn closed_size(directory: &AofDirectory, writer: &AofWriter) -> u64 {
+    let others = directory.live_files().into_iter().filter(|path| path != writer.path());
+    others.filter_map(|path| std::fs::metadata(path).ok()).map(|data| data.len()).sum()
+}
+
+/// The first increment of an AOF that does not count yet.
+pub(crate) struct NewFiles {
+    directory: AofDirectory,
+    writer: AofWriter,
+    rewrite: Rewrite,
+}
+
+impl NewFiles {
+    /// Creates it.
+    ///
+    /// # Errors
+    /// Those of the disk; the directory is given back.
+    pub(super) fn create(mut directory: AofDirectory) -> Result<NewFiles, Box<(AofDirectory, AofError)>> {
+        match directory.begin_anew() {
+            Ok((writer, rewrite)) => Ok(NewFiles { directory, writer, rewrite }),
+            Err(error) => Err(Box::new((directory, error))),
+        }
+    }
+
+    /// An AOF in these files, with the base that holds what records up to number `behind` have done.
+    pub(super) fn begin(self, base: Base, behind: u64, holds: bool) -> Beginning {
+        let NewFiles { directory, writer, rewrite } = self;
+        Beginning { directory, writer, rewrite, base, behind, holds }
+    }
+}
+
+/// Switches an AOF on: its first file is there when this returns, its base is written then. The worker is inside the gate and
+/// holds no lock.
+///
+/// # Errors
+/// What is to be told to who has asked for it.
+pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
+    let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
+    if server.journal.is_ending() {
+        return Err("the append-only file is still being closed; try again".to_owned());
+    }
+    let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
+    let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;
+    let files = super::loading::open(server, &config)
+        .and_then(|directory| NewFiles::create(directory).map_err(|failed| failed.1.to_string()));
+    let files = files.map_err(|error| {
+        tracing::error!("CONFIG SET appendonly yes: {error}");
+        "Unable to turn on AOF. Check server logs.".to_owned()
+    })?;
+    executor.alone(|executor, _| {
+        let base = Base::take(claim, executor);
+        let behind = server.journal.switch(true);
+        server.journal.aof.is_enabled.store(true, Ordering::Relaxed);
+        server.journal.orders.add(Order::Begin(Box::new(files.begin(base, behind, false))));
+    });
+    server.journal.wake_keeper();
+    Ok(())
+}
+
+/// Switches the AOF off: it ends with what was written before. The worker is inside the gate and holds no lock.
+pub(crate) fn switch_off(executor: &mut Executor) {
+    let server = executor.server;
+    executor.alone(|_, _| {
+        let behind = server.journal.switch(false);
+        server.journal.orders.add(Order::End { behind });
+    });
+    server.journal.wake_keeper();
+}

@@ -1,0 +1,92 @@
+//! Metrics of clients, their buffers and what goes over the network.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Kind, Metric, Scene, counter, gauge, labelled};
+use crate::client::ClientView;
+use crate::pubsub::Kind as Subscription;
+
+pub(super) const METRICS: &[Metric] = &[
+    gauge("ember_connected_clients", "Clients connected", |scene| scene.clients.len() as f64),
+    gauge("ember_max_clients", "How many clients may be connected: `maxclients`", |scene| {
+        f64::from(scene.config.maxclients)
+    }),
+    gauge("ember_blocked_clients", "Clients in a blocking command", |scene| {
+        scene.server.blocked_clients.load(Ordering::Relaxed) as f64
+    }),
+    gauge("ember_subscribed_clients", "Clients that listen to channels or patterns", |scene| {
+        scene.clients.iter().filter(|view| view.is_subscribed()).count() as f64
+    }),
+    gauge(
+        "ember_tracking_clients",
+        "Clients that are told of changes of what they keep copies of",
+        |scene| scene.server.trackers.len() as f64,
+    ),
+    gauge("ember_watching_clients", "Clients with WATCH", |scene| scene.census.watching_clients as f64),
+    counter("ember_connections_received_total", "Connections accepted", |scene| {
+        scene.sum(|stats| &stats.connections_received)
+    }),
+    counter("ember_connections_rejected_total", "Connections turned away at `maxclients`", |scene| {
+        scene.sum(|stats| &stats.connections_rejected)
+    }),
+    labelled(
+        Kind::Counter,
+        "ember_connections_closed_total",
+        &["limit"],
+        "Connections closed because a buffer exceeded its limit: `input` of requests or `output` of replies",
+        |scene, samples| {
+            samples.add(&["input"], scene.sum(|stats| &stats.query_limit_closed));
+            samples.add(&["output"], scene.sum(|stats| &stats.output_limit_closed));
+        },
+    ),
+    gauge("ember_input_buffers_bytes", "Requests of all clients that wait to be run", |scene| {
+        buffers(scene, |view| &view.query_bytes).sum::<u64>() as f64
+    }),
+    gauge("ember_output_buffers_bytes", "Replies to all clients that wait to be sent", |scene| {
+        buffers(scene, |view| &view.output_bytes).sum::<u64>() as f64
+    }),
+    gauge("ember_largest_input_buffer_bytes", "The same for the client with the most", |scene| {
+        buffers(scene, |view| &view.query_bytes).max().unwrap_or(0) as f64
+    }),
+    gauge("ember_largest_output_buffer_bytes", "The same for the client with the most", |scene| {
+        buffers(scene, |view| &view.output_bytes).max().unwrap_or(0) as f64
+    }),
+    counter("ember_network_received_bytes_total", "Bytes read from clients", |scene| {
+        scene.sum(|stats| &stats.input_bytes)
+    }),
+    counter("ember_network_sent_bytes_total", "Bytes written to clients", |scene| {
+        scene.sum(|stats| &stats.output_bytes)
+    }),
+    counter("ember_network_reads_total", "Reads from sockets of clients", |scene| {
+        scene.sum(|stats| &stats.reads)
+    }),
+    counter("ember_network_writes_total", "Writes to sockets of clients", |scene| {
+        scene.sum(|stats| &stats.writes)
+    }),
+    labelled(
+        Kind::Gauge,
+        "ember_pubsub_subscriptions",
+        &["kind"],
+        "Channels, patterns and shard channels that somebody listens to",
+        |scene, samples| {
+            for (name, kind) in [
+                ("channel", Subscription::Channel),
+                ("pattern", Subscription::Pattern),
+                ("shard_channel", Subscription::ShardChannel),
+            ] {
+                samples.add(&[name], scene.server.pubsub.len(kind) as f64);
+            }
+        },
+    ),
+    gauge("ember_tracked_keys", "Keys that tracking clients may have copies of", |scene| {
+        scene.census.tracked_keys as f64
+    }),
+    gauge("ember_tracked_copies", "Those copies", |scene| scene.census.tracked_copies as f64),
+    gauge("ember_tracked_prefixes", "Prefixes that tracking clients are told of", |scene| {
+        scene.server.trackers.prefixes() as f64
+    }),
+];
+
+fn buffers(scene: &Scene<'_>, bytes: fn(&ClientView) -> &AtomicU64) -> impl Iterator<Item = u64> {
+    scene.clients.iter().map(move |view| bytes(view).load(Ordering::Relaxed))
+}

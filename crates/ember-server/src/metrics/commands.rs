@@ -1,0 +1,120 @@
+//! Metrics of commands and scripts: how many, how long, with which outcome.
+
+use super::exposition::Samples;
+use super::{Kind, Metric, Scene, gauge, labelled};
+use crate::command_log::LogKind;
+use crate::stats::CommandTotals;
+
+/// Bounds of the histograms: powers of two of microseconds up to this one, 17 seconds. Longer calls are counted beyond
+/// the last bound: what took so long is in the slow log.
+const LAST_BUCKET: usize = 24;
+
+pub(super) const METRICS: &[Metric] = &[
+    labelled(
+        Kind::Counter,
+        "ember_commands_total",
+        &["command", "outcome"],
+        "Commands by what came of them: `ok`, `error` for those answered by an error, `rejected` for those refused \
+         before they ran. Commands that nobody has called are left out",
+        |scene, samples| {
+            each_called(scene, |name, totals| {
+                samples.add(&[name, "ok"], totals.calls.saturating_sub(totals.failed) as f64);
+                samples.add(&[name, "error"], totals.failed as f64);
+                samples.add(&[name, "rejected"], totals.rejected as f64);
+            });
+        },
+    ),
+    labelled(
+        Kind::Histogram,
+        "ember_command_duration_seconds",
+        &["command"],
+        "How long commands ran, without the time they waited to be read or for keys; nothing while `latency-tracking` \
+         is off",
+        |scene, samples| each_called(scene, |name, totals| durations(name, totals, samples)),
+    ),
+    labelled(
+        Kind::Counter,
+        "ember_errors_total",
+        &["code"],
+        "Errors answered, by their first word",
+        |scene, samples| {
+            let errors = scene.server.errors.lock().clone();
+            errors.iter().for_each(|(code, &count)| samples.add(&[code], count as f64));
+        },
+    ),
+    labelled(
+        Kind::Counter,
+        "ember_logged_calls_total",
+        &["log"],
+        "Calls that entered one of the logs of COMMANDLOG",
+        |scene, samples| {
+            for (name, kind) in [
+                ("slow", LogKind::Slow),
+                ("large_request", LogKind::LargeRequest),
+                ("large_reply", LogKind::LargeReply),
+                ("large_key", LogKind::LargeKey),
+            ] {
+                samples.add(&[name], scene.server.command_log.total(kind) as f64);
+            }
+        },
+    ),
+    labelled(
+        Kind::Counter,
+        "ember_acl_denials_total",
+        &["reason"],
+        "Denials by the rules of users",
+        |scene, samples| {
+            let counts = scene.server.acl.log.counts();
+            for (reason, count) in ["auth", "command", "key", "channel"].into_iter().zip(counts) {
+                samples.add(&[reason], count as f64);
+            }
+        },
+    ),
+    labelled(
+        Kind::Counter,
+        "ember_scripts_total",
+        &["isolation"],
+        "Scripts and functions run `alone` at the keyspace, and `beside` others",
+        |scene, samples| {
+            samples.add(&["alone"], scene.sum(|stats| &stats.scripts_alone));
+            samples.add(&["beside"], scene.sum(|stats| &stats.scripts_beside));
+        },
+    ),
+    gauge("ember_cached_scripts", "Scripts that EVALSHA knows", |scene| {
+        scene.server.scripting.scripts.len() as f64
+    }),
+    gauge("ember_function_libraries", "Libraries of functions", |scene| {
+        scene.server.scripting.libraries.snapshot().all().count() as f64
+    }),
+    gauge("ember_functions", "Functions in them", |scene| {
+        scene.server.scripting.libraries.snapshot().functions_count() as f64
+    }),
+    gauge("ember_script_interpreter_bytes", "Memory of the interpreters of scripts", |scene| {
+        scene.server.scripting.interpreter_bytes() as f64
+    }),
+];
+
+/// Calls `act` for each command that was called or refused.
+fn each_called(scene: &Scene<'_>, mut act: impl FnMut(&str, &CommandTotals)) {
+    for command in scene.server.registry.all() {
+        let totals = scene.server.totals_of(command.index);
+        if totals != CommandTotals::default() {
+            act(&command.full_name, &totals);
+        }
+    }
+}
+
+/// All is counted from the buckets, so that their sum is the last of them whatever is added meanwhile.
+fn durations(name: &str, totals: &CommandTotals, samples: &mut Samples<'_>) {
+    let count: u64 = totals.latency.iter().sum();
+    if count == 0 {
+        return;
+    }
+    let mut at_most = 0;
+    let bounds = totals.latency.iter().take(LAST_BUCKET + 1).enumerate().map(|(bucket, calls)| {
+        at_most += calls;
+        ((1_u64 << bucket) as f64 / 1e6, at_most)
+    });
+    let sum = totals.nanoseconds.saturating_sub(totals.untracked_nanoseconds) as f64 / 1e9;
+    samples.histogram(&[name], bounds, count, sum);
+}

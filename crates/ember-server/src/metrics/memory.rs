@@ -1,0 +1,47 @@
+//! Metrics of memory.
+
+use emberkv_core::reclaim;
+
+use super::{Metric, counter, gauge};
+use crate::memory::{ratio, system_bytes};
+use crate::server::unix_ms;
+
+pub(super) const METRICS: &[Metric] = &[
+    gauge("ember_memory_used_bytes", "Allocated by the process", |scene| scene.memory.allocated as f64),
+    gauge("ember_memory_peak_bytes", "The most that was ever allocated", |scene| scene.memory.peak as f64),
+    gauge("ember_memory_limit_bytes", "What the data may take: `maxmemory`; 0 for no limit", |scene| {
+        scene.config.maxmemory as f64
+    }),
+    gauge("ember_memory_dataset_bytes", "Taken by the data: what is held against the limit", |scene| {
+        scene.memory.dataset as f64
+    }),
+    counter("ember_memory_over_limit_seconds_total", "Time the data has taken more than it may", |scene| {
+        scene.server.over_limit.total_ms(unix_ms()) as f64 / 1000.0
+    }),
+    gauge("ember_memory_clients_bytes", "Taken by connections and their buffers", |scene| {
+        scene.memory.clients as f64
+    }),
+    gauge("ember_memory_startup_bytes", "Allocated when the server began to serve", |scene| {
+        scene.memory.startup as f64
+    }),
+    gauge("ember_memory_resident_bytes", "What the process has in the machine's memory", |scene| {
+        scene.memory.resident as f64
+    }),
+    gauge("ember_memory_fragmentation_ratio", "Resident memory divided by what is allocated", |scene| {
+        ratio(scene.memory.resident, scene.memory.allocated)
+    }),
+    gauge("ember_memory_allocator_active_bytes", "Pages that hold something allocated", |scene| {
+        scene.memory.active as f64
+    }),
+    gauge("ember_memory_allocator_resident_bytes", "Pages that the allocator has in memory", |scene| {
+        scene.memory.allocator_resident as f64
+    }),
+    gauge("ember_memory_allocator_retained_bytes", "Address space kept without its pages", |scene| {
+        scene.memory.retained as f64
+    }),
+    gauge("ember_reclaim_pending_values", "Values that wait to be freed in the background", |_| {
+        reclaim::pending() as f64
+    }),
+    counter("ember_reclaimed_values_total", "Values freed in the background", |_| reclaim::freed() as f64),
+    gauge("ember_memory_machine_bytes", "The machine's memory", |_| system_bytes().unwrap_or(0) as f64),
+];

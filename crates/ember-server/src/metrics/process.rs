@@ -1,0 +1,48 @@
+//! Metrics of the process: which build runs, since when, and what it takes of the machine. Those without the prefix
+//! have the names that Prometheus's own client libraries give them.
+
+use std::fs;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{Kind, Metric, counter, gauge, labelled};
+use crate::memory::ALLOCATOR_NAME;
+use crate::processor_time::ProcessorTime;
+use crate::server::REDIS_VERSION;
+
+pub(super) const METRICS: &[Metric] = &[
+    labelled(
+        Kind::Gauge,
+        "ember_build_info",
+        &["version", "redis_version", "mode", "allocator"],
+        "Always 1; the labels say what runs, and how",
+        |scene, samples| {
+            let mode = if scene.server.is_concurrent { "concurrent" } else { "sharded" };
+            samples.add(&[env!("CARGO_PKG_VERSION"), REDIS_VERSION, mode, ALLOCATOR_NAME], 1.0);
+        },
+    ),
+    gauge("ember_uptime_seconds", "Time since the start", |scene| {
+        scene.server.started.elapsed().as_secs_f64()
+    }),
+    gauge("ember_loading", "1 while the data set is being loaded, else 0", |scene| {
+        f64::from(u8::from(scene.server.is_loading()))
+    }),
+    gauge("ember_stopping", "1 while connections are drained before the end, else 0", |scene| {
+        f64::from(u8::from(scene.server.is_stopping()))
+    }),
+    gauge("process_start_time_seconds", "Unix time of the start", |scene| {
+        scene.server.started_ms as f64 / 1000.0
+    }),
+    counter("process_cpu_seconds_total", "Processor time used, in user mode and in the kernel", |_| {
+        ProcessorTime::of_process().map_or(0.0, |time| time.user + time.system)
+    }),
+    gauge("process_resident_memory_bytes", "What the process has in the machine's memory", |scene| {
+        scene.memory.resident as f64
+    }),
+    gauge("process_open_fds", "Open files and sockets", |_| {
+        fs::read_dir("/proc/self/fd").map_or(0.0, |descriptors| descriptors.count() as f64)
+    }),
+    gauge("process_max_fds", "How many files and sockets may be open; 0 for no limit", |_| {
+        getrlimit(Resource::Nofile).current.unwrap_or(0) as f64
+    }),
+];

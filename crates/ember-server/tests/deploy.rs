@@ -1,0 +1,188 @@
+//! What is in `deploy/` fits the server: metrics that are named exist, the unit starts it, its files are read.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use ember_testkit::{RawClient, Server, http_get, split_arguments};
+use serde_json::Value as Json;
+
+/// Labels that Prometheus adds, and that of the bounds of a histogram.
+const GIVEN_LABELS: [&str; 3] = ["instance", "job", "le"];
+
+fn deploy(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path).canonicalize().unwrap()
+}
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+/// The names of all samples a server may have, with the labels of those it has.
+fn metrics() -> BTreeMap<String, BTreeSet<String>> {
+    let server = Server::builder(program()).metrics().start();
+    let mut client = server.client();
+    // Something of each metric whose samples come into being by what happens.
+    client.run("GET");
+    let text = http_get(server.metrics_address(), "/metrics").unwrap().body;
+    let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("# HELP ") {
+            metrics.insert(name.split(' ').next().unwrap().to_owned(), BTreeSet::new());
+        } else if !line.starts_with('#') {
+            let (name, labels) = line.split_once('{').unwrap_or((line.split(' ').next().unwrap(), ""));
+            let labels = labels.split("\",").filter_map(|label| Some(label.split_once("=\"")?.0.to_owned()));
+            metrics.entry(name.to_owned()).or_default().extend(labels);
+        }
+    }
+    metrics
+}
+
+/// The words of an expression.
+fn words(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+}
+
+/// The labels that an expression groups by or compares.
+fn labels(expression: &str) -> BTreeSet<&str> {
+    let mut labels = BTreeSet::new();
+    for rest in expression.split("by (").skip(1) {
+        labels.extend(words(rest.split(')').next().unwrap()).filter(|word| !word.is_empty()));
+    }
+    for rest in expression.split('{').skip(1) {
+        let matchers = rest.split('}').next().unwrap().split(',');
+        labels.extend(matchers.map(|matcher| words(matcher).next().unwrap()));
+    }
+    labels
+}
+
+/// Asserts that an expression names metrics that there are, and their labels.
+#[track_caller]
+fn assert_exists(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>) {
+    let is_metric = |word: &&str| word.starts_with("ember_") || word.starts_with("process_");
+    let named: Vec<&str> = words(expression).filter(is_metric).collect();
+    assert!(!named.is_empty() || expression.starts_with("up{"), "no metric in {expression}");
+    let mut known: BTreeSet<&str> = GIVEN_LABELS.into();
+    for name in named {
+        let of = metrics.get(name).unwrap_or_else(|| panic!("there is no {name}: {expression}"));
+        known.extend(of.iter().map(String::as_str));
+    }
+    let unknown: Vec<_> = labels(expression).difference(&known).copied().collect::<Vec<_>>();
+    assert!(unknown.is_empty(), "{expression}: no such labels: {unknown:?}");
+}
+
+#[test]
+fn the_dashboard_shows_metrics_that_there_are() {
+    let metrics = metrics();
+    let dashboard: Json = serde_json::from_slice(&fs::read(deploy("grafana/ember.json")).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let (mut numbers, mut taken, mut expressions) = (BTreeSet::new(), BTreeSet::new(), 0);
+    for panel in panels {
+        let title = panel["title"].as_str().unwrap();
+        assert!(numbers.insert(panel["id"].as_u64().unwrap()), "two panels with the number of {title}");
+        let of = |name: &str| panel["gridPos"][name].as_u64().unwrap();
+        for x in of("x")..of("x") + of("w") {
+            for y in of("y")..of("y") + of("h") {
+                assert!(x < 24 && taken.insert((x, y)), "{title} lies on another panel, or beside the page");
+            }
+        }
+        let targets = panel["targets"].as_array().cloned().unwrap_or_default();
+        assert_eq!(targets.is_empty(), panel["type"] == "row", "{title}");
+        for target in targets {
+            assert_exists(target["expr"].as_str().unwrap(), &metrics);
+            expressions += 1;
+        }
+    }
+    assert!(expressions > 40, "{expressions}");
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        if let Some(query) = variable["query"]["query"].as_str() {
+            assert!(query.starts_with("label_values(ember_build_info"), "{query}");
+        }
+    }
+}
+
+#[test]
+fn alerts_are_about_metrics_that_there_are() {
+    let metrics = metrics();
+    let text = fs::read_to_string(deploy("prometheus/alerts.yml")).unwrap();
+    let rules: Vec<&str> = text.split("      - alert: ").skip(1).collect();
+    assert!(rules.len() > 10);
+    let mut names = BTreeSet::new();
+    for rule in rules {
+        let (name, rest) = rule.split_once('\n').unwrap();
+        assert!(name.starts_with("Ember") && names.insert(name), "{name}");
+        let expression: String = rest.split("expr: ").nth(1).unwrap().trim_start_matches(">-").to_owned();
+        // What follows an expression begins at the column of `expr`.
+        let expression = expression
+            .lines()
+            .enumerate()
+            .take_while(|(index, line)| *index == 0 || line.starts_with("          "));
+        let expression: Vec<&str> = expression.map(|(_, line)| line.trim()).collect();
+        assert_exists(expression.join(" ").trim(), &metrics);
+        for field in
+            ["        labels:\n          severity: ", "          summary: ", "          description: "]
+        {
+            assert!(rest.contains(field), "{name} has no {}", field.trim());
+        }
+    }
+}
+
+#[test]
+fn systemd_starts_the_server_and_is_told() {
+    let unit = fs::read_to_string(deploy("systemd/ember.service")).unwrap();
+    let of = |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    assert_eq!((of("Type"), of("NotifyAccess")), (Some("notify"), Some("main")));
+    let directory = std::env::temp_dir().join(format!("ember-unit-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let configuration = deploy("ember.conf").display().to_string();
+    let line = of("ExecStart").unwrap().replace("/var/lib/ember", &directory.display().to_string());
+    let line = line.replace("/etc/ember/ember.conf", &configuration);
+    let words = split_arguments(&line).unwrap();
+    let words: Vec<String> = words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect();
+    assert_eq!(words[0], "/usr/local/bin/ember-server");
+    assert_eq!(words[1], configuration);
+    let path = directory.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut child = Command::new(program())
+        .args(&words[1..])
+        .args(["--port", "0", "--unixsocket", "server.sock", "--logfile", "log"])
+        .env("NOTIFY_SOCKET", &path)
+        .spawn()
+        .unwrap();
+    let mut message = [0; 64];
+    let received = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..received], b"READY=1");
+    let mut client = RawClient::connect_unix(&directory.join("server.sock")).unwrap();
+    assert_eq!(client.run("PING").text(), "PONG");
+    client.send(b"SHUTDOWN\r\n").unwrap();
+    let received = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..received], b"STOPPING=1");
+    assert!(child.wait().unwrap().success());
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn bash_completes_parameters_and_their_values() {
+    let script = deploy("completions/ember-server.bash");
+    let complete = |words: &str, index: usize| {
+        let last = words.split(' ').nth(index).unwrap_or_default();
+        let before = words.split(' ').nth(index - 1).unwrap_or_default();
+        let text = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD={index}; \
+             _ember__server ember-server '{last}' '{before}'; echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let output = Command::new("bash").args(["--norc", "-c", &text]).output().unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(complete("ember-server --metrics-", 1), "--metrics-port --metrics-bind");
+    assert_eq!(complete("ember-server --concurrent n", 2), "no");
+    assert_eq!(complete("ember-server --maxmemory-policy allkeys-l", 2), "allkeys-lru allkeys-lfu");
+}

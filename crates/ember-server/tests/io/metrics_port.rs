@@ -1,0 +1,167 @@
+//! Clients of the metrics port that are slow, silent or hostile: they get nothing, and disturb nobody.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use ember_testkit::{Server, http_exchange, http_get};
+
+use crate::{MODES, PATIENCE, alone, builder, rss, together};
+
+fn start(mode: &[&str]) -> Server {
+    builder(mode).metrics().start()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Reads until the server closes the connection, orderly or not.
+fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("the connection is not closed: {error}"),
+    }
+    bytes
+}
+
+#[test]
+fn silent_clients_are_sent_away_and_a_scrape_gets_through() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let address = server.metrics_address();
+    let mut silent: Vec<TcpStream> = (0..40).map(|_| connect(address)).collect();
+    for (index, stream) in silent.iter_mut().enumerate() {
+        let head = b"GET /metrics HTTP/1.1\r\nHost: x\r\n";
+        stream.write_all(&head[..index % (head.len() + 1)]).unwrap();
+    }
+    assert_eq!(http_get(address, "/metrics").unwrap().status, 200);
+    for stream in &mut silent {
+        let bytes = read_to_close(stream);
+        assert!(!String::from_utf8_lossy(&bytes).contains("ember_"));
+    }
+}
+
+#[test]
+fn a_client_that_sends_byte_by_byte_has_no_longer_than_others() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let mut stream = connect(server.metrics_address());
+    let begun = Instant::now();
+    stream.write_all(b"GET / HTTP/1.1\r\nx: ").unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut byte = [0];
+    // Each byte comes well before any pause could be too long.
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "it is served for ever");
+        if stream.write_all(b"x").is_err() {
+            break;
+        }
+        match stream.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {}
+            Err(_) => break,
+        }
+    }
+}
+
+#[test]
+fn requests_that_are_none_are_refused() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let address = server.metrics_address();
+    let long = [b"GET /metrics HTTP/1.1\r\nx: ".to_vec(), vec![b'a'; 1 << 20]].concat();
+    let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(100));
+    let path = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100_000));
+    let bad: [&[u8]; 8] = [
+        b"PING\r\n\r\n",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /metrics HTTP/9.9\r\n\r\n",
+        b"GET \x00 HTTP/1.1\r\n\r\n",
+        &long,
+        many.as_bytes(),
+        path.as_bytes(),
+    ];
+    for request in bad {
+        let mut stream = connect(address);
+        // The server may close before it has read all.
+        let _ = stream.write_all(request);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let answer = String::from_utf8_lossy(&read_to_close(&mut stream)).into_owned();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert_eq!(http_get(address, "/health").unwrap().status, 200);
+}
+
+#[test]
+fn a_connection_is_answered_once() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let request = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n".repeat(3);
+    let mut stream = connect(server.metrics_address());
+    let _ = stream.write_all(&request);
+    let answer = String::from_utf8_lossy(&read_to_close(&mut stream)).into_owned();
+    assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{answer}");
+    // What a request announces to carry is neither read nor kept.
+    let announced = b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n";
+    assert_eq!(http_exchange(server.metrics_address(), announced).unwrap().status, 200);
+}
+
+#[test]
+fn hostile_scrapers_hold_up_no_command_and_take_no_memory() {
+    let _alone = alone();
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        let address = server.metrics_address();
+        let before = rss(&server);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        let mut stream = connect(address);
+                        let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100));
+                        // Gone without having read anything.
+                    }
+                });
+            }
+            for number in 0..2000 {
+                let begun = Instant::now();
+                let reply = client.run(&format!("INCR counter:{}", number % 10));
+                assert!(matches!(reply, ember_testkit::Value::Integer(_)), "{reply:?}");
+                assert!(
+                    begun.elapsed() < Duration::from_secs(1),
+                    "a command waited for {:?}",
+                    begun.elapsed()
+                );
+            }
+        });
+        assert_eq!(http_get(address, "/ready").unwrap().status, 200);
+        assert!(rss(&server) < before + (32 << 20), "{before} bytes have become {}", rss(&server));
+    }
+}
+
+#[test]
+fn a_script_that_runs_for_ever_does_not_keep_metrics_from_being_told() {
+    let _together = together();
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--busy-reply-threshold", "50"]).metrics().start();
+        let mut running = server.client();
+        running.send_command(&["EVAL", "while true do end", "0"]).unwrap();
+        let mut client = server.client();
+        crate::wait_until("others are told", || client.run("GET a").text().starts_with("BUSY"));
+        let address = server.metrics_address();
+        assert_eq!(http_get(address, "/health").unwrap().status, 200);
+        let text = http_get(address, "/metrics").unwrap().body;
+        assert!(text.contains("\nember_errors_total{code=\"BUSY\"} "), "{text}");
+        client.run("SCRIPT KILL");
+        assert!(running.read_value().unwrap().is_error());
+    }
+}

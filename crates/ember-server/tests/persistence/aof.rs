@@ -1,0 +1,350 @@
+//! The append-only file: what is there after a crash, what a torn or damaged file does, rewriting, switching.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{Directory, MODES, builder, fill, program, start_in};
+
+const ALWAYS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
+
+fn always(mode: &[&'static str]) -> Vec<&'static str> {
+    [mode, &ALWAYS[..]].concat()
+}
+
+fn digest(client: &mut RawClient) -> Value {
+    client.run("DEBUG DIGEST")
+}
+
+/// The number behind a field of INFO persistence.
+fn field(client: &mut RawClient, name: &str) -> String {
+    let info = client.run("INFO persistence").text();
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("{name} in {info}")).to_owned()
+}
+
+/// Waits until something holds that other threads bring about.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::yield_now();
+    }
+}
+
+fn increments(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory.join("appendonlydir")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    files.sort_by_key(|path| path.file_name().map(|name| (name.len(), name.to_owned())));
+    files
+}
+
+/// What a server that does not start says.
+fn refusal(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program())
+        .args(["--port", "0", "--unixsocket", "s", "--dir"])
+        .arg(directory)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_crash_whatever_the_mode() {
+    for (mode, other) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
+        let directory = Directory::new("aof-crash");
+        let server = start_in(&directory.0, &always(mode));
+        let mut client = server.client();
+        client.run("SET gone 1");
+        client.run("FLUSHALL");
+        fill(&mut client);
+        let library = "#!lua name=lib\nredis.register_function('twice', function(_, a) return 2 * a[1] end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
+        for line in ["MULTI", "INCR m", "SPOP set", "SELECT 5", "APPEND there x", "SELECT 0", "EXEC"] {
+            assert!(!client.run(line).is_error(), "{line}");
+        }
+        let script =
+            "redis.call('SET', KEYS[1], redis.call('INCR', 'undeclared')) return redis.call('TIME')[1]";
+        assert!(!client.command(&["EVAL", script, "1", "declared"]).is_error());
+        client.run("EXPIRE number 1000");
+        client.run("SWAPDB 5 6");
+        let before = digest(&mut client);
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(other));
+        let mut client = server.client();
+        assert_eq!(digest(&mut client), before);
+        assert_eq!(client.run("FCALL twice 0 21"), Value::Integer(42));
+        let Value::Integer(ttl) = client.run("TTL number") else { panic!("TTL is a number") };
+        assert!((900..=1000).contains(&ttl), "{ttl}");
+    }
+}
+
+#[test]
+fn a_server_that_ends_in_order_loses_nothing_with_any_policy() {
+    for policy in ["always", "everysec", "no"] {
+        let directory = Directory::new("aof-end");
+        let arguments = ["--appendonly", "yes", "--appendfsync", policy];
+        for round in 1..=3 {
+            let mut server = start_in(&directory.0, &arguments);
+            let mut client = server.client();
+            assert_eq!(client.run("INCR rounds"), Value::Integer(round));
+            client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+            assert!(client.read_value().is_err());
+            assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+        }
+        assert!(!directory.0.join("dump.rdb").exists());
+    }
+}
+
+#[test]
+fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
+    let directory = Directory::new("aof-torn");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    let mut client = server.client();
+    client.run("SET before 1");
+    for line in ["MULTI", "SET a 1", "SET b 2", "EXEC"] {
+        client.run(line);
+    }
+    drop(server.crash());
+    let file = increments(&directory.0).pop().unwrap();
+    let size = fs::metadata(&file).unwrap().len();
+    OpenOptions::new().write(true).open(&file).unwrap().set_len(size - 20).unwrap();
+    let refused = refusal(&directory.0, &["--appendonly", "yes", "--aof-load-truncated", "no"]);
+    assert!(refused.contains("aof-load-truncated") && refused.contains("ember-cli repair"), "{refused}");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    let mut client = server.client();
+    assert_eq!(client.run("KEYS *"), Value::Array(vec![Value::from("before")]));
+    let log = server.log();
+    assert!(log.contains("WARN") && log.contains("bytes are cut off"), "{log}");
+    // What comes next stands behind a whole end.
+    client.run("SET after 1");
+    drop(server.crash());
+    let server = start_in(&directory.0, &always(MODES[0]));
+    assert_eq!(server.client().run("DBSIZE"), Value::Integer(2));
+}
+
+#[test]
+fn damage_in_the_middle_keeps_the_server_from_starting() {
+    let directory = Directory::new("aof-damage");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    let mut client = server.client();
+    for number in 0..100 {
+        client.run(&format!("SET key:{number} value"));
+    }
+    drop(server.crash());
+    let file = increments(&directory.0).pop().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.windows(6).position(|window| window == b"key:50").unwrap();
+    bytes[middle] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let refused = refusal(&directory.0, &["--appendonly", "yes"]);
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+    for word in [file.file_name().unwrap().to_str().unwrap(), "at offset", "ember-cli repair"] {
+        assert!(refused.contains(word), "{word}: {refused}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was changed");
+}
+
+#[test]
+fn a_rewrite_while_others_write_loses_nothing() {
+    for mode in MODES {
+        let directory = Directory::new("aof-rewrite");
+        let server = start_in(&directory.0, &always(mode));
+        thread::scope(|scope| {
+            for thread in 0..3 {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    for number in 0..300 {
+                        client.run(&format!("RPUSH list:{thread} {number}"));
+                        client.run(&format!("INCRBYFLOAT sum {number}.5"));
+                        client.run(&format!("SET own:{thread}:{} {number}", number % 10));
+                    }
+                });
+            }
+            let mut client = server.client();
+            for round in 1..=3 {
+                eventually("a rewrite can begin", || !client.run("BGREWRITEAOF").is_error());
+                eventually("it ends", || field(&mut client, "aof_rewrite_in_progress") == "0");
+                assert_eq!(field(&mut client, "aof_rewrites"), round.to_string());
+                assert_eq!(field(&mut client, "aof_last_bgrewrite_status"), "ok");
+            }
+        });
+        let mut client = server.client();
+        let before = digest(&mut client);
+        assert_eq!(increments(&directory.0).len(), 1, "what was rewritten is removed");
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(mode));
+        assert_eq!(digest(&mut server.client()), before);
+    }
+}
+
+#[test]
+fn a_file_that_has_grown_is_rewritten_by_itself() {
+    let directory = Directory::new("aof-grown");
+    let grows = [
+        "--appendonly",
+        "yes",
+        "--auto-aof-rewrite-min-size",
+        "100kb",
+        "--auto-aof-rewrite-percentage",
+        "50",
+    ];
+    let server = start_in(&directory.0, &grows);
+    let mut client = server.client();
+    let value = "x".repeat(1000);
+    let mut rounds = 0;
+    eventually("it is rewritten twice", || {
+        client.run(&format!("SET key:{} {value}", rounds % 7));
+        rounds += 1;
+        field(&mut client, "aof_rewrites").parse::<u64>().unwrap() >= 2
+    });
+    eventually("it ends", || field(&mut client, "aof_rewrite_in_progress") == "0");
+    let size: u64 = field(&mut client, "aof_current_size").parse().unwrap();
+    assert!(size < 200_000, "{size}");
+}
+
+#[test]
+fn it_can_be_switched_on_and_off_while_others_write() {
+    for mode in MODES {
+        let directory = Directory::new("aof-switch");
+        let debug = ["--enable-debug-command", "yes"];
+        let server = start_in(&directory.0, &[mode, &debug[..]].concat());
+        let mut client = server.client();
+        client.run("SET before 1");
+        let library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
+        thread::scope(|scope| {
+            for thread in 0..2 {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    for number in 0..500 {
+                        client.run(&format!("RPUSH list:{thread} {number}"));
+                    }
+                });
+            }
+            assert_eq!(client.run("CONFIG SET appendonly yes appendfsync always"), Value::ok());
+        });
+        eventually("the base is there", || field(&mut client, "aof_rewrite_in_progress") == "0");
+        client.run("SET after 1");
+        let before = digest(&mut client);
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(mode));
+        let mut client = server.client();
+        assert_eq!(digest(&mut client), before);
+        assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
+        // Off: what comes then is not kept.
+        assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+        assert_eq!(field(&mut client, "aof_enabled"), "0");
+        client.run("SET too-late 1");
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(mode));
+        assert_eq!(digest(&mut server.client()), before);
+    }
+}
+
+#[test]
+fn switching_on_fails_where_nothing_can_be_written() {
+    let directory = Directory::new("aof-refused");
+    let server = start_in(&directory.0, &[]);
+    fs::write(directory.0.join("appendonlydir"), "in the way").unwrap();
+    let mut client = server.client();
+    let refused = client.run("CONFIG SET appendonly yes").text();
+    assert!(refused.contains("'appendonly') - Unable to turn on AOF. Check server logs."), "{refused}");
+    assert_eq!(client.run("CONFIG GET appendonly"), Value::Array(vec!["appendonly".into(), "no".into()]));
+    assert!(!client.run("SET a 1").is_error());
+}
+
+#[test]
+fn the_keys_of_an_rdb_file_become_the_base_of_the_first_aof() {
+    let directory = Directory::new("aof-from-rdb");
+    let debug = ["--enable-debug-command", "yes"];
+    let server = start_in(&directory.0, &debug);
+    let mut client = server.client();
+    fill(&mut client);
+    client.run("SAVE");
+    let before = digest(&mut client);
+    drop(server.crash());
+    let server = start_in(&directory.0, &always(MODES[0]));
+    assert_eq!(digest(&mut server.client()), before);
+    drop(server.crash());
+    fs::remove_file(directory.0.join("dump.rdb")).unwrap();
+    let server = start_in(&directory.0, &always(MODES[0]));
+    assert_eq!(digest(&mut server.client()), before);
+}
+
+#[test]
+fn waitaof_answers_when_the_disk_has_it() {
+    let directory = Directory::new("aof-wait");
+    let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "everysec"]);
+    let mut client = server.client();
+    assert_eq!(client.run("WAITAOF 0 0 0"), Value::Array(vec![1.into(), 0.into()]), "nothing was written");
+    client.run("SET a 1");
+    assert_eq!(client.run("WAITAOF 1 0 0"), Value::Array(vec![1.into(), 0.into()]));
+    let file = increments(&directory.0).pop().unwrap();
+    assert!(fs::read_to_string(file).unwrap().contains("SET\r\n"));
+    assert_eq!(client.run("WAITAOF 1 1 10"), Value::Array(vec![1.into(), 0.into()]), "there is no replica");
+    client.run("CONFIG SET appendonly no");
+    assert!(client.run("WAITAOF 1 0 0").is_error());
+}
+
+#[test]
+fn expired_keys_stay_expired_after_a_crash() {
+    let directory = Directory::new("aof-expiry");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    let mut client = server.client();
+    client.run("SET short 1 PX 20");
+    client.run("SET long 1 PX 1000000");
+    client.run("HSET hash f 1 g 2");
+    client.run("HPEXPIRE hash 20 FIELDS 1 f");
+    eventually("it expires", || client.run("DBSIZE") == Value::Integer(2));
+    eventually("the field expires", || client.run("HLEN hash") == Value::Integer(1));
+    client.run("SET last 1");
+    drop(server.crash());
+    let file = increments(&directory.0).pop().unwrap();
+    let text = String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
+    assert!(text.contains("DEL\r\n$5\r\nshort") && text.contains("HDEL\r\n$4\r\nhash\r\n$1\r\nf"), "{text}");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    let mut client = server.client();
+    assert_eq!(client.run("DBSIZE"), Value::Integer(3));
+    assert_eq!(client.run("HLEN hash"), Value::Integer(1));
+}
+
+#[test]
+fn a_waiter_is_told_when_what_it_took_is_durable() {
+    for mode in MODES {
+        let directory = Directory::new("aof-waiter");
+        let server = start_in(&directory.0, &always(mode));
+        let (mut pusher, mut waiter) = (server.client(), server.client());
+        for number in 0..20 {
+            waiter.send(b"BLPOP queue 0\r\n").unwrap();
+            pusher.run(&format!("RPUSH queue {number}"));
+            let expected = Value::Array(vec!["queue".into(), number.to_string().as_str().into()]);
+            assert_eq!(waiter.read_value().unwrap(), expected);
+        }
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(mode));
+        assert_eq!(server.client().run("EXISTS queue"), Value::Integer(0));
+    }
+}
+
+#[test]
+fn times_are_told_when_they_are_asked_for() {
+    let directory = Directory::new("aof-times");
+    let server =
+        builder(&["--appendonly", "yes", "--aof-timestamp-enabled", "yes", "--appendfsync", "always"]);
+    let server = server.directory(&directory.0).start();
+    server.client().run("SET a 1");
+    drop(server.crash());
+    let text = fs::read_to_string(increments(&directory.0).pop().unwrap()).unwrap();
+    assert!(text.contains("#TS:"), "{text}");
+    let server = start_in(&directory.0, &always(MODES[0]));
+    assert_eq!(server.client().run("GET a"), Value::from("1"));
+}
