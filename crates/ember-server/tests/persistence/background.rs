@@ -128,7 +128,7 @@ fn peak_kib(server: &Server) -> u64 {
 
 #[test]
 fn large_values_that_change_meanwhile_are_not_copied() {
-    const LARGE_KIB: u64 = 150 * 1024;
+    const LARGE_KIB: u64 = 60 * 1024;
     for mode in MODES {
         let directory = Directory::new("large");
         let server = start_in(&directory.0, &[mode, &["--enable-debug-command", "yes"]].concat());
@@ -137,7 +137,7 @@ fn large_values_that_change_meanwhile_are_not_copied() {
         // It gets room to grow, and has all of its memory then.
         client.run("APPEND string .");
         let script =
-            "for i = 1, 200000 do redis.call('RPUSH', KEYS[1], i .. ':' .. string.rep('x', 200)) end";
+            "for i = 1, 80000 do redis.call('RPUSH', KEYS[1], i .. ':' .. string.rep('x', 200)) end";
         assert!(!client.command(&["EVAL", script, "1", "list"]).is_error());
         assert_eq!(client.run("HSET hash f 1"), Value::Integer(1));
         let digest = client.run("DEBUG DIGEST");
