@@ -117,7 +117,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// The keeper of a server whose workers do not run yet. With an AOF its last increment has just begun, and holds
+    /// The keeper of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
     /// nothing.
     pub(crate) fn start(
         server: &'static Server,
