@@ -11,7 +11,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
-	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-memtier docker-build clean
+	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-memtier docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-compare: release ## The full matrix beside redis-server (and dragonfly whe
 
 bench-cpu: release ## CPU time of the server for each operation, beside redis-server.
 	bench/bench-cpu.sh
+
+bench-encryption: release ## What encryption at rest costs SET and GET.
+	bench/bench-encryption.sh
 
 bench-types: release ## Memory and CPU time of lists, hashes, sets, sorted sets, streams and scripts.
 	bench/bench-types.sh

@@ -23,7 +23,7 @@ _ember__server() {
 
     case "${cmd}" in
         ember__server)
-            opts="-h -v -c -p --help --version --config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --maxclients --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --shards --concurrent --databases --hash-function --hz --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-server-del --lazyfree-lazy-user-del --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --proto-max-bulk-len --sanitize-dump-payload --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --appendonly --appendfsync --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --save --stop-writes-on-bgsave-error --slaveof --replicaof --cluster-enabled"
+            opts="-h -v -c -p --help --version --config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --maxclients --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --shards --concurrent --databases --hash-function --hz --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-server-del --lazyfree-lazy-user-del --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --proto-max-bulk-len --sanitize-dump-payload --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --appendonly --appendfsync --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --encryption-key-file --save --stop-writes-on-bgsave-error --slaveof --replicaof --cluster-enabled"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -594,6 +594,21 @@ _ember__server() {
                     ;;
                 --rdbcompression)
                     COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --encryption-key-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --save)

@@ -16,9 +16,7 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 4] = ["cluster", "replication", "module", "sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 4] = [
-    // Persistence.
-    "bgsave",
+const ABSENT: [&str; 3] = [
     // It talks to another server.
     "migrate",
     // Valkey's alone.

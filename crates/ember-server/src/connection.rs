@@ -348,9 +348,10 @@ impl Connection {
         None
     }
 
-    /// Whether bytes may be taken in without running anything, while replies wait for the socket.
+    /// Whether bytes may be taken in without running anything, while replies wait for the socket. Not while other workers
+    /// run commands: that is over soon, whatever the client does, and the socket keeps the bytes until then.
     pub(crate) fn may_absorb(&self, absorbed_max: usize) -> bool {
-        !self.closing && self.query_bytes() < absorbed_max
+        !self.closing && self.awaiting.is_none() && self.query_bytes() < absorbed_max
     }
 
     /// Throws away what the peer has sent behind the last command it gets an answer to, before it is closed.

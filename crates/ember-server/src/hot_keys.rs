@@ -13,6 +13,9 @@ use std::collections::HashMap;
 
 use emberkv_core::keyspace::hash::KeyHash;
 
+use crate::pubsub::Kind;
+use crate::server::{Server, unix_ms};
+
 /// Counters of a sketch: a key with one in so many accesses is always found. To look them all up is cheap.
 const COUNTERS: usize = 128;
 
@@ -25,6 +28,10 @@ const SAMPLES_MIN: f64 = 4.0;
 /// Seconds after which nothing is left of a count.
 const SECONDS_KEPT: i64 = 64;
 
+/// The part of all accesses from which on a key is hot enough to be announced, and below which it is so no more.
+const ANNOUNCED_SHARE: f64 = 0.01;
+const FORGOTTEN_SHARE: f64 = ANNOUNCED_SHARE / 2.0;
+
 /// What was done with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
@@ -32,6 +39,16 @@ pub(crate) enum Access {
     Read,
     /// It was, or could have been, changed.
     Write,
+}
+
+impl Access {
+    /// `read` or `write`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write",
+        }
+    }
 }
 
 /// An access of a key.
@@ -232,6 +249,47 @@ impl Merged {
     }
 }
 
+impl Server {
+    /// The keys that most accesses of the last seconds went to; `wanted` chooses one kind of access.
+    pub(crate) fn hottest_keys(&self, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
+        let now_ms = unix_ms();
+        let mut merged = Merged::default();
+        self.workers.iter().for_each(|worker| merged.add(now_ms, &mut worker.hot_keys.lock()));
+        merged.hottest(self.config.snapshot().hotkeys_sampling, wanted, count)
+    }
+
+    /// Publishes which keys have become hot, if anybody listens to anything: on `__hotkeys@<database>__:read` or
+    /// `__hotkeys@<database>__:write`, with the key as the message.
+    pub(crate) fn announce_hot_keys(&self, announced: &mut Announced) {
+        if self.pubsub.len(Kind::Channel) + self.pubsub.len(Kind::Pattern) == 0 {
+            *announced = Announced::default();
+            return;
+        }
+        for key in announced.update(self.hottest_keys(None, usize::MAX)) {
+            let channel = format!("__hotkeys@{}__:{}", key.database, key.access.name());
+            self.publish(Kind::Channel, channel.as_bytes(), &key.key);
+        }
+    }
+}
+
+/// Keys whose heat was announced, until they have cooled down.
+#[derive(Debug, Default)]
+pub(crate) struct Announced(Vec<HotKey>);
+
+impl Announced {
+    /// Keys that are hot now and were not so before. `hottest` are those of now. O(keys²) for the few that are hot.
+    fn update(&mut self, mut hottest: Vec<HotKey>) -> Vec<HotKey> {
+        let same = |one: &HotKey, other: &HotKey| {
+            (one.access, one.database, &one.key) == (other.access, other.database, &other.key)
+        };
+        let was_hot = |key: &HotKey| self.0.iter().any(|known| same(known, key));
+        hottest.retain(|key| key.share >= ANNOUNCED_SHARE || (key.share >= FORGOTTEN_SHARE && was_hot(key)));
+        let new = hottest.iter().filter(|key| !was_hot(key)).cloned().collect();
+        self.0 = hottest;
+        new
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use emberkv_core::keyspace::hash::{HashFunction, KeyHasher};
@@ -305,6 +363,29 @@ mod tests {
         assert_eq!(found[0].key, b"now");
         assert!(found[0].share > 0.98 && (950.0..=1000.0).contains(&found[0].rate), "{found:?}");
         assert_eq!(hottest(&mut seen, 200_000), []);
+    }
+
+    #[test]
+    fn a_key_is_announced_once_until_it_has_cooled_down() {
+        let hot = |name: &str, share: f64| HotKey {
+            key: name.into(),
+            database: 0,
+            access: Access::Read,
+            rate: 1.0,
+            share,
+        };
+        let mut announced = Announced::default();
+        let mut update = |keys: Vec<HotKey>| -> Vec<Vec<u8>> {
+            announced.update(keys).into_iter().map(|key| key.key).collect()
+        };
+        assert_eq!(update(vec![hot("a", 0.5), hot("b", 0.009)]), [b"a"]);
+        assert_eq!(update(vec![hot("a", 0.006), hot("b", 0.02)]), [b"b"]);
+        assert!(update(vec![hot("a", 0.02), hot("b", 0.004)]).is_empty());
+        assert_eq!(
+            update(vec![HotKey { access: Access::Write, ..hot("a", 0.9) }, hot("b", 0.01)]),
+            [b"a", b"b"]
+        );
+        assert_eq!(update(vec![hot("a", 0.9)]), [b"a"]);
     }
 
     #[test]

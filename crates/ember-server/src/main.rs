@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod control_plane;
 mod driver;
+mod encryption;
 mod executor;
 mod hot_keys;
 mod journal;

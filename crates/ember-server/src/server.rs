@@ -16,6 +16,7 @@ use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::conditions::Conditions;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::encryption::FileEncryption;
 use crate::hot_keys::HotKeys;
 use crate::journal::JournalHub;
 use crate::latency::LatencyMonitor;
@@ -99,6 +100,7 @@ pub(crate) struct Server {
     // Shared.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
+    pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,
@@ -152,12 +154,13 @@ impl Server {
     pub(crate) fn new(
         config: ConfigHandle,
         tls: Tls,
+        encryption: FileEncryption,
         keyspace: Keyspace,
-        registry: Registry,
         mailboxes: Vec<Mailbox>,
         run_id: String,
         log: LogHandle,
     ) -> Server {
+        let registry = Registry::new();
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
@@ -181,6 +184,7 @@ impl Server {
             log,
             acl,
             tls,
+            encryption,
             clients: Clients::default(),
             gate,
             blocked_clients: AtomicU64::new(0),
@@ -208,9 +212,9 @@ impl Server {
         }
     }
 
-    /// How files are encrypted.
+    /// With which keys the next file is written, and files are read.
     pub(crate) fn encryption(&self) -> Encryption {
-        Encryption::off()
+        self.encryption.current()
     }
 
     /// What rules of users refer to.

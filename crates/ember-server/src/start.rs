@@ -12,13 +12,13 @@ use signal_hook::iterator::Signals;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::driver::Driver;
+use crate::encryption::FileEncryption;
 use crate::journal::{self, keeper::Keeper};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
 use crate::memory;
 use crate::open_files;
-use crate::registry::Registry;
 use crate::server::{Server, unix_ms};
 use crate::snapshot;
 use crate::supervisor;
@@ -39,6 +39,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let log = LogHandle::start(&config)?;
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
+    let encryption = FileEncryption::new(&config)?;
     let listeners = Listener::open_all(&config)?;
     let control_sockets = Sockets::open(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
@@ -58,8 +59,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let registry = Registry::new();
-    let server = Server::new(handle, tls, keyspace, registry, mailboxes, run_id, log);
+    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
@@ -146,7 +146,7 @@ fn random_hex(digits: usize) -> Result<String, getrandom::Error> {
 }
 
 /// The first SIGINT or SIGTERM drains the connections, the second ends the process at once. SIGHUP reads the files of TLS
-/// again.
+/// and of encryption again.
 fn watch_signals(server: &'static Server) -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
@@ -154,7 +154,7 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
         let mut is_stopping = false;
         for signal in signals.forever() {
             if signal == SIGHUP {
-                reload_tls(server);
+                reload_files(server);
                 continue;
             }
             if std::mem::replace(&mut is_stopping, true) {
@@ -169,16 +169,23 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
 }
 
-/// Reads the files of TLS again. A CONFIG SET at the same time comes before or after that, not in between.
-fn reload_tls(server: &Server) {
-    let mut reloaded = Ok(());
+/// Reads the files of TLS and the keys of files again. A CONFIG SET at the same time comes before or after that, not in
+/// between.
+fn reload_files(server: &Server) {
+    let mut reloaded = [Ok(()), Ok(())];
     let kept = server.config.set_if(&[], |_, config| {
-        reloaded = server.tls.reload(config);
+        reloaded = [server.tls.reload(config), server.encryption.reload(config)];
         Ok(())
     });
-    match kept.map_err(|error| String::from_utf8_lossy(&error.text()).into_owned()).and(reloaded) {
-        Ok(()) => tracing::info!("SIGHUP: the files of TLS, if there are any, are read again"),
-        Err(error) => tracing::warn!("SIGHUP: {error}"),
+    if let Err(error) = kept {
+        tracing::warn!("SIGHUP: {}", String::from_utf8_lossy(&error.text()));
+    }
+    let files = ["the files of TLS, if there are any, are", "the keys of files, if there are any, are"];
+    for (what, reloaded) in files.iter().zip(reloaded) {
+        match reloaded {
+            Ok(()) => tracing::info!("SIGHUP: {what} read again"),
+            Err(error) => tracing::warn!("SIGHUP: {error}"),
+        }
     }
 }
 

@@ -2,14 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 9] =
-    ["cargo", "make", "cd", "git", "docker", "man", "redis-cli", "redis-benchmark", "ember-cli"];
+const PROGRAMS: [&str; 11] = [
+    "cargo",
+    "make",
+    "cd",
+    "git",
+    "docker",
+    "man",
+    "redis-cli",
+    "redis-benchmark",
+    "ember-cli",
+    "head",
+    "chmod",
+];
+
+/// The key file that flags shown may name, in the directory the server is started in, and its one key.
+const KEY_FILE: (&str, &str) = ("keys", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
 
 /// Flags that would move the server to a place where the test does not look for it; their value goes with them.
 const PLACE_FLAGS: [&str; 7] =
@@ -147,7 +162,15 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
         }
     }
     let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
-    std::panic::catch_unwind(|| Server::start(server_program(), &kept))
-        .map(drop)
-        .map_err(|_| "it does not start".to_owned())
+    let directory = std::env::temp_dir().join(format!("ember-documents-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let (name, key) = KEY_FILE;
+    fs::write(directory.join(name), key).unwrap();
+    fs::set_permissions(directory.join(name), Permissions::from_mode(0o600)).unwrap();
+    let started = std::panic::catch_unwind(|| {
+        Server::builder(server_program()).arguments(&kept).directory(&directory).start()
+    });
+    let result = started.map(drop).map_err(|_| "it does not start".to_owned());
+    fs::remove_dir_all(&directory).unwrap();
+    result
 }

@@ -40,6 +40,7 @@ pub struct Server {
 pub struct ServerBuilder {
     program: PathBuf,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     directory: Option<PathBuf>,
     unix_socket: bool,
     has_metrics: bool,
@@ -70,6 +71,7 @@ impl Server {
         ServerBuilder {
             program: program.as_ref().to_owned(),
             arguments: Vec::new(),
+            environment: Vec::new(),
             directory: None,
             unix_socket: false,
             has_metrics: false,
@@ -192,6 +194,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets an environment variable of the server.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Runs in this directory, and leaves it in place when the server is dropped.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -251,6 +259,7 @@ impl ServerBuilder {
             .try_clone()
             .and_then(|copy| {
                 let command = command.args(&self.arguments).current_dir(&directory);
+                command.envs(self.environment.iter().map(|(name, value)| (name, value)));
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })
             .map_err(|error| error.to_string())?;

@@ -177,6 +177,11 @@ impl KeyRing {
         &self.keys[0]
     }
 
+    /// Whether one of the keys has this fingerprint.
+    pub fn holds(&self, fingerprint: &str) -> bool {
+        self.keys.iter().any(|key| key.fingerprint() == fingerprint)
+    }
+
     pub(super) fn find(&self, fingerprint: &[u8; FINGERPRINT_BYTES]) -> Option<&Key> {
         self.keys.iter().find(|key| key.fingerprint == *fingerprint)
     }

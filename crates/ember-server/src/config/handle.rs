@@ -96,7 +96,7 @@ impl ConfigHandle {
     pub(crate) fn set_if(
         &self,
         pairs: &[(&[u8], &[u8])],
-        accept: impl FnOnce(&Config, &Config) -> Result<(), (&'static str, &'static str)>,
+        accept: impl FnOnce(&Config, &Config) -> Result<(), (&'static str, String)>,
     ) -> Result<(), CommandError> {
         let changes = resolve(pairs)?;
         let mut current = self.lock_current();
@@ -107,7 +107,7 @@ impl ConfigHandle {
                 .and_then(|text| parameter.set(&mut config, text))
                 .map_err(|error| set_failed(name.as_bytes(), &error))?;
         }
-        accept(&current, &config).map_err(|(name, error)| set_failed(name.as_bytes(), error))?;
+        accept(&current, &config).map_err(|(name, error)| set_failed(name.as_bytes(), &error))?;
         if config != **current {
             *current = Arc::new(config);
             // Pairs with the Acquire in `generation`: who sees the new number also gets the new snapshot.

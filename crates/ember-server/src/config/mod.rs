@@ -168,6 +168,7 @@ config! {
     rdbcompression: bool,
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
+    encryption_key_file: String,
     pidfile: String,
     supervised: Supervised,
     /// In seconds.
@@ -184,6 +185,12 @@ pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
 pub(crate) fn tls_parameter(name: &[u8]) -> Option<&'static str> {
     let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find)?;
     parameter.name.starts_with("tls-").then_some(parameter.name)
+}
+
+/// Whether `name` is that of the parameter that names the file of keys.
+pub(crate) fn is_key_file_parameter(name: &[u8]) -> bool {
+    let parameter = std::str::from_utf8(name).ok().and_then(parameter::Parameter::find);
+    parameter.is_some_and(|parameter| parameter.name == table::ENCRYPTION_KEY_FILE)
 }
 
 impl Default for Config {

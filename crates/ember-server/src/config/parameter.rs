@@ -176,7 +176,7 @@ impl Parameter {
     pub(crate) fn bare_value(&self) -> Option<&'static str> {
         match self.kind {
             Kind::YesNo(_) | Kind::Fixed { accepts: ["no", ..], .. } => Some("yes"),
-            Kind::Fixed { accepts: ["", ..], .. } => Some(""),
+            Kind::Lines { .. } | Kind::Fixed { accepts: ["", ..], .. } => Some(""),
             _ => None,
         }
     }

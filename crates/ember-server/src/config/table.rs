@@ -61,6 +61,9 @@ const SAMPLING_MAX: i64 = 1_000_000;
 /// Less would hardly hold the libraries of scripts.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
+/// The parameter whose CONFIG SET reads the keys of files again, changed or not.
+pub(super) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
+
 /// The name of a file in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(['/', '\0']) {
@@ -923,6 +926,16 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         default: "yes",
         mutable: true,
         about: "Whether strings in RDB files are packed by LZF where that makes them shorter.",
+    },
+    Parameter {
+        name: ENCRYPTION_KEY_FILE,
+        aliases: &[],
+        kind: Kind::Path(field!(encryption_key_file)),
+        default: "",
+        mutable: true,
+        about: "A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or \
+                base64 on each line, the current key first, then older ones. Empty for the keys of the variable \
+                `EMBER_ENCRYPTION_KEY`, or no encryption without it. CONFIG SET reads the file again.",
     },
     Parameter {
         name: "save",

@@ -135,7 +135,8 @@ fn load_file(
     let total = file.size().map_err(|error| shown(&error))?;
     let encryption = server.encryption();
     let opened = encryption.open(Arc::clone(&file), ending);
-    let opened = opened.map_err(|error| format!("cannot load {}: {error}", path.display()))?;
+    let opened = opened.map_err(|error| shown(&error))?;
+    server.encryption.warn_of_plain(&opened, path);
     let limits = config.encoding_limits();
     let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
         Ok(mut rdb) => {

@@ -27,7 +27,7 @@ use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
 
 use orders::{Order, Orders};
-use state::AofState;
+pub(crate) use state::AofState;
 
 use crate::server::Server;
 

@@ -1,8 +1,10 @@
 //! Metrics of persistence: the same as the section of INFO.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Metric, counter, gauge};
+use super::{Metric, Scene, counter, gauge};
+use crate::journal::AofState;
+use crate::snapshot::Background;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_rdb_changes_since_last_save", "Changes of keys that no RDB file has", |scene| {
@@ -11,13 +13,79 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_rdb_last_save_timestamp_seconds", "Unix time of the last save, or of the start", |scene| {
         scene.server.snapshots.saved_s(scene.server) as f64
     }),
-    counter("ember_rdb_saves_total", "RDB files written", |scene| {
-        scene.server.snapshots.saves.load(Ordering::Relaxed) as f64
+    counter("ember_rdb_saves_total", "RDB files written", |scene| number(&scene.server.snapshots.saves)),
+    gauge(
+        "ember_rdb_bgsave_in_progress",
+        "1 while the data set is saved in the background, else 0",
+        |scene| flag(background(scene).current_s().is_some()),
+    ),
+    gauge("ember_rdb_last_bgsave_failed", "1 if the last saving in the background failed, else 0", |scene| {
+        flag(background(scene).has_failed())
+    }),
+    gauge("ember_rdb_last_bgsave_seconds", "How long that took; 0 if there was none", |scene| {
+        background(scene).last_s().unwrap_or(0) as f64
+    }),
+    gauge(
+        "ember_snapshot_keys_processed",
+        "Keys that the snapshot under way has written; 0 without one",
+        |scene| scene.server.snapshots.claims.progress().0 as f64,
+    ),
+    gauge("ember_snapshot_keys", "Keys that it has to write", |scene| {
+        scene.server.snapshots.claims.progress().1 as f64
     }),
     gauge("ember_rdb_last_load_keys", "Keys read from the RDB file at the start", |scene| {
-        scene.server.snapshots.loaded.load(Ordering::Relaxed) as f64
+        number(&scene.server.snapshots.loaded)
     }),
     gauge("ember_rdb_last_load_expired_keys", "Keys left out then because they had expired", |scene| {
-        scene.server.snapshots.expired.load(Ordering::Relaxed) as f64
+        number(&scene.server.snapshots.expired)
+    }),
+    gauge("ember_aof_enabled", "1 while writes are kept in an append-only file, else 0", |scene| {
+        flag(scene.server.journal.is_on())
+    }),
+    gauge("ember_aof_size_bytes", "All files of the AOF", |scene| number(&aof(scene).size)),
+    gauge("ember_aof_base_size_bytes", "The same after the last rewrite, or at the start", |scene| {
+        number(&aof(scene).base_size)
+    }),
+    gauge("ember_aof_buffer_bytes", "Records that wait to be written", |scene| {
+        number(&aof(scene).waiting_bytes)
+    }),
+    gauge("ember_aof_failing_seconds", "For how long the AOF cannot be written; 0 if it can", |scene| {
+        aof(scene).failing_ms() as f64 / 1000.0
+    }),
+    counter(
+        "ember_aof_delayed_syncs_total",
+        "Syncs that were due while another one was under way",
+        |scene| number(&aof(scene).delayed_syncs),
+    ),
+    gauge("ember_aof_rewriting", "1 while the AOF is being rewritten, else 0", |scene| {
+        flag(aof(scene).is_rewriting())
+    }),
+    counter("ember_aof_rewrites_total", "Rewrites of the AOF that have begun", |scene| {
+        number(&aof(scene).rewrites)
+    }),
+    gauge("ember_aof_failed_rewrites", "Rewrites that have failed since one succeeded", |scene| {
+        number(&aof(scene).failed_in_a_row)
+    }),
+    gauge("ember_aof_last_rewrite_seconds", "How long the last rewrite took; 0 if there was none", |scene| {
+        aof(scene).last_rewrite_s.load(Ordering::Relaxed).max(0) as f64
+    }),
+    gauge("ember_writes_refused", "1 while writes are refused because of the disk, else 0", |scene| {
+        flag(scene.server.conditions.write_refusal().is_some())
     }),
 ];
+
+fn background<'s>(scene: &Scene<'s>) -> &'s Background {
+    &scene.server.snapshots.background
+}
+
+fn aof<'s>(scene: &Scene<'s>) -> &'s AofState {
+    &scene.server.journal.aof
+}
+
+fn number(counter: &AtomicU64) -> f64 {
+    counter.load(Ordering::Relaxed) as f64
+}
+
+fn flag(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}

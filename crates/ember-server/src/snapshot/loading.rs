@@ -38,7 +38,9 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
         Err(error) => return Err(error.to_string()),
     };
     let total = file.size().map_err(|error| error.to_string())?;
-    let opened = server.encryption().open(file, Ending::Whole).map_err(|error| error.to_string())?;
+    let opened = server.encryption().open(file, Ending::Whole);
+    let opened = opened.map_err(|error| format!("cannot load the data set: {error}"))?;
+    server.encryption.warn_of_plain(&opened, path);
     let reader = RdbReader::new(opened, path, config.encoding_limits());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
     load_from(server, &config, &mut reader, path, total)

@@ -45,6 +45,7 @@ use ember_protocol::{Batch, Limits, Protocol, Reply};
 use crate::connection::{self, Connection, RequestLimits};
 use crate::driver::{Driver, Readiness};
 use crate::executor::Executor;
+use crate::hot_keys::Announced;
 use crate::listener::Listener;
 use crate::mailbox::Letter;
 use crate::server::Server;
@@ -100,6 +101,9 @@ pub(crate) struct Worker {
     is_expiring: bool,
     /// Counts the rounds of active expiry.
     expire_turn: usize,
+    /// Hot keys that worker 0 has announced, and when it looks for more.
+    announced: Announced,
+    announces_at: Instant,
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
@@ -140,6 +144,8 @@ impl Worker {
             handshake_time: Duration::ZERO,
             is_expiring: false,
             expire_turn: 0,
+            announced: Announced::default(),
+            announces_at: Instant::now(),
             stop_at: None,
             woke_at: Instant::now(),
         }

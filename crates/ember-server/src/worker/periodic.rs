@@ -18,6 +18,9 @@ const EXPIRE_BUDGET: usize = 1000;
 /// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
 const EXPIRE_STRIDE: usize = 61;
 
+/// Time between two searches for keys that have become hot.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Connections looked at for timeouts in one tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
 
@@ -38,6 +41,10 @@ impl Worker {
             }
             if rewriting::is_due(self.server, &self.executor.config) {
                 self.observed("aof-rewrite", |worker| rewriting::begin_due(&mut worker.executor));
+            }
+            if Instant::now() >= self.announces_at {
+                self.announces_at = Instant::now() + ANNOUNCE_INTERVAL;
+                self.server.announce_hot_keys(&mut self.announced);
             }
         }
         self.resume_paused();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{assert_error, assert_ok, everywhere, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 
 const KEYS: usize = 100_000;
 const BATCH: usize = 100;
@@ -109,4 +109,37 @@ fn keys_of_one_command_are_seen_and_nothing_is_when_sampling_is_off() {
             assert_error(client, line, "ERR syntax error");
         }
     });
+}
+
+#[test]
+fn who_subscribes_is_told_once_when_a_key_becomes_hot() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let client = &mut server.client();
+        let mut listener = server.client();
+        listener.run("PSUBSCRIBE __hotkeys@*");
+        let mut told: Vec<(String, String)> = std::thread::scope(|scope| {
+            let listening = scope.spawn(|| {
+                let messages = [listener.read_value().unwrap(), listener.read_value().unwrap()];
+                let text = |message: &Value, at: usize| message.elements().unwrap()[at].text();
+                messages.iter().map(|message| (text(message, 2), text(message, 3))).collect()
+            });
+            for round in 0.. {
+                load(client, round, "SET", "hot");
+                load(client, round, "GET", "hotter");
+                if listening.is_finished() {
+                    break;
+                }
+            }
+            listening.join().unwrap()
+        });
+        told.sort();
+        let pair = |channel: &str, key: &str| (channel.to_owned(), key.to_owned());
+        assert_eq!(told, [pair("__hotkeys@0__:read", "hotter"), pair("__hotkeys@0__:write", "hot")]);
+        assert_ok(client, "ACL SETUSER reader on nopass +@all ~* resetchannels &news");
+        let mut reader = server.client();
+        assert_ok(&mut reader, "AUTH reader x");
+        let refused = reader.run("SUBSCRIBE __hotkeys@0__:read").text();
+        assert!(refused.starts_with("NOPERM"), "{refused}");
+    }
 }

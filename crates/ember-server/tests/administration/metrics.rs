@@ -1,6 +1,8 @@
 //! The metrics at `metrics-port`: in the format that Prometheus reads, and the same as INFO tells.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use ember_testkit::{RawClient, Server, Value, http_exchange, http_get};
 
@@ -154,6 +156,8 @@ fn metrics_and_info_agree() {
             ("ember_cached_scripts", "number_of_cached_scripts"),
             ("ember_rdb_changes_since_last_save", "rdb_changes_since_last_save"),
             ("ember_rdb_last_save_timestamp_seconds", "rdb_last_save_time"),
+            ("ember_rdb_bgsave_in_progress", "rdb_bgsave_in_progress"),
+            ("ember_snapshot_keys", "current_save_keys_total"),
             ("ember_workers", "ember_workers"),
             ("ember_forwarded_commands_total", "ember_forwarded_commands"),
             ("ember_loading", "loading"),
@@ -186,6 +190,33 @@ fn metrics_and_info_agree() {
         assert!(!samples.contains_key("ember_db_keys{db=\"2\"}"));
         client.run("RPUSH list x");
         wait_until("the client is served", || info(client, "clients_in_timeout_table") == "0");
+    });
+}
+
+#[test]
+fn the_append_only_file_is_told_as_info_tells_it() {
+    everywhere(&["--appendonly", "yes", "--appendfsync", "always"], |server, client| {
+        let_something_of_everything_happen(client);
+        client.run("BGREWRITEAOF");
+        wait_until("the rewrite is over", || info(client, "aof_rewrite_in_progress") == "0");
+        assert_eq!(info(client, "aof_rewrites"), "1");
+        let samples = samples(&scrape(server));
+        for (name, field) in [
+            ("ember_aof_enabled", "aof_enabled"),
+            ("ember_aof_size_bytes", "aof_current_size"),
+            ("ember_aof_base_size_bytes", "aof_base_size"),
+            ("ember_aof_buffer_bytes", "aof_buffer_length"),
+            ("ember_aof_rewriting", "aof_rewrite_in_progress"),
+            ("ember_aof_rewrites_total", "aof_rewrites"),
+            ("ember_aof_failed_rewrites", "aof_rewrites_consecutive_failures"),
+            ("ember_aof_delayed_syncs_total", "aof_delayed_fsync"),
+            ("ember_aof_last_rewrite_seconds", "aof_last_rewrite_time_sec"),
+        ] {
+            assert_eq!(value(&samples, name), info(client, field).parse().unwrap(), "{name} and {field}");
+        }
+        assert!(value(&samples, "ember_aof_size_bytes") > 0.0);
+        assert_eq!(value(&samples, "ember_writes_refused"), 0.0);
+        assert_eq!(value(&samples, "ember_aof_failing_seconds"), 0.0);
     });
 }
 
@@ -300,13 +331,39 @@ fn readiness_ends_when_the_server_stops() {
 }
 
 #[test]
+fn a_server_that_loads_is_alive_and_not_ready() {
+    let directory = std::env::temp_dir().join(format!("ember-loading-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    // A file that nobody has begun to write: the server waits for its first byte.
+    let file = directory.join("dump.rdb");
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut child = Command::new(crate::program())
+        .args(["--port", "0", "--unixsocket", "server.sock", "--save", "", "--dir"])
+        .arg(&directory)
+        .args(["--metrics-port", &address.port().to_string()])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("it is alive", || http_get(address, "/health").is_ok_and(|answer| answer.status == 200));
+    let ready = http_get(address, "/ready").unwrap();
+    assert_eq!((ready.status, ready.body.as_str()), (503, "loading the data set\n"));
+    assert_eq!(value(&samples(&http_get(address, "/metrics").unwrap().body), "ember_loading"), 1.0);
+    // What is no RDB file ends it: it must not serve without its data.
+    std::fs::write(&file, "this is none").unwrap();
+    assert!(!child.wait().unwrap().success());
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn without_the_parameter_nothing_listens_and_a_taken_port_is_an_error() {
     let server = builder(&[]).start();
     assert_eq!(server.client().run("CONFIG GET metrics-port").pairs().unwrap()[0].1.text(), "0");
     assert!(!server.log().contains("metrics"), "{}", server.log());
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let output = std::process::Command::new(crate::program())
+    let output = Command::new(crate::program())
         .args(["--port", "0", "--unixsocket", "s", "--dir"])
         .arg(server.directory())
         .args(["--metrics-port", &port])

@@ -38,3 +38,36 @@ pub(super) fn tell_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId
         ids.iter().for_each(|id| _ = words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX])));
     });
 }
+
+/// Entries that a call has claimed: their number, and when somebody reads the journal, what is pending since.
+pub(super) struct Claimed {
+    count: usize,
+    told: Option<Vec<(StreamId, Pending)>>,
+}
+
+impl Claimed {
+    /// None yet, of this key's stream.
+    pub(super) fn of(key: &Key<'_>) -> Claimed {
+        Claimed { count: 0, told: key.is_journaled().then(Vec::new) }
+    }
+
+    /// Adds an entry.
+    pub(super) fn add(&mut self, id: StreamId, pending: Pending) {
+        self.count += 1;
+        if let Some(told) = &mut self.told {
+            told.push((id, pending));
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Tells the journal.
+    pub(super) fn tell(self, key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
+        for (id, pending) in self.told.into_iter().flatten() {
+            tell_pending(key, group, consumer, id, pending);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{integer_or, interval_start, no_key_or_group, reply_entry, reply_id};
-use super::told::{tell_acknowledged, tell_consumer, tell_pending};
+use super::told::{Claimed, tell_acknowledged, tell_consumer};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -85,16 +85,17 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let Call { keys, reply, .. } = call;
     let mut key = keys.key(1);
-    let claimed = key.edit_aside(|stream: &mut Stream| {
-        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
+    let claimed = Claimed::of(&key);
+    let outcome = key.edit_aside(|stream: &mut Stream| {
+        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, claimed, reply))
     })?;
     let Outcome { is_new, changes, claimed, gone } =
-        claimed.flatten().expect("it was looked at under the same lock");
+        outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
     if is_new {
         tell_consumer(&mut key, group, consumer);
     }
-    claimed.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    claimed.tell(&mut key, group, consumer);
     tell_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
@@ -108,16 +109,23 @@ struct Outcome {
     /// The consumer is new.
     is_new: bool,
     changes: u64,
-    claimed: Vec<(StreamId, Pending)>,
+    claimed: Claimed,
     /// Entries that nobody can acknowledge any more, because they were deleted.
     gone: Vec<StreamId>,
 }
 
 /// Claims entries and writes the reply.
-fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> Outcome {
+fn run(
+    log: &Log,
+    group: &mut Group,
+    consumer: &[u8],
+    claim: &Claim,
+    mut claimed: Claimed,
+    reply: &mut Reply,
+) -> Outcome {
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mut entries = Reply::new(reply.protocol());
-    let (mut claimed, mut gone) = (Vec::new(), Vec::new());
+    let mut gone = Vec::new();
     let mut left = claim.count;
     let mut attempts = claim.count * ATTEMPTS_FACTOR;
     let mut next = Some(claim.start);
@@ -147,7 +155,7 @@ fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut
         } else {
             reply_entry(&mut entries, &entry);
         }
-        claimed.push((id, pending));
+        claimed.add(id, pending);
         left -= 1;
     }
     let following = next.and_then(|start| group.pending(start..=StreamId::MAX).next());

@@ -3,7 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
-use super::told::{tell_acknowledged, tell_consumer, tell_pending, tell_position};
+use super::told::{Claimed, tell_acknowledged, tell_consumer, tell_position};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -107,11 +107,12 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
     let claim = read_claim(args, now_ms)?;
     let Call { keys, reply, .. } = call;
     let mut key = keys.key(1);
-    let claimed = key.edit_aside(|stream: &mut Stream| {
-        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, reply))
+    let claimed = Claimed::of(&key);
+    let outcome = key.edit_aside(|stream: &mut Stream| {
+        stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, claimed, reply))
     })?;
     let Outcome { is_new, changes, position, claimed, gone } =
-        claimed.flatten().expect("it was looked at under the same lock");
+        outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
     if is_new {
         tell_consumer(&mut key, group, consumer);
@@ -119,7 +120,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
     if let Some((last_id, entries_read)) = position {
         tell_position(&mut key, group, last_id, entries_read);
     }
-    claimed.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    claimed.tell(&mut key, group, consumer);
     tell_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
@@ -135,20 +136,27 @@ struct Outcome {
     changes: u64,
     /// Where the group stands, if that has changed.
     position: Option<(StreamId, Option<i64>)>,
-    claimed: Vec<(StreamId, Pending)>,
+    claimed: Claimed,
     /// Entries that nobody can acknowledge any more, because they were deleted.
     gone: Vec<StreamId>,
 }
 
 /// Claims entries.
-fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut Reply) -> Outcome {
+fn run(
+    log: &Log,
+    group: &mut Group,
+    consumer: &[u8],
+    claim: &Claim,
+    mut claimed: Claimed,
+    reply: &mut Reply,
+) -> Outcome {
     let moves_group = claim.last_id > group.last_id;
     if moves_group {
         group.last_id = claim.last_id;
     }
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mark = reply.mark();
-    let (mut claimed, mut gone) = (Vec::new(), Vec::new());
+    let mut gone = Vec::new();
     for &id in &claim.ids {
         let Some(entry) = log.entry(id) else {
             if group.acknowledge(id) {
@@ -164,7 +172,7 @@ fn run(log: &Log, group: &mut Group, consumer: &[u8], claim: &Claim, reply: &mut
         } else {
             reply_entry(reply, &entry);
         }
-        claimed.push((id, pending));
+        claimed.add(id, pending);
     }
     reply.insert_array(mark, claimed.len());
     let mut changes = (claimed.len() + gone.len()) as u64;

@@ -6,7 +6,7 @@ use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::config::{Config, is_secret_parameter, tls_parameter};
+use crate::config::{Config, is_key_file_parameter, is_secret_parameter, tls_parameter};
 use crate::executor::Section;
 use crate::journal::rewriting;
 use crate::open_files;
@@ -180,12 +180,15 @@ fn put_into_effect(
     pairs: &[(&[u8], &[u8])],
     before: &Config,
     after: &Config,
-) -> Result<(), (&'static str, &'static str)> {
+) -> Result<(), (&'static str, String)> {
     if let Some(name) = pairs.iter().find_map(|(name, _)| tls_parameter(name)) {
         server.tls.reload(after).map_err(|error| {
             tracing::warn!("CONFIG SET {name}: {error}");
-            (name, "Unable to update TLS configuration. Check server logs.")
+            (name, "Unable to update TLS configuration. Check server logs.".to_owned())
         })?;
+    }
+    if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
+        server.encryption.reload(after).map_err(|error| ("encryption-key-file", error))?;
     }
     if before.requirepass != after.requirepass {
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());

@@ -5,8 +5,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::hot_keys::{Access, Merged};
-use crate::server::unix_ms;
+use crate::hot_keys::Access;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 /// The version of Redis whose command has this name, though it works otherwise.
@@ -105,11 +104,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
         }
         at += 1;
     }
-    let now_ms = unix_ms();
-    let mut merged = Merged::default();
-    session.server.workers.iter().for_each(|worker| merged.add(now_ms, &mut worker.hot_keys.lock()));
-    let sampling = session.server.config.snapshot().hotkeys_sampling;
-    let keys = merged.hottest(sampling, wanted, count.unwrap_or(COUNT_DEFAULT));
+    let keys = session.server.hottest_keys(wanted, count.unwrap_or(COUNT_DEFAULT));
     let reply = &mut *session.reply;
     reply.array(keys.len());
     for key in keys {
@@ -119,7 +114,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
         reply.bulk(b"database");
         reply.integer(key.database as i64);
         reply.bulk(b"access");
-        reply.bulk(if key.access == Access::Read { b"read" } else { b"write" });
+        reply.bulk(key.access.name().as_bytes());
         reply.bulk(b"per-second");
         reply.integer(key.rate.round() as i64);
         reply.bulk(b"percent");

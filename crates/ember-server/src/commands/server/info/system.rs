@@ -186,6 +186,11 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     aof(report);
     report.zeros(&["module_fork_in_progress", "module_fork_last_cow_size"]);
     aof_files(report);
+    let fingerprint = report.server.encryption.fingerprint();
+    report.line("encryption_enabled", u8::from(fingerprint.is_some()));
+    if let Some(fingerprint) = fingerprint {
+        report.line("encryption_key_fingerprint", fingerprint);
+    }
 }
 
 fn aof(report: &mut Report<'_>) {
