@@ -11,7 +11,8 @@ use super::{ClientArguments, ToolArguments};
 
 /// All that can be written: the tools stand before the options and commands for servers.
 fn command() -> Command {
-    ClientArguments::command().subcommands(ToolArguments::command().get_subcommands().cloned())
+    let tools = ToolArguments::command();
+    ClientArguments::command().disable_help_subcommand(true).subcommands(tools.get_subcommands().cloned())
 }
 
 fn deploy(name: &str) -> PathBuf {
