@@ -5,11 +5,11 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p ember-server
+RUN cargo build --release --locked -p ember-server -p ember-cli
 
 FROM debian:bookworm-slim
 RUN useradd --system --no-create-home ember && mkdir /data && chown ember /data
-COPY --from=build /src/target/release/ember-server /usr/local/bin/ember-server
+COPY --from=build /src/target/release/ember-server /src/target/release/ember-cli /usr/local/bin/
 USER ember
 WORKDIR /data
 VOLUME /data

@@ -262,3 +262,106 @@ fn each_server_starts_from_the_other_one_s_file() {
     assert_eq!(digest(&redis), second);
     assert_eq!(redis.client().run("FCALL f 0"), Value::Integer(1));
 }
+
+const AOF: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
+
+/// Lets a server write data of all types, also in transactions, scripts and by chance; its digest then.
+fn write_all(server: &Server) -> Value {
+    let mut client = server.client();
+    let library =
+        "#!lua name=lib\nredis.register_function('f', function(k) return redis.call('INCR', k[1]) end)";
+    let script =
+        "redis.call('SPOP', 'set') redis.call('EXPIRE', 'list', 1000) return redis.call('INCR', 'scripted')";
+    assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
+    for line in sample_commands(false) {
+        let words = split_arguments(&line).unwrap();
+        let reply = client.command(&words);
+        assert!(!reply.is_error(), "{words:?}: {reply:?}");
+    }
+    assert!(!client.command(&["EVAL", script, "0"]).is_error());
+    for line in [
+        "FCALL f 1 called",
+        "MULTI",
+        "INCRBYFLOAT float 1.1",
+        "SELECT 7",
+        "SET elsewhere 1 EX 100000",
+        "SELECT 0",
+        "LPOP long-list 7",
+        "EXEC",
+        "SPOP large-set 9",
+        "ZPOPMIN large-zset 3",
+        "GETEX text PERSIST",
+        "COPY set copied",
+        "RENAME hash renamed",
+        "XADD stream * late 1",
+        "SORT intset STORE sorted",
+        "BITFIELD bits SET u8 3 77",
+        "SETRANGE range 5 abc",
+        "MOVE int 3",
+        "SWAPDB 7 8",
+    ] {
+        let reply = client.run(line);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+    client.run("DEBUG DIGEST")
+}
+
+#[test]
+fn each_server_starts_from_the_other_one_s_aof() {
+    for mode in ["yes", "no"] {
+        let folder = Folder::new();
+        let ember = |arguments: &[&str]| {
+            let builder = Server::builder(find_ember_server()).directory(&folder.0);
+            builder
+                .arguments(&[&AOF[..], &["--concurrent", mode, "--shards", "2"], arguments].concat())
+                .start()
+        };
+        let server = ember(&[]);
+        let written = write_all(&server);
+        drop(server.crash());
+        checked("redis-check-aof", &folder.file("appendonlydir/appendonly.aof.manifest"));
+        let redis = folder.redis(&AOF);
+        assert_eq!(redis.client().run("DEBUG DIGEST"), written, "redis has what ember has written");
+        assert_eq!(redis.client().run("FCALL f 1 called"), Value::Integer(2));
+        let mut client = redis.client();
+        client.run("BGREWRITEAOF");
+        while !client.run("INFO persistence").text().contains("aof_rewrite_in_progress:0") {
+            std::thread::yield_now();
+        }
+        client.run("APPEND text !");
+        let continued = client.run("DEBUG DIGEST");
+        drop((client, redis.crash()));
+        let server = ember(&[]);
+        let mut client = server.client();
+        assert_eq!(client.run("DEBUG DIGEST"), continued, "ember has what redis has added");
+        assert_eq!(
+            client.run("BGREWRITEAOF"),
+            Value::Simple("Background append only file rewriting started".into())
+        );
+        while !client.run("INFO persistence").text().contains("aof_rewrite_in_progress:0") {
+            std::thread::yield_now();
+        }
+        client.run("APPEND text ?");
+        let rewritten = client.run("DEBUG DIGEST");
+        drop((client, server.crash()));
+        checked("redis-check-aof", &folder.file("appendonlydir/appendonly.aof.manifest"));
+        assert_eq!(folder.redis(&AOF).client().run("DEBUG DIGEST"), rewritten);
+    }
+}
+
+#[test]
+fn an_aof_that_redis_has_written_is_gone_on_with() {
+    for preamble in ["yes", "no"] {
+        let folder = Folder::new();
+        let redis = folder.redis(&[&AOF[..], &["--aof-use-rdb-preamble", preamble]].concat());
+        let written = write_all(&redis);
+        drop(redis.crash());
+        let builder = Server::builder(find_ember_server()).directory(&folder.0);
+        let server = builder.arguments(&AOF).start();
+        let mut client = server.client();
+        assert_eq!(client.run("DEBUG DIGEST"), written);
+        assert_eq!(client.run("FCALL f 1 called"), Value::Integer(2));
+        drop((client, server.crash()));
+        checked("redis-check-aof", &folder.file("appendonlydir/appendonly.aof.manifest"));
+    }
+}

@@ -95,7 +95,7 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
         return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
     }
     let written = uri.password.clone().or_else(|| options.password.clone().map(OsString::into_vec));
-    let from_environment = || PASSWORD_VARIABLES.iter().find_map(|name| std::env::var_os(name));
+    let from_environment = || PASSWORD_VARIABLES.iter().find_map(std::env::var_os);
     match written {
         Some(password) => {
             if !options.no_auth_warning {

@@ -98,7 +98,7 @@ fn history_file() -> Option<PathBuf> {
             PathBuf::from(std::env::var_os("HOME").filter(|home| !home.is_empty())?).join(".embercli_history")
         }
     };
-    (!file.as_os_str().is_empty() && file != PathBuf::from("/dev/null")).then_some(file)
+    (!file.as_os_str().is_empty() && file.as_os_str() != "/dev/null").then_some(file)
 }
 
 /// What completes and hints.

@@ -47,7 +47,11 @@ fn entry(command: &Command, with_group: bool, is_coloured: bool) -> String {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
         false => text.to_owned(),
     };
-    let mut text = format!("  {} {}\n", paint("1", &command.name), paint("90", &command.synopsis()));
+    let synopsis = match command.synopsis() {
+        none if none.is_empty() => none,
+        synopsis => format!(" {}", paint("90", &synopsis)),
+    };
+    let mut text = format!("  {}{synopsis}\n", paint("1", &command.name));
     text += &format!("  {} {}\n", paint("33", "summary:"), command.summary);
     text += &format!("  {} {}\n", paint("33", "since:"), command.since);
     if with_group {

@@ -4,6 +4,6 @@ mod terminal;
 mod value;
 mod words;
 
-pub use terminal::{Piece, quote, render, render_with};
+pub use terminal::{Paint, Piece, quote, render, render_with};
 pub use value::{Value, read_value};
 pub use words::{encode_command, split_arguments};

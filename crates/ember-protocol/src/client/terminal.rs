@@ -19,25 +19,23 @@ pub enum Piece {
     Label,
 }
 
+/// Writes a piece of a shown reply behind others.
+pub type Paint = dyn Fn(Piece, &[u8], &mut Vec<u8>);
+
 /// A reply as redis-cli shows it on a terminal, without the final line end.
 pub fn render(value: &Value) -> Vec<u8> {
     render_with(value, &|_, piece, out| out.extend_from_slice(piece))
 }
 
 /// [`render`], each piece as `paint` writes it.
-pub fn render_with(value: &Value, paint: &dyn Fn(Piece, &[u8], &mut Vec<u8>)) -> Vec<u8> {
+pub fn render_with(value: &Value, paint: &Paint) -> Vec<u8> {
     let mut out = Vec::new();
     render_nested(value, 0, paint, &mut out);
     out
 }
 
 /// `indent` is how far the lines after the first are moved right: the width of all labels in front of this value.
-fn render_nested(
-    value: &Value,
-    indent: usize,
-    paint: &dyn Fn(Piece, &[u8], &mut Vec<u8>),
-    out: &mut Vec<u8>,
-) {
+fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     let prefixed = |kind: &str, text: &[u8]| [kind.as_bytes(), text].concat();
     match value {
         Value::Simple(text) | Value::Verbatim(_, text) | Value::BigNumber(text) => {
@@ -93,14 +91,7 @@ fn has_lines(value: &Value) -> bool {
 }
 
 /// Begins an element: on a line of its own, but for the first one.
-fn label(
-    index: usize,
-    width: usize,
-    mark: char,
-    indent: usize,
-    paint: &dyn Fn(Piece, &[u8], &mut Vec<u8>),
-    out: &mut Vec<u8>,
-) {
+fn label(index: usize, width: usize, mark: char, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     if index > 0 {
         out.push(b'\n');
         out.resize(out.len() + indent, b' ');

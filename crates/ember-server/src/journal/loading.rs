@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::Ending;
 use ember_persistence::rdb_file::Source;
+use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
 use emberkv_core::dispatch::{self, Context};
 use emberkv_core::events::Notices;
@@ -103,13 +104,16 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
             begun.elapsed().as_secs_f64()
         );
     }
-    if let Some(torn) = &torn
+    if let (Some(torn), Some(file)) = (&torn, files.last())
         && !config.aof_load_truncated
     {
         return Err(format!(
-            "the AOF ends in the middle of something ({}): its last {} bytes would have to be cut off, which \
-             aof-load-truncated no forbids; allow it, or use `ember-cli repair`",
-            torn.what, torn.torn_bytes
+            "{} at offset {}: {} bytes are torn: {}; aof-load-truncated no forbids to cut them off: allow it, or use `{}`",
+            file.display(),
+            torn.valid_to,
+            torn.torn_bytes,
+            torn.what,
+            repair_command(file)
         ));
     }
     if player.failed > 0 {
@@ -200,9 +204,7 @@ impl<'s> Player<'s> {
             let name = String::from_utf8_lossy(args.at(0));
             let text = format!("{} before offset {offset}: {name}: {error}", path.display());
             if is_final || is_own {
-                return Err(format!(
-                    "cannot load the data set: {text}; restore a backup, or use `ember-cli repair`"
-                ));
+                return Err(format!("cannot load the data set: {text}; restore a backup"));
             }
             if self.failed == 0 {
                 tracing::warn!("{text}");

@@ -1,0 +1,210 @@
+//! Ways to a server: TLS, unix sockets, URIs, passwords; and what comes without end.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use ember_testkit::{Server, find_ember_server};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+fn server(arguments: &[&str]) -> Server {
+    Server::builder(find_ember_server()).arguments(&["--save", ""]).arguments(arguments).unix_socket().start()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ember-cli"));
+    command.args(arguments).env_remove("REDISCLI_AUTH").env_remove("EMBERCLI_AUTH").stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> (bool, String) {
+    said(&command(arguments).output().unwrap())
+}
+
+/// Whether it went well, and all that was said.
+fn said(output: &Output) -> (bool, String) {
+    let text = [output.stdout.as_slice(), &output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The first lines of something that does not end by itself.
+fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> Vec<String> {
+    let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut read = vec![lines.next().unwrap().unwrap()];
+    after_first();
+    read.extend(lines.by_ref().take(count - 1).map(Result::unwrap));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    read
+}
+
+/// An authority, a server's certificate and a client's, in a directory.
+fn certificates(folder: &Path) {
+    let authority_key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = authority.self_signed(&authority_key).unwrap();
+    fs::write(folder.join("ca.pem"), certificate.pem()).unwrap();
+    let issuer = Issuer::new(authority, authority_key);
+    for name in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn tls_trusts_whom_it_is_told_to() {
+    let folder = std::env::temp_dir().join(format!("ember-cli-tls-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    certificates(&folder);
+    let file = |name: &str| folder.join(name).display().to_string();
+    let port = free_port().to_string();
+    let (certificate, key, authority) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let options = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &authority];
+    let server = server(&[&["--tls-port", &port][..], &options].concat());
+    let tls = ["-p", &port, "--tls", "--cacert", &authority];
+    let (client, client_key) = (file("client.pem"), file("client.key"));
+    let identity = ["--cert", &client, "--key", &client_key];
+    let ping = |arguments: &[&[&str]]| run(&[&arguments.concat()[..], &["ping"]].concat());
+    assert_eq!(ping(&[&tls, &identity]), (true, "PONG\n".to_owned()));
+    assert_eq!(ping(&[&["-p", &port, "--tls", "--insecure"], &identity]), (true, "PONG\n".to_owned()));
+    assert_eq!(ping(&[&tls, &identity, &["--sni", "localhost"]]), (true, "PONG\n".to_owned()));
+    let uri = format!("rediss://127.0.0.1:{port}/1");
+    let by_uri =
+        [&["-u", &uri, "--cacert", &authority][..], &identity, &["--no-raw", "client", "info"]].concat();
+    let (is_fine, text) = run(&by_uri);
+    assert!(is_fine && text.contains(" db=1 "), "{text}");
+    // Large values go through, and many requests at once.
+    let value = "x".repeat(3_000_000);
+    let mut set = command(&[&tls[..], &identity, &["-x", "set", "large"]].concat());
+    let mut child = set.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), value.as_bytes()).unwrap();
+    assert!(said(&child.wait_with_output().unwrap()).0);
+    let (_, text) = run(&[&tls[..], &identity, &["get", "large"]].concat());
+    assert_eq!(text.len(), value.len() + 1);
+    let mut pipe = command(&[&tls[..], &identity, &["--pipe"]].concat());
+    let mut child = pipe.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let requests = "SET key value\r\nGET large\r\n".repeat(20);
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), requests.as_bytes()).unwrap();
+    let (is_fine, text) = said(&child.wait_with_output().unwrap());
+    assert!(is_fine && text.ends_with("errors: 0, replies: 40\n"), "{text}");
+    for (wrong, why) in [
+        (&[&["-p", &port, "--tls"][..], &identity].concat()[..], "certificate"),
+        (&[&tls[..], &identity, &["--sni", "example.com"]].concat(), "certificate"),
+        (&["-p", &port, "--tls", "--cacert", "/no/such/file"], "no certificates in /no/such/file"),
+    ] {
+        let (is_fine, text) = ping(&[wrong]);
+        assert!(!is_fine && text.contains(why), "{wrong:?} {text}");
+    }
+    // The server asks for a certificate.
+    assert!(!ping(&[&tls]).0);
+    drop(server);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_unix_socket_is_a_way_too() {
+    let server = server(&[]);
+    let socket = server.unix_socket().unwrap().display().to_string();
+    assert_eq!(run(&["-s", &socket, "ping"]), (true, "PONG\n".to_owned()));
+    assert_eq!(run(&["-s", &socket, "-r", "2", "-i", "0.01", "echo", "x"]), (true, "x\nx\n".to_owned()));
+}
+
+#[test]
+fn passwords_come_from_the_environment_or_a_uri() {
+    let server = server(&["--requirepass", "p w"]);
+    let port = server.port().to_string();
+    let ping = ["-p", &port, "ping"];
+    let with = |name: &str, value: &str| said(&command(&ping).env(name, value).output().unwrap());
+    for name in ["EMBERCLI_AUTH", "REDISCLI_AUTH"] {
+        assert_eq!(with(name, "p w"), (true, "PONG\n".to_owned()), "{name}");
+        assert!(with(name, "other").1.contains("AUTH failed: WRONGPASS"));
+    }
+    let (_, text) = run(&ping);
+    assert_eq!(text, "NOAUTH Authentication required.\n\n");
+    for who in [":p%20w@", "p%20w@", "default:p%20w@"] {
+        let uri = format!("redis://{who}127.0.0.1:{port}");
+        let (is_fine, text) = run(&["-u", &uri, "ping"]);
+        assert!(is_fine && text.starts_with("PONG\nWarning: Using a password"), "{uri} {text}");
+        assert_eq!(run(&["-u", &uri, "--no-auth-warning", "ping"]).1, "PONG\n");
+    }
+}
+
+#[test]
+fn messages_and_commands_of_others_are_printed_as_they_come() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let mut client = server.client();
+    let lines = first_lines(&["-p", &port, "subscribe", "news"], 6, || {
+        // The first line is the confirmation's.
+        client.run("PUBLISH news hello");
+    });
+    assert_eq!(lines, ["subscribe", "news", "1", "message", "news", "hello"]);
+    let lines = first_lines(&["-p", &port, "--no-raw", "-3", "psubscribe", "n*"], 4, || ());
+    assert_eq!(lines[1..], ["1) \"psubscribe\"", "2) \"n*\"", "3) (integer) 1"]);
+    assert_eq!(lines[0], "Reading messages... (press Ctrl-C to quit)");
+    let lines = first_lines(&["-p", &port, "monitor"], 2, || {
+        client.run("ECHO watched");
+    });
+    assert!(lines[0] == "OK" && lines[1].ends_with("\"ECHO\" \"watched\""), "{lines:?}");
+}
+
+#[test]
+fn what_is_repeated_for_ever_goes_on() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let lines = first_lines(&["-p", &port, "-r", "-1", "incr", "n"], 100, || ());
+    assert_eq!(lines[99], "100");
+    let lines = first_lines(&["-p", &port, "--stat", "-i", "0.01"], 23, || ());
+    assert!(lines[1].starts_with("keys       mem      clients "), "{lines:?}");
+    assert!(lines[2].starts_with("1          ") && lines[2].contains(" (+0) "), "{lines:?}");
+    assert!(lines[3].contains(" (+1) ") && lines[22] == lines[0], "{lines:?}");
+    let lines = first_lines(&["-p", &port, "--latency-dist", "-i", "0.02"], 9, || ());
+    assert!(lines[8].starts_with("\x1b[38;5;0m\x1b[48;5;") && lines[8].ends_with("?\x1b[0m"), "{lines:?}");
+    let lines = first_lines(&["-p", &port, "--latency-history", "--no-raw", "-i", "0.05"], 2, || ());
+    assert!(lines[0].contains(" samples) -- 0.0") && lines[1].contains("min: 0, max: "), "{lines:?}");
+}
+
+#[test]
+fn a_measured_latency_is_one_line() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let measured = |form: &str| run(&["-p", &port, "--latency", form, "-i", "0.05"]).1;
+    assert_eq!(measured("--raw").split(' ').count(), 4);
+    assert_eq!(measured("--csv").split(',').count(), 4);
+    let json = measured("--json");
+    assert!(json.starts_with("{\"min\": ") && json.ends_with("}\n"), "{json}");
+}
+
+#[test]
+fn wrong_options_exit_with_one_and_help_with_none() {
+    assert!(!run(&["--no-such-option"]).0);
+    assert!(!run(&["-p"]).0);
+    assert!(!run(&["-p", "66000", "ping"]).0);
+    assert!(!run(&["-u", "http://host", "ping"]).0);
+    let (is_fine, text) = run(&["--help"]);
+    assert!(is_fine && text.contains("--pipe-timeout") && text.contains("ember-cli repair"), "{text}");
+    let (is_fine, text) = run(&["--version"]);
+    assert!(is_fine && text == format!("ember-cli {}\n", env!("CARGO_PKG_VERSION")), "{text}");
+    // Behind the command all words are its own.
+    let server = server(&[]);
+    let port = server.port().to_string();
+    assert_eq!(run(&["-p", &port, "echo", "--help"]), (true, "--help\n".to_owned()));
+    assert_eq!(run(&["-p", &port, "echo", "-h"]), (true, "-h\n".to_owned()));
+    assert_eq!(run(&["-p", &port, "echo", "check"]), (true, "check\n".to_owned()));
+    assert_eq!(
+        run(&["-p", &port, "-a", "-x-", "--no-auth-warning", "echo", "-1"]).1.lines().next(),
+        Some("-1")
+    );
+}

@@ -1,0 +1,261 @@
+//! The prompt, driven in a terminal: what is shown, completed, hinted, remembered and never remembered.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use ember_testkit::{Server, find_ember_server};
+
+/// How long something may take to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn size(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).unwrap()
+}
+
+/// A terminal with ember-cli in it.
+struct Terminal {
+    child: std::process::Child,
+    keys: pty_process::blocking::Pty,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    folder: PathBuf,
+}
+
+impl Terminal {
+    fn start(arguments: &[&str]) -> Terminal {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("ember-prompt-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Terminal::start_in(folder, arguments)
+    }
+
+    fn start_in(folder: PathBuf, arguments: &[&str]) -> Terminal {
+        let (pty, side) = pty_process::blocking::open().unwrap();
+        pty.resize(pty_process::Size::new(30, 120)).unwrap();
+        let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_ember-cli"))
+            .args(arguments)
+            .env("HOME", &folder)
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
+            .env_remove("EMBERCLI_HISTFILE")
+            .env_remove("EMBERCLI_AUTH")
+            .env_remove("REDISCLI_AUTH");
+        let child = command.spawn(side).unwrap();
+        let mut reader: fs::File = std::os::fd::AsFd::as_fd(&pty).try_clone_to_owned().unwrap().into();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Terminal { child, keys: pty, output, screen: vt100::Parser::new(size(30), size(120), 0), folder }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line and waits for the answer: it is on the screen once more than before.
+    fn run(&mut self, line: &str, answer: &str) {
+        let count = |screen: &vt100::Screen| screen.contents().matches(answer).count();
+        let before = count(self.screen.screen());
+        self.type_keys(&format!("{line}\r"));
+        self.wait_until(answer, |screen| count(screen) > before);
+    }
+
+    /// Waits until some text is on the screen.
+    fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the line of the cursor is `line`, blanks at its end left out. With hints behind what is typed, it is
+    /// as much of them as `line` has behind a bracket.
+    fn wait_for_line(&mut self, line: &str) {
+        self.wait_until(line, |screen| {
+            let (row, _) = screen.cursor_position();
+            screen.rows(0, 120).nth(usize::from(row)).is_some_and(|shown| {
+                shown.trim_end() == line.trim_end() || (line.contains('[') && shown.starts_with(line))
+            })
+        });
+    }
+
+    fn wait_until(&mut self, what: &str, is_there: impl Fn(&vt100::Screen) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_there(self.screen.screen()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.screen.process(&bytes),
+                Err(_) => panic!("no {what:?} on the screen:\n{}", self.screen.screen().contents()),
+            }
+        }
+    }
+
+    /// The history, once ember-cli has ended.
+    fn quit(mut self) -> (PathBuf, String) {
+        self.type_keys("quit\r");
+        assert!(self.child.wait().unwrap().success());
+        let history = fs::read_to_string(self.folder.join(".embercli_history")).unwrap_or_default();
+        (self.folder.clone(), history)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn server(arguments: &[&str]) -> Server {
+    Server::start(find_ember_server(), &[&["--save", ""], arguments].concat())
+}
+
+fn connect(server: &Server) -> (Terminal, String) {
+    let mut terminal = Terminal::start(&["-p", &server.port().to_string()]);
+    let address = server.address().to_string();
+    terminal.wait_for_line(&format!("{address}>"));
+    (terminal, address)
+}
+
+#[test]
+fn commands_are_answered_and_the_prompt_tells_the_state() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run("set greeting hello", "OK");
+    terminal.run("get greeting", "\"hello\"");
+    terminal.run("select 3", &format!("{address}[3]>"));
+    terminal.run("multi", &format!("{address}[3](TX)>"));
+    terminal.run("incr n", "QUEUED");
+    terminal.run("exec", "1) (integer) 1");
+    terminal.wait_for_line(&format!("{address}[3]>"));
+    terminal.run("5 incr n", "(integer) 6");
+    terminal.run("get \"open", "Invalid argument(s)");
+    terminal.run("lrange n 0 -1", "(error) WRONGTYPE");
+    terminal.type_keys("clear\r");
+    terminal.wait_until("an empty screen", |screen| screen.contents().trim_end() == format!("{address}[3]>"));
+    let (folder, history) = terminal.quit();
+    assert!(history.contains("set greeting hello") && history.contains("5 incr n"), "{history}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn values_have_the_colours_of_their_kinds() {
+    let server = server(&[]);
+    let (mut terminal, _) = connect(&server);
+    terminal.run("incr n", "(integer) 1");
+    terminal.run("get n", "\"1\"");
+    let screen = terminal.screen.screen();
+    let colour = |text: &str| {
+        let row = screen.rows(0, 120).position(|row| row.starts_with(text)).unwrap();
+        screen.cell(u16::try_from(row).unwrap(), 0).unwrap().fgcolor()
+    };
+    assert_ne!(colour("(integer) 1"), colour("\"1\""));
+    assert_ne!(colour("\"1\""), vt100::Color::Default);
+}
+
+#[test]
+fn names_are_completed_and_arguments_hinted() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    terminal.type_keys("persi\t");
+    terminal.wait_for_line(&format!("{address}> persist key"));
+    terminal.type_keys(" k");
+    terminal.wait_for_line(&format!("{address}> persist k"));
+    terminal.run("", "(integer) 0");
+    terminal.type_keys("EXPIRE k ");
+    terminal.wait_for_line(&format!("{address}> EXPIRE k seconds [NX|XX|GT|LT]"));
+    terminal.type_keys("10 gt");
+    terminal.wait_for_line(&format!("{address}> EXPIRE k 10 gt"));
+    terminal.run("", "(integer) 0");
+    terminal.type_keys("help @sc\t");
+    terminal.wait_for_line(&format!("{address}> help @scripting"));
+    terminal.run("", "SCRIPT LOAD script");
+    terminal.run("help expire", "group: generic");
+    terminal.run("help nothing", "There is no help about nothing");
+    terminal.run(":set nohints", &format!("{address}>"));
+    terminal.type_keys("clear\rGET ");
+    terminal.wait_for_line(&format!("{address}> GET"));
+}
+
+#[test]
+fn lines_are_remembered_but_no_secret() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run("acl setuser alice on >hunter1 ~* +@all", "OK");
+    terminal.run("config set requirepass hunter2", "OK");
+    terminal.run("auth hunter2", "OK");
+    terminal.run("hello 2 auth default hunter2", "server");
+    terminal.run("migrate 127.0.0.1 1 k 0 10 auth hunter2", "unknown command");
+    terminal.run("auth \"hunter2", "Invalid argument(s)");
+    terminal.run("set remembered yes", "OK");
+    terminal.type_keys("clear\r");
+    terminal.wait_for_line(&format!("{address}>"));
+    // Up: the last line that is remembered but for this one.
+    terminal.type_keys("\x1b[A\x1b[A");
+    terminal.wait_for_line(&format!("{address}> set remembered yes [NX"));
+    terminal.type_keys("\x15");
+    let (folder, history) = terminal.quit();
+    assert!(history.contains("set remembered yes") && !history.contains("hunter"), "{history}");
+    // The next session knows it.
+    let port = server.port().to_string();
+    let mut next = Terminal::start_in(folder.clone(), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);
+    next.wait_for_line(&format!("{address}>"));
+    next.type_keys("\x1b[A\x1b[A\x1b[A");
+    next.wait_for_line(&format!("{address}> set remembered yes [NX"));
+    drop(next);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn messages_are_shown_until_a_key_is_pressed() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    let mut other = server.client();
+    terminal.run("subscribe news", "Reading messages...");
+    terminal.wait_for("3) (integer) 1");
+    other.run("PUBLISH news first");
+    terminal.wait_for("3) \"first\"");
+    terminal.type_keys("p");
+    terminal.wait_for_line(&format!("{address}(subscribed mode)> p"));
+    terminal.type_keys("subscribe also*\x15");
+    terminal.run("psubscribe also*", "3) (integer) 2");
+    other.run("PUBLISH also-this second");
+    terminal.wait_for("4) \"second\"");
+    terminal.run("unsubscribe", "1) \"unsubscribe\"");
+    terminal.run("punsubscribe", &format!("{address}> "));
+    terminal.run("echo back", "\"back\"");
+    terminal.run("subscribe again", "Reading messages...");
+    // Ctrl-C ends it with the connection.
+    terminal.type_keys("\x03");
+    terminal.wait_for_line(&format!("{address}>"));
+    terminal.run("echo again", "\"again\"");
+}
+
+#[test]
+fn a_lost_connection_is_made_again_and_nobody_there_is_said() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run("client id", "(integer)");
+    let mut other = server.client();
+    other.run("CLIENT KILL TYPE normal SKIPME yes");
+    terminal.run("echo back", "\"back\"");
+    let port = server.port().to_string();
+    drop(server);
+    terminal.run("ping", &format!("Could not connect to Redis at {address}: Connection refused"));
+    terminal.wait_for_line("not connected>");
+    let mut alone = Terminal::start(&["-p", &port]);
+    alone.wait_for("is the server running?");
+    alone.wait_for_line("not connected>");
+}
