@@ -86,8 +86,10 @@ impl Executor {
         args: Args<'_>,
     ) -> bool {
         let changes = command.spec.flags.intersects(CHANGES);
-        !now.contains(Condition::LOADING)
-            && !(changes && now.intersects(Condition::REFUSES_WRITES | Condition::AOF_BEHIND))
-            && !(changes && self.is_kept_waiting(guards, command, args))
+        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
+        if now.contains(Condition::LOADING) || (changes && now.intersects(delays)) {
+            return false;
+        }
+        !changes || !self.is_kept_waiting(guards, command, args)
     }
 }

@@ -28,7 +28,8 @@ const SOON_MS: i64 = 1500;
 /// Adds to a list and a counter. A type that does not fit ends it in the middle.
 const SCRIPT: &str = "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[2]) \
                       redis.call('LTRIM', KEYS[1], -20, -1) return redis.call('LLEN', KEYS[1])";
-const SHARED_SCRIPT: &str = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[3]) return redis.call('DECRBY', KEYS[2], ARGV[1])";
+const SHARED_SCRIPT: &str = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[3]) \
+                             return redis.call('DECRBY', KEYS[2], ARGV[1])";
 
 /// The counters that connections share; their sum is 0.
 pub(crate) const SHARED: [&str; 2] = ["shared:a", "shared:b"];

@@ -1,6 +1,6 @@
 /* Makes files of an AOF fail or take long to write: loaded before a server (LD_PRELOAD), it looks before each write and
- * fsync of such a file into the file that the variable FAULTS names. That says "write ERRNO", "sync ERRNO", "slow MS" (each fsync
- * takes so long) or nothing. */
+ * fsync of such a file into the file that the variable FAULTS names. That says "write ERRNO", "sync ERRNO", "slow MS"
+ * (each fsync takes so long) or nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
