@@ -93,7 +93,7 @@ fn the_example_configuration_sets_the_defaults_with_and_without_its_marks() {
     });
     let set = set.collect::<Vec<_>>().join("\n");
     let directives = set.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
-    assert_eq!(directives, PARAMETERS.len());
+    assert_eq!(directives, PARAMETERS.iter().count());
     for text in [example.clone(), set] {
         let nothing = |_: &str| None;
         match launch([OsString::from("-")].into_iter(), nothing, text.as_bytes()).unwrap() {
