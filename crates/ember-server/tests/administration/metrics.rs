@@ -351,7 +351,8 @@ fn a_server_that_loads_is_alive_and_not_ready() {
     assert_eq!((ready.status, ready.body.as_str()), (503, "loading the data set\n"));
     assert_eq!(value(&samples(&http_get(address, "/metrics").unwrap().body), "ember_loading"), 1.0);
     // What is no RDB file ends it: it must not serve without its data.
-    std::fs::write(&file, "this is none").unwrap();
+    // It may have given up before all is written.
+    let _ = std::fs::write(&file, "this is none");
     assert!(!child.wait().unwrap().success());
     std::fs::remove_dir_all(directory).unwrap();
 }
