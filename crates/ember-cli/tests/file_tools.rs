@@ -212,6 +212,8 @@ fn damage_in_the_middle_is_found_and_what_is_before_it_kept() {
         let run = folder.run(&[&["repair", "appendonlydir", "--output", "new"][..], &key].concat());
         assert_eq!(run.code, 0, "{run:?}");
         assert!(run.out.contains("appendonly.aof.2.incr.aof: left out"), "{run:?}");
+        let why = run.out.split("why no more: ").nth(1).unwrap().lines().next().unwrap();
+        assert!(why.contains("appendonly.aof.1.incr.aof at offset ") && !why.contains("repair"), "{why}");
         assert_eq!(folder.originals(), before);
         let checked = folder.run(&[&["check", "new"][..], &key].concat());
         assert_eq!(checked.code, 0, "{checked:?}");

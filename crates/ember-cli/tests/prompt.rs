@@ -38,6 +38,10 @@ impl Terminal {
     }
 
     fn start_in(folder: PathBuf, arguments: &[&str]) -> Terminal {
+        Terminal::start_with(folder, arguments, None)
+    }
+
+    fn start_with(folder: PathBuf, arguments: &[&str], history: Option<&str>) -> Terminal {
         let (pty, side) = pty_process::blocking::open().unwrap();
         pty.resize(pty_process::Size::new(30, 120)).unwrap();
         let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_ember-cli"))
@@ -48,6 +52,10 @@ impl Terminal {
             .env_remove("EMBERCLI_HISTFILE")
             .env_remove("EMBERCLI_AUTH")
             .env_remove("REDISCLI_AUTH");
+        let command = match history {
+            Some(file) => command.env("EMBERCLI_HISTFILE", file),
+            None => command,
+        };
         let child = command.spawn(side).unwrap();
         let mut reader: fs::File = std::os::fd::AsFd::as_fd(&pty).try_clone_to_owned().unwrap().into();
         let (sender, output) = channel();
@@ -141,6 +149,7 @@ fn commands_are_answered_and_the_prompt_tells_the_state() {
     terminal.run("exec", "1) (integer) 1");
     terminal.wait_for_line(&format!("{address}[3]>"));
     terminal.run("5 incr n", "(integer) 6");
+    terminal.run("set pasted 1\rincrby pasted 41\rget pasted", "\"42\"");
     terminal.run("get \"open", "Invalid argument(s)");
     terminal.run("lrange n 0 -1", "(error) WRONGTYPE");
     terminal.type_keys("clear\r");
@@ -293,5 +302,23 @@ fn the_file_of_the_history_is_for_its_owner_alone() {
     let file = terminal.folder.join(".embercli_history");
     let (folder, _) = terminal.quit();
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_history_goes_where_it_is_told_to() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let folder = std::env::temp_dir().join(format!("ember-prompt-history-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("lines");
+    for (history, is_kept) in [(file.to_str().unwrap(), true), ("/dev/null", false), ("", false)] {
+        let mut terminal = Terminal::start_with(folder.clone(), &["-p", &port], Some(history));
+        terminal.run("set a 1", "OK");
+        let (_, at_home) = terminal.quit();
+        assert_eq!(at_home, "");
+        assert_eq!(fs::read_to_string(&file).is_ok_and(|lines| lines.contains("set a 1")), is_kept);
+        let _ = fs::remove_file(&file);
+    }
     fs::remove_dir_all(folder).unwrap();
 }

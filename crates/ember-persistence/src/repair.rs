@@ -151,7 +151,7 @@ fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, F
                 return Ok(end);
             }
             Err(error) if plan.cuts_damage && error.is_damage() => {
-                end.cut = Some(error.to_string());
+                end.cut = Some(format!("{error:#}"));
                 return Ok(end);
             }
             Err(error) => return Err(error.into()),
@@ -202,7 +202,7 @@ fn pick_keys(
 ) -> Result<Repaired, FileError> {
     let opened = encryption.open(disk.open_to_read(path)?, Ending::Whole)?;
     let mut reader = RdbReader::new(opened, path, LIMITS)?;
-    let mut repaired = Repaired { cut: Some(damage.to_string()), ..Repaired::default() };
+    let mut repaired = Repaired { cut: Some(format!("{damage:#}")), ..Repaired::default() };
     let version = reader.version().clamp(rdb_file::FILE_VERSION, VERSION_MAX);
     let options = SaveOptions { version, is_packed: true, encryption: &plan.encryption };
     let written = rdb_file::save(disk, target, &options, |writer| pick(&mut reader, writer, &mut repaired))?;
@@ -239,7 +239,7 @@ fn pick<R: Read>(
                 return Err(error);
             }
             Err(error) => {
-                repaired.cut = Some(error.to_string());
+                repaired.cut = Some(format!("{error:#}"));
                 return Ok(());
             }
         }

@@ -11,9 +11,6 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 
-/// The environment variable with the keys, which counts when no file of keys is named.
-const VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
-
 /// With which keys files are written and read.
 pub(crate) struct FileEncryption(Mutex<Current>);
 
@@ -77,10 +74,10 @@ mod keys {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use ember_persistence::encryption::{Encryption, KeyRing};
+    use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
     use ember_persistence::files::OsDisk;
 
-    use super::{Current, VARIABLE};
+    use super::Current;
     use crate::config::Config;
 
     /// Permissions of those who are neither the owner nor in its group.
@@ -93,8 +90,8 @@ mod keys {
             let place = format!("encryption-key-file '{path}'");
             refuse_if_open(path).map_err(|error| format!("{place}: {error}"))?;
             (place, KeyRing::from_file(&OsDisk, Path::new(path)))
-        } else if std::env::var_os(VARIABLE).is_some() {
-            (VARIABLE.to_owned(), KeyRing::from_environment(VARIABLE))
+        } else if std::env::var_os(KEY_VARIABLE).is_some() {
+            (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE))
         } else if used.is_some() {
             return Err(
                 "encryption can't be ended while the server runs: stop it and convert its files".to_owned()
@@ -129,12 +126,14 @@ mod keys {
 
 #[cfg(not(feature = "encryption"))]
 mod keys {
-    use super::{Current, VARIABLE};
+    use ember_persistence::encryption::KEY_VARIABLE;
+
+    use super::Current;
     use crate::config::Config;
 
     /// No keys: encryption was left out of the program.
     pub(super) fn read(config: &Config, _used: Option<&str>) -> Result<Current, String> {
-        if config.encryption_key_file.is_empty() && std::env::var_os(VARIABLE).is_none() {
+        if config.encryption_key_file.is_empty() && std::env::var_os(KEY_VARIABLE).is_none() {
             return Ok(Current::default());
         }
         Err("encryption-key-file: this program was built without the feature `encryption`".to_owned())

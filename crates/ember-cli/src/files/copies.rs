@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ember_persistence::check::{FileError, open_manifest};
 use ember_persistence::convert::{convert_aof, convert_file};
-use ember_persistence::encryption::{Encryption, is_encrypted};
+use ember_persistence::encryption::{Encryption, KEY_VARIABLE, is_encrypted};
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 
@@ -82,10 +82,9 @@ pub(crate) fn convert(arguments: &Convert) -> ExitCode {
     let keys_are_needed = arguments.to == Form::Encrypted;
     match encryption(&arguments.key) {
         Ok(encryption) if keys_are_needed && !encryption.is_on() => {
-            say_wrong(
-                "there is no key to encrypt with; name its file with --encryption-key-file or set \
-                 EMBER_ENCRYPTION_KEY",
-            );
+            say_wrong(format_args!(
+                "there is no key to encrypt with; name its file with --encryption-key-file or set {KEY_VARIABLE}"
+            ));
             Outcome::Failed.into()
         }
         _ => copy(&arguments.copy, &arguments.key, run),

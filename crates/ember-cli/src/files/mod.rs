@@ -9,16 +9,13 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use ember_persistence::check::FileError;
-use ember_persistence::encryption::{Encryption, KeyRing};
+use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
 use ember_persistence::files::OsDisk;
 
 use crate::arguments::KeyOption;
 
 pub(crate) use check::check;
 pub(crate) use copies::{convert, repair};
-
-/// The keys, when no file is named.
-const KEY_VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
 
 /// How it went, for the exit code. The worst counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -46,6 +46,8 @@ impl Editor {
             .history_ignore_dups(true)?
             .completion_type(CompletionType::Circular)
             .auto_add_history(false)
+            // Lines that are pasted are commands, each of them.
+            .bracketed_paste(false)
             .build();
         let mut line = rustyline::Editor::with_config(config)?;
         line.set_helper(Some(Assistant { docs: None, shows_hints: true }));

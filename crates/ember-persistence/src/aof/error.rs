@@ -69,6 +69,7 @@ impl AofError {
     }
 }
 
+/// The alternate form (`{:#}`) of what is damaged says it without what can be done.
 impl Display for AofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,6 +89,11 @@ impl Display for AofError {
                 "{} has files of an AOF but no manifest; restore a backup of the whole directory",
                 directory.display()
             ),
+            AofError::Damaged { file, offset, what } if f.alternate() => {
+                write!(f, "{} at offset {offset}: {what}", file.display())
+            }
+            AofError::Unreadable { cause, .. } if self.is_damage() && f.alternate() => write!(f, "{cause}"),
+            AofError::Rdb(error) if f.alternate() => write!(f, "{error:#}"),
             AofError::Rdb(error) => write!(f, "{error}"),
             AofError::Damaged { file, offset, what } => write!(
                 f,

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::KEY_VARIABLE;
 use crate::files::DiskError;
 
 /// An encrypted file cannot be read.
@@ -86,9 +87,9 @@ impl Display for EncryptionError {
         write!(f, "{} at offset {}: ", super::shown(&self.file), self.offset)?;
         match &self.problem {
             EncryptionProblem::Disk(_) => Ok(()),
-            EncryptionProblem::NoKey => f.write_str(
-                "it is encrypted and no key is given; name its file with `encryption-key-file` or set \
-                 EMBER_ENCRYPTION_KEY",
+            EncryptionProblem::NoKey => write!(
+                f,
+                "it is encrypted and no key is given; name its file with `encryption-key-file` or set {KEY_VARIABLE}"
             ),
             EncryptionProblem::WrongKey(fingerprint) => write!(
                 f,

@@ -45,6 +45,9 @@ pub use source::Unsealer;
 
 use crate::files::{FileReader, StoredFile};
 
+/// The environment variable with the keys, which counts when no file of keys is named.
+pub const KEY_VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
+
 /// How encrypted files begin.
 const MAGIC: &[u8; 8] = b"EMBERENC";
 

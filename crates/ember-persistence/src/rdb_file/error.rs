@@ -125,18 +125,25 @@ impl Display for RdbProblem {
     }
 }
 
+/// The alternate form (`{:#}`) says what is wrong without what can be done.
 impl Display for RdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RdbError { file, offset, problem } = self;
         match problem {
             // It says the file itself, and where in the file as it is stored.
             RdbProblem::Io(error) if problem.is_damage() => write!(f, "{error}")?,
-            _ => write!(f, "{} at offset {offset}: {problem}; {}", file.display(), problem.advice())?,
+            _ => write!(f, "{} at offset {offset}: {problem}", file.display())?,
         }
-        if !problem.is_damage() {
+        if f.alternate() {
             return Ok(());
         }
-        write!(f, ", or keep what is good with `{}`", repair_command(file))
+        if !problem.advice().is_empty() {
+            write!(f, "; {}", problem.advice())?;
+        }
+        if problem.is_damage() {
+            write!(f, ", or keep what is good with `{}`", repair_command(file))?;
+        }
+        Ok(())
     }
 }
 
