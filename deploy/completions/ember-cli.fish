@@ -1,0 +1,89 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_ember_cli_global_optspecs
+    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 tls sni= cacert= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat latency latency-history latency-dist help v/version
+end
+
+function __fish_ember_cli_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_ember_cli_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_ember_cli_using_subcommand
+    set -l cmd (__fish_ember_cli_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s h -d 'The server\'s name or address' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s p -d 'The server\'s port' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s s -d 'The server\'s unix socket; instead of host and port' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s u -d 'All of it as redis://[[USER]:PASSWORD@][HOST][:PORT][/DATABASE]; rediss:// for TLS' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s a -l pass -d 'The password. The environment variable EMBERCLI_AUTH is safer: others cannot see it' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l user -d 'The user\'s name; needs a password' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s n -d 'The number of the database' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l sni -d 'The name that the server\'s certificate has to have, and that is sent to the server' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cert -d 'The client\'s certificate' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l key -d 'The key of the client\'s certificate' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s r -d 'Run the command so many times; -1 for ever' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s i -d 'Wait so many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s X -d 'Read the argument that is written as this word from standard input' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l eval -d 'Run the script in a file; the arguments are keys, and behind a comma other arguments' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s d -d 'What stands between elements in raw output' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s D -d 'What stands behind each answer in raw output' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe-timeout -d 'Give up when no answer comes for so many seconds behind the last request; 0 never' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only keys that match; for --scan, --bigkeys, --memkeys and --hotkeys' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-pattern -d 'The same as a quoted string' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'Ask for so many keys at once' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'The same; of so many elements each, 0 for all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l askpass -d 'Ask for the password'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l no-auth-warning -d 'No warning for a password on the command line'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 2 -d 'Speak RESP2'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 3 -d 'Speak RESP3'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l tls -d 'Connect with TLS'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l insecure -d 'Trust every server. Whoever is between can read and change everything'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s x -d 'Read the last argument from standard input'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-input -d 'Read arguments as quoted strings: \\"\\\\xff\\" is one byte'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s e -d 'Exit with 1 when the answer is an error'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l raw -d 'Bytes as they are; this is what is done when the output is no terminal'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l no-raw -d 'As on a terminal, also when the output is none'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l csv -d 'As comma-separated values'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l json -d 'As JSON; speaks RESP3 if the server does and -2 is not given'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-json -d 'As JSON in ASCII, with the escapes of quoted strings'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe -d 'Send requests from standard input as they are, as fast as the server takes them'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l scan -d 'List all keys'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l bigkeys -d 'Look for the largest key of each type, by elements'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys -d 'Look for the largest key of each type, by memory'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l hotkeys -d 'Look for the keys most used; needs an LFU eviction policy'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l stat -d 'A line of statistics each second'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency -d 'Measure the time an answer takes'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-history -d 'The same, a new line every 15 seconds (-i)'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-dist -d 'The same as a spectrum in colours, a new line every second (-i)'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l help -d 'Print this help'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s v -l version -d 'Print the version'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "check" -d 'Say whether files are whole, and what is in them'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "repair" -d 'Copy what is good of a damaged file. The original is only read'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "convert" -d 'Copy an RDB file or AOF, encrypted or plain'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l until -d 'Leave out the commands of an AOF that are marked with a later time (Unix time in seconds)' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l to -d 'What the copy is to be. Encrypted files are encrypted anew, with the first of the keys' -r -f -a "encrypted\t'Encrypted'
+plain\t'Not encrypted'"
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "check" -d 'Say whether files are whole, and what is in them'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "repair" -d 'Copy what is good of a damaged file. The original is only read'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "convert" -d 'Copy an RDB file or AOF, encrypted or plain'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
