@@ -65,7 +65,7 @@ start_server() {
 }
 
 start_ember() { # name, port, yes for concurrent mode or no for sharded
-    start_server "$1" "$2" "$(ember_server)" --port "$2" --bind 127.0.0.1 --concurrent "$3"
+    start_server "$1" "$2" "$(ember_server)" --port "$2" --bind 127.0.0.1 --save "" --concurrent "$3"
 }
 
 start_redis() { # name, port

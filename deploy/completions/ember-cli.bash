@@ -22,23 +22,8 @@ _ember__cli() {
             ember__cli,convert)
                 cmd="ember__cli__subcmd__convert"
                 ;;
-            ember__cli,help)
-                cmd="ember__cli__subcmd__help"
-                ;;
             ember__cli,repair)
                 cmd="ember__cli__subcmd__repair"
-                ;;
-            ember__cli__subcmd__help,check)
-                cmd="ember__cli__subcmd__help__subcmd__check"
-                ;;
-            ember__cli__subcmd__help,convert)
-                cmd="ember__cli__subcmd__help__subcmd__convert"
-                ;;
-            ember__cli__subcmd__help,help)
-                cmd="ember__cli__subcmd__help__subcmd__help"
-                ;;
-            ember__cli__subcmd__help,repair)
-                cmd="ember__cli__subcmd__help__subcmd__repair"
                 ;;
             *)
                 ;;
@@ -47,7 +32,7 @@ _ember__cli() {
 
     case "${cmd}" in
         ember__cli)
-            opts="-h -p -s -u -a -n -2 -3 -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --tls --sni --cacert --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --latency --latency-history --latency-dist --help --version check repair convert help"
+            opts="-h -p -s -u -a -n -2 -3 -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --tls --sni --cacert --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --latency --latency-history --latency-dist --help --version check repair convert"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -193,76 +178,6 @@ _ember__cli() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ember__subcmd__cli__subcmd__help)
-            opts="check repair convert help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ember__subcmd__cli__subcmd__help__subcmd__check)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ember__subcmd__cli__subcmd__help__subcmd__convert)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ember__subcmd__cli__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ember__subcmd__cli__subcmd__help__subcmd__repair)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -74,7 +74,6 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -s v -l version -d 'Pr
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "check" -d 'Say whether files are whole, and what is in them'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "repair" -d 'Copy what is good of a damaged file. The original is only read'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "convert" -d 'Copy an RDB file or AOF, encrypted or plain'
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l until -d 'Leave out the commands of an AOF that are marked with a later time (Unix time in seconds)' -r
@@ -83,7 +82,3 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -s o -l out
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l to -d 'What the copy is to be. Encrypted files are encrypted anew, with the first of the keys' -r -f -a "encrypted\t'Encrypted'
 plain\t'Not encrypted'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "check" -d 'Say whether files are whole, and what is in them'
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "repair" -d 'Copy what is good of a damaged file. The original is only read'
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "convert" -d 'Copy an RDB file or AOF, encrypted or plain'
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand help; and not __fish_seen_subcommand_from check repair convert help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -1,5 +1,8 @@
 //! What can be written on the command line.
 
+#[cfg(test)]
+mod packaging_tests;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -52,6 +52,8 @@ pub(crate) struct Client {
     outer_database: u32,
     pub(crate) is_in_transaction: bool,
     subscriptions: Subscriptions,
+    /// How often the client has become somebody: connected, authenticated.
+    pub(crate) identity: u64,
 }
 
 /// What messages come from.
@@ -81,6 +83,7 @@ impl Client {
             outer_database: 0,
             is_in_transaction: false,
             subscriptions: Subscriptions::default(),
+            identity: 0,
         }
     }
 
@@ -109,6 +112,7 @@ impl Client {
             return false;
         }
         self.connection = Some(connection);
+        self.identity += 1;
         true
     }
 
@@ -144,6 +148,10 @@ impl Client {
         match count_in(&message) {
             Some((count, false)) => subscriptions.channels = count,
             Some((count, true)) => subscriptions.shard_channels = count,
+            None if matches!(&message, Value::Simple(text) if text == b"RESET") => {
+                *subscriptions = Subscriptions::default();
+                self.database = 0;
+            }
             None => {}
         }
         subscriptions.is_on = subscriptions.channels + subscriptions.shard_channels > 0;
@@ -306,6 +314,7 @@ impl Client {
                 let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
                 self.database = number.unwrap_or(self.database);
             }
+            (b"auth" | b"hello", _) if !is_error => self.identity += 1,
             (b"multi", []) if !is_error => {
                 self.is_in_transaction = true;
                 self.outer_database = self.database;

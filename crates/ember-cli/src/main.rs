@@ -7,8 +7,6 @@ mod files;
 mod modes;
 mod one_shot;
 mod output;
-#[cfg(test)]
-mod packaging_tests;
 mod pause;
 mod print;
 mod repl;

@@ -95,10 +95,10 @@ fn tls_trusts_whom_it_is_told_to() {
     assert_eq!(text.len(), value.len() + 1);
     let mut pipe = command(&[&tls[..], &identity, &["--pipe"]].concat());
     let mut child = pipe.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let requests = "SET key value\r\nGET large\r\n".repeat(20);
+    let requests = "SET key value\r\nGET large\r\nECHO \"\"\r\n".repeat(20);
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), requests.as_bytes()).unwrap();
     let (is_fine, text) = said(&child.wait_with_output().unwrap());
-    assert!(is_fine && text.ends_with("errors: 0, replies: 40\n"), "{text}");
+    assert!(is_fine && text.ends_with("errors: 0, replies: 60\n"), "{text}");
     for (wrong, why) in [
         (&[&["-p", &port, "--tls"][..], &identity].concat()[..], "certificate"),
         (&[&tls[..], &identity, &["--sni", "example.com"]].concat(), "certificate"),
@@ -131,6 +131,9 @@ fn passwords_come_from_the_environment_or_a_uri() {
         assert_eq!(with(name, "p w"), (true, "PONG\n".to_owned()), "{name}");
         assert!(with(name, "other").1.contains("AUTH failed: WRONGPASS"));
     }
+    let (_, text) = run(&["-p", &port, "--user", "default", "ping"]);
+    assert!(text.contains("a user's name needs a password"), "{text}");
+    assert_eq!(with("REDISCLI_AUTH", "").1, "NOAUTH Authentication required.\n\n");
     let (_, text) = run(&ping);
     assert_eq!(text, "NOAUTH Authentication required.\n\n");
     for who in [":p%20w@", "p%20w@", "default:p%20w@"] {

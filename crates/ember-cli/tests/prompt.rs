@@ -259,3 +259,39 @@ fn a_lost_connection_is_made_again_and_nobody_there_is_said() {
     alone.wait_for("is the server running?");
     alone.wait_for_line("not connected>");
 }
+
+#[test]
+fn a_password_is_asked_for_and_not_shown() {
+    let server = server(&["--requirepass", "hunter2"]);
+    let mut terminal = Terminal::start(&["-p", &server.port().to_string(), "--askpass"]);
+    terminal.wait_for("Please input password: ");
+    terminal.type_keys("hunter2\r");
+    let address = server.address().to_string();
+    terminal.wait_for_line(&format!("{address}>"));
+    terminal.run("ping", "PONG");
+    assert!(!terminal.screen.screen().contents().contains("hunter2"));
+}
+
+#[test]
+fn hints_come_with_the_password() {
+    let server = server(&["--requirepass", "hunter2"]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run("get x", "NOAUTH");
+    terminal.run("help get", "does not tell what its commands are");
+    terminal.run("auth hunter2", "OK");
+    terminal.wait_for_line(&format!("{address}>"));
+    terminal.type_keys("persi\t");
+    terminal.wait_for_line(&format!("{address}> persist key"));
+}
+
+#[test]
+fn the_file_of_the_history_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = server(&[]);
+    let (mut terminal, _) = connect(&server);
+    terminal.run("set a 1", "OK");
+    let file = terminal.folder.join(".embercli_history");
+    let (folder, _) = terminal.quit();
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -87,6 +87,23 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Calls `act` while no worker is inside; what it has done is seen by all who come inside later. The caller is none of
+    /// them.
+    pub fn while_empty<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _alone = self.alone.lock();
+        self.is_closed.store(true, Ordering::SeqCst);
+        for worker in &self.inside {
+            while worker.load(Ordering::SeqCst) {
+                crate::sync::yield_now();
+            }
+        }
+        let result = act();
+        self.is_closed.store(false, Ordering::SeqCst);
+        result
+    }
+}
+
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
         // The worker is inside again before others may be.

@@ -4,7 +4,7 @@
 //! begin      nobody else at the keyspace: each shard's generation changes, so all entries are older than it
 //! before a change   an entry that is still to be saved is handed over      [`crate::keyspace::shard`]
 //! the walk   [`Walker`]s, on any number of threads: shard by shard, a few entries under the lock at a time
-//! the rest   [`Saver::next`], on the thread that writes: heavy values one at a time, shared and not copied
+//! the rest   [`Saver::next_piece`], on the thread that writes: heavy values one at a time, shared and not copied
 //! ```
 //!
 //! What is saved waits in a queue as [`Piece`]s. The walk stops while that is full; calls that would hand over more wait
@@ -378,7 +378,7 @@ impl<'k> Saver<'k> {
 
     /// The next piece; `None` when all is saved. What was given before has been written by now: others may change it. Waits
     /// for the [`Walker`]s.
-    pub fn next(&mut self) -> Option<Piece> {
+    pub fn next_piece(&mut self) -> Option<Piece> {
         self.let_go();
         loop {
             if let Some(piece) = self.take() {

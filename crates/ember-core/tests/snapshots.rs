@@ -96,7 +96,7 @@ fn save(
     thread::spawn(move || {
         let mut saver = Saver::new(snapshot, &keyspace, || {});
         let mut saved = Saved::default();
-        while let Some(piece) = saver.next() {
+        while let Some(piece) = saver.next_piece() {
             delay();
             saved.take(&piece);
         }
@@ -245,7 +245,7 @@ fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
         (0..taken * 300).for_each(|_| _ = walker.step(&keyspace));
         thread::scope(|scope| {
             if taken == 3 {
-                drop(saver.next());
+                drop(saver.next_piece());
                 scope.spawn(|| while walker.step(&keyspace) {});
             } else {
                 while walker.step(&keyspace) {}
@@ -299,15 +299,15 @@ fn calls_wait_for_heavy_values_and_for_room() {
     });
     // What was asked for comes first, and is held until the next piece is asked for.
     let mut saved = Saved::default();
-    let first = saver.next().unwrap();
+    let first = saver.next_piece().unwrap();
     saved.take(&first);
     assert_eq!(saved.keys[0].1, b"heavy");
     assert!(must_wait("heavy") && released.load(Ordering::Relaxed) == 0);
     thread::scope(|scope| {
         scope.spawn(|| snapshot.walk(&keyspace));
-        saved.take(&saver.next().unwrap());
+        saved.take(&saver.next_piece().unwrap());
         assert!(!must_wait("heavy") && released.load(Ordering::Relaxed) == 1);
-        while let Some(piece) = saver.next() {
+        while let Some(piece) = saver.next_piece() {
             saved.take(&piece);
         }
     });

@@ -125,6 +125,45 @@ fn what_redis_saves_is_loaded() {
 }
 
 #[test]
+fn redis_loads_what_bgsave_writes_while_others_write() {
+    let folder = Folder::new();
+    let ember = Server::builder(find_ember_server()).directory(&folder.0).start();
+    let mut client = ember.client();
+    let mut local = Local::new(Protocol::Resp2);
+    // Relative expiries would have begun at other times.
+    for line in sample_commands(false).iter().filter(|line| !line.contains(" PX ") && !line.contains(" EX "))
+    {
+        let reply = client.command(&split_arguments(line).unwrap());
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+        must(&mut local, line);
+    }
+    let many = "for i = 1, 100000 do redis.call('RPUSH', 'many', 'element ' .. i) end \
+                redis.call('SETRANGE', 'long', 2000000, 'end')";
+    assert!(!client.command(&["EVAL", many, "2", "many", "long"]).is_error());
+    let keys = client.run("DBSIZE");
+    let lines = ["BGSAVE", "LPUSH many first", "APPEND long x", "DEL text list set", "SET new 1", "FLUSHDB"];
+    let replies = client.pipeline(&lines.map(|line| split_arguments(line).unwrap())).unwrap();
+    assert!(replies.iter().all(|reply| !reply.is_error()), "{replies:?}");
+    while !client.run("INFO persistence").text().contains("rdb_saves:1\r\n") {
+        assert!(
+            client.run("INFO persistence").text().contains("rdb_last_bgsave_status:ok"),
+            "{}",
+            ember.log()
+        );
+    }
+    assert!(checked("redis-check-rdb", &folder.file("dump.rdb")).contains("RDB looks OK"));
+    let redis = folder.redis(&[]);
+    let mut client = redis.client();
+    assert_eq!(client.run("DBSIZE"), keys);
+    assert_eq!(client.run("LLEN many"), Value::Integer(100_000));
+    assert_eq!(client.run("LINDEX many 0"), Value::from("element 1"));
+    assert_eq!(client.run("STRLEN long"), Value::Integer(2_000_003));
+    assert_eq!(client.run("DEL many long"), Value::Integer(2));
+    let mut saved = saved_by(&redis, &folder);
+    assert_same(&without_streams(seen(&mut saved)), &without_streams(seen(&mut local)));
+}
+
+#[test]
 fn redis_loads_and_continues_an_aof_of_ours() {
     let folder = Folder::new();
     let disk = disk();

@@ -32,6 +32,8 @@ pub(crate) enum Letter {
     Push(Arc<Push>, Vec<Receiver>),
     /// Calls that had to wait for a snapshot may be tried again.
     TryAgain,
+    /// A signal asks for the end: save, then ask for it.
+    SaveAndEnd,
     /// Stop serving: send what is ready and end.
     Stop,
 }

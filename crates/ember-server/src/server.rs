@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::acl::{Acl, Grammar};
 use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
-use crate::conditions::Conditions;
+use crate::conditions::{Condition, Conditions};
 use crate::config::{Config, ConfigHandle, PubsubDefault};
 use crate::encryption::FileEncryption;
 use crate::hot_keys::HotKeys;
@@ -132,7 +132,6 @@ pub(crate) struct Server {
     /// What is written is also told here, for the AOF.
     pub(crate) journal: JournalHub,
     /// Whether the data set has been read.
-    pub(crate) is_loaded: AtomicBool,
     stop: Mutex<bool>,
     stop_requested: Condvar,
 }
@@ -206,7 +205,6 @@ impl Server {
             snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),
             journal: JournalHub::new(workers),
-            is_loaded: AtomicBool::new(false),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),
         }
@@ -275,6 +273,17 @@ impl Server {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
     }
 
+    /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process goes
+    /// on.
+    pub(crate) fn end_by_signal(&self) {
+        let saves = !self.config.snapshot().save.is_empty();
+        if saves && !self.is_loading() && !self.is_stopping() {
+            self.workers[0].mailbox.send(Letter::SaveAndEnd);
+        } else {
+            self.request_stop();
+        }
+    }
+
     /// Asks the process to stop serving and end; returns at once.
     pub(crate) fn request_stop(&self) {
         *self.stop.lock() = true;
@@ -288,7 +297,7 @@ impl Server {
 
     /// Whether the data set is still being read.
     pub(crate) fn is_loading(&self) -> bool {
-        !self.is_loaded.load(Ordering::Relaxed)
+        self.conditions.get().contains(Condition::LOADING)
     }
 
     /// Why no traffic should be sent here, if that is so.

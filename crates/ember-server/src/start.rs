@@ -3,12 +3,13 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::conditions::Condition;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::driver::Driver;
@@ -61,16 +62,11 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let run_id = random_hex(40).map_err(random)?;
     let server = Server::new(handle, tls, encryption, keyspace, mailboxes, run_id, log);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
+    server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
     control_sockets.serve(server)?;
-    let aof = journal::loading::load_at_start(server)?;
-    server.is_loaded.store(true, Ordering::Relaxed);
     watch_signals(server)?;
-    if aof.is_some() {
-        server.journal.switch(true);
-    }
-    let keeper = Keeper::start(server, aof)?;
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -82,13 +78,14 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
+    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
+    let keeper = load(server)?;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
         env!("CARGO_PKG_VERSION"),
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );
-    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
     supervisor::tell(config.supervised, supervisor::READY);
     server.wait_for_stop();
     supervisor::tell(config.supervised, supervisor::STOPPING);
@@ -101,6 +98,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             return Err("a worker ended by a panic".to_owned());
         }
     }
+    server.snapshots.background.give_up(server, Some(snapshot::GIVE_UP_WAIT));
     server.journal.stop();
     if keeper.join().is_err() {
         return Err("the AOF's thread ended by a panic".to_owned());
@@ -108,6 +106,25 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
+}
+
+/// Loads the data set, while workers answer that they are loading, then lets commands at it; the thread that keeps the
+/// journal.
+fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
+    let loaded = journal::loading::load_at_start(server);
+    if server.is_stopping() {
+        // Commands are kept from what there is, to the end.
+        tracing::info!("loading is given up");
+        return Keeper::start(server, None);
+    }
+    let aof = loaded?;
+    let is_kept = aof.is_some();
+    let keeper = Keeper::start(server, aof)?;
+    server.gate.while_empty(|| {
+        server.journal.switch(is_kept);
+        server.conditions.set(Condition::LOADING, false);
+    });
+    Ok(keeper)
 }
 
 /// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.
@@ -151,18 +168,17 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     let watch = move || {
-        let mut is_stopping = false;
         for signal in signals.forever() {
             if signal == SIGHUP {
                 reload_files(server);
                 continue;
             }
-            if std::mem::replace(&mut is_stopping, true) {
+            if server.snapshots.is_ending.swap(true, Ordering::Relaxed) {
                 tracing::warn!("signal {signal} again: ending at once");
                 std::process::exit(EXIT_INTERRUPTED);
             }
             tracing::info!("signal {signal}");
-            server.request_stop();
+            server.end_by_signal();
         }
     };
     let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);

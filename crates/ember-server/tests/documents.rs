@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ember_testkit::{Block, Server, code_blocks, run_session, session_exchanges, split_arguments};
 
 /// Words a shell command in a document may begin with, besides our own scripts and the server.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "cargo",
     "make",
     "cd",
@@ -20,6 +20,7 @@ const PROGRAMS: [&str; 11] = [
     "redis-benchmark",
     "ember-cli",
     "head",
+    "printf",
     "chmod",
 ];
 

@@ -95,7 +95,8 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
         return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
     }
     let written = uri.password.clone().or_else(|| options.password.clone().map(OsString::into_vec));
-    let from_environment = || PASSWORD_VARIABLES.iter().find_map(std::env::var_os);
+    let of_variable = |name| std::env::var_os(name).filter(|password| !password.is_empty());
+    let from_environment = || PASSWORD_VARIABLES.into_iter().find_map(of_variable);
     match written {
         Some(password) => {
             if !options.no_auth_warning {
@@ -103,7 +104,15 @@ fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>
             }
             Ok(with(password))
         }
-        None => Ok(from_environment().and_then(|password| with(password.into_vec()))),
+        None => {
+            let password = from_environment();
+            if password.is_none() && user.is_some() {
+                eprintln!(
+                    "Warning: a user's name needs a password (--askpass, EMBERCLI_AUTH); it is not used."
+                );
+            }
+            Ok(password.and_then(|password| with(password.into_vec())))
+        }
     }
 }
 

@@ -133,11 +133,23 @@ impl Incoming {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Ok(_) if self.buffer.len() < self.retry_at => {}
                 Ok(_) => self.count(mark)?,
-                Err(error) if is_later(&error) => return self.count(mark),
+                Err(error) if is_later(&error) => return self.count_if_whole(mark),
                 Err(error) => {
                     return Err(Failure::Said(format!("Error reading from the server: {}", cause(&error))));
                 }
             }
+        }
+    }
+
+    /// [`Incoming::count`], unless a string has begun whose end cannot be here yet: it is not to be read over and over.
+    fn count_if_whole(&mut self, mark: &str) -> Result<(), Failure> {
+        let line = self.buffer.strip_prefix(b"$").unwrap_or_default();
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let length =
+            std::str::from_utf8(&line[..digits]).ok().and_then(|digits| digits.parse::<usize>().ok());
+        match length {
+            Some(length) if self.buffer.len() <= length => Ok(()),
+            _ => self.count(mark),
         }
     }
 

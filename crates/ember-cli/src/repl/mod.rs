@@ -28,8 +28,10 @@ const SLOW: Duration = Duration::from_millis(500);
 /// A session at a prompt or of a script.
 struct Repl<'a> {
     client: &'a mut Client,
-    /// What the server says of its commands, once it was asked.
+    /// What the server says of its commands, once it was asked and has told.
     docs: Option<Docs>,
+    /// As whom it was asked.
+    asked_as: u64,
 }
 
 /// Whether there is another line to come.
@@ -44,7 +46,7 @@ pub(crate) fn run(client: &mut Client) -> ExitCode {
     client.set_interactive();
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let is_connected = client.connect();
-    let mut repl = Repl { client, docs: None };
+    let mut repl = Repl { client, docs: None, asked_as: 0 };
     if is_terminal {
         if !is_connected {
             put_line(
@@ -79,8 +81,7 @@ impl Repl<'_> {
             }
         };
         loop {
-            if self.docs.is_none() {
-                self.docs = self.client.connection.as_mut().and_then(Docs::load);
+            if self.load_docs() {
                 editor.set_docs(self.docs.clone());
             }
             let line = match editor.read(&self.prompt()) {
@@ -180,6 +181,18 @@ impl Repl<'_> {
         }
     }
 
+    /// Asks the server what its commands are: once for each time that the client has become somebody, until it tells; and
+    /// never where the question would do something else. Whether it has told now.
+    fn load_docs(&mut self) -> bool {
+        let is_known = self.docs.is_some() || self.asked_as == self.client.identity;
+        if is_known || self.client.is_in_transaction || self.client.is_subscribed() {
+            return false;
+        }
+        self.asked_as = self.client.identity;
+        self.docs = self.client.connection.as_mut().and_then(Docs::load);
+        self.docs.is_some()
+    }
+
     fn move_to(&mut self, host: &str, port: &str) {
         match port.parse() {
             Ok(port) => {
@@ -194,12 +207,10 @@ impl Repl<'_> {
         if topic.is_empty() {
             return put(help::OVERVIEW.as_bytes());
         }
-        if self.docs.is_none() {
-            self.docs = self.client.connection.as_mut().and_then(Docs::load);
-        }
+        self.load_docs();
         match &self.docs {
             Some(docs) => put(help::about(docs, &topic.join(" "), has_colours()).as_bytes()),
-            None => put(b"The server does not tell what its commands are (COMMAND DOCS).\n"),
+            None => put(b"The server does not tell what its commands are (COMMAND DOCS), or cannot now.\n"),
         }
     }
 }

@@ -93,7 +93,7 @@ impl CommandLine {
         };
         let earlier = self.assignments.iter_mut().find(|earlier| std::ptr::eq(earlier.parameter, parameter));
         match earlier {
-            Some(earlier) if parameter.takes_words() => {
+            Some(earlier) if parameter.takes_words() && !parameter.adds_lines() => {
                 earlier.text.push(' ');
                 earlier.text.push_str(&text);
             }
@@ -168,6 +168,8 @@ mod tests {
         assert_eq!(assigned(&parse(&["--appendonly"]).unwrap()), [("appendonly", "yes")]);
         let line = parse(&["--save", "--appendonly", "no"]).unwrap();
         assert_eq!(assigned(&line), [("save", ""), ("appendonly", "no")]);
+        let line = parse(&["--save", "60", "1", "--save", "", "--save=5 6"]).unwrap();
+        assert_eq!(assigned(&line), [("save", "60 1"), ("save", ""), ("save", "5 6")]);
     }
 
     #[test]

@@ -172,7 +172,12 @@ impl Parameter {
         matches!(self.kind, Kind::Words { .. } | Kind::Lines { .. } | Kind::Fixed { .. })
     }
 
-    /// What the flag without a value means: `yes` for a switch, the empty text where nothing else is accepted.
+    /// Whether each line adds to those before it.
+    pub(crate) fn adds_lines(&self) -> bool {
+        matches!(self.kind, Kind::Lines { .. })
+    }
+
+    /// What the flag without a value means: `yes` for a switch, the empty text where that means none.
     pub(crate) fn bare_value(&self) -> Option<&'static str> {
         match self.kind {
             Kind::YesNo(_) | Kind::Fixed { accepts: ["no", ..], .. } => Some("yes"),

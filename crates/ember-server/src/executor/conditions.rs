@@ -77,9 +77,11 @@ impl Executor {
     fn meets_no(&self, now: Condition, command: &Command, hash: KeyHash, args: Args<'_>) -> bool {
         let keyspace = &self.server.keyspace;
         let changes = command.spec.flags.intersects(CHANGES);
+        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
+        if now.contains(Condition::LOADING) || (changes && now.intersects(delays)) {
+            return false;
+        }
         let mut keys = command.spec.key_positions(args);
-        !now.contains(Condition::LOADING)
-            && !(changes && now.intersects(Condition::REFUSES_WRITES | Condition::AOF_BEHIND))
-            && !(changes && keys.any(|arg| keyspace.lock(hash.shard()).must_wait(hash, args.at(arg))))
+        !changes || !keys.any(|arg| keyspace.lock(hash.shard()).must_wait(hash, args.at(arg)))
     }
 }

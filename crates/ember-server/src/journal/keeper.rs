@@ -102,7 +102,7 @@ pub(crate) struct Keeper {
     syncing: Option<Syncing>,
     to_sync: Sender<SyncTask>,
     from_sync: Receiver<SyncOutcome>,
-    /// No record counts as durable before the base is there.
+    /// Replies wait for the base that is being written.
     holds: bool,
     /// All is to be written anew.
     is_lost: bool,
@@ -117,7 +117,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// The keeper of a server whose workers do not run yet. With an AOF its last increment has just begun, and holds
+    /// The keeper of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
     /// nothing.
     pub(crate) fn start(
         server: &'static Server,
@@ -368,6 +368,7 @@ impl Keeper {
         match finished {
             Ok(()) => {
                 self.holds = false;
+                self.server.journal.set_durable(self.server, self.synced, self.synced);
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
                 self.tell_state();
                 let aof = &self.server.journal.aof;
@@ -439,7 +440,7 @@ impl Keeper {
         (self.holds, self.is_lost) = (false, false);
         (self.appended, self.synced, self.oldest) = (behind, behind, None);
         self.server.journal.aof.is_enabled.store(false, Ordering::Relaxed);
-        self.server.journal.set_durable(self.server, behind);
+        self.server.journal.set_durable(self.server, behind, behind);
     }
 
     // Syncing.
@@ -472,10 +473,16 @@ impl Keeper {
                 self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
             }
         }
-        if !self.holds {
-            self.server.journal.set_durable(self.server, self.synced);
-        }
+        self.tell_durable();
         Ok(())
+    }
+
+    /// Lets go who waits for what is durable now. Nothing is without the base of the AOF.
+    fn tell_durable(&self) {
+        let has_base = !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning);
+        let durable = if has_base { self.synced } else { 0 };
+        let released = if has_base || !self.holds { self.synced } else { 0 };
+        self.server.journal.set_durable(self.server, durable, released);
     }
 
     /// Takes note of an fsync that has ended.

@@ -35,7 +35,7 @@ pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, Str
 }
 
 /// Reads the data set, with `appendonly` from the AOF if there is one, else from the RDB file. Returns the files to go on in
-/// if the AOF is to be written. No worker runs yet.
+/// if the AOF is to be written. Workers answer that they are loading.
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
@@ -89,6 +89,8 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
     let begun = Instant::now();
     let files = directory.live_files();
     let last_increment = directory.manifest().increments.len();
+    let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
+    server.snapshots.loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
     let mut player = Player::new(server, config);
     let mut torn = None;
     for (number, path) in files.iter().enumerate() {
@@ -133,6 +135,7 @@ fn load_file(
     let shown = |error: &dyn std::fmt::Display| format!("cannot load the data set: {error}");
     let file = server.disk.open_to_read(path).map_err(|error| shown(&error))?;
     let total = file.size().map_err(|error| shown(&error))?;
+    let loading = &server.snapshots.loading;
     let encryption = server.encryption();
     let opened = encryption.open(Arc::clone(&file), ending);
     let opened = opened.map_err(|error| shown(&error))?;
@@ -140,7 +143,7 @@ fn load_file(
     let limits = config.encoding_limits();
     let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
-            snapshot::load_from(server, config, &mut rdb, path, total)?;
+            snapshot::load_from(server, config, &mut rdb, path)?;
             rdb.into_source()
         }
         Err(source) => source,
@@ -153,11 +156,20 @@ fn load_file(
         match reader.next(&mut batch).map_err(|error| shown(&error))? {
             Part::Unit => player.play(&batch, path, reader.offset(), reader.is_checked())?,
             Part::Time(_) => {}
-            Part::End => return Ok(reader.torn_end()),
+            Part::End => {
+                loading.end_file(total);
+                return Ok(reader.torn_end());
+            }
         }
-        if player.commands.is_multiple_of(PROGRESS_COMMANDS) && told.elapsed() >= PROGRESS_EVERY {
-            told = Instant::now();
-            tracing::info!("loading {}: {} of {total} bytes", path.display(), reader.offset());
+        if player.commands.is_multiple_of(PROGRESS_COMMANDS) {
+            loading.note_read(reader.offset());
+            if server.is_stopping() {
+                return Err("loading is given up: the server ends".to_owned());
+            }
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                loading.tell(path);
+            }
         }
     }
 }

@@ -46,8 +46,10 @@ pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
     is_on: AtomicBool,
     outboxes: Box<[CachePadded<Outbox>]>,
-    /// All records up to this number are durable, or nobody is to wait for them.
+    /// All records up to this number are durable.
     durable: AtomicU64,
+    /// Nobody is to wait for records up to this number: they are durable, or will be only together with a base.
+    released: AtomicU64,
     /// The keeper's thread, once it runs.
     keeper: OnceLock<Thread>,
     /// Whether the keeper is to be woken when there is something in an outbox.
@@ -66,6 +68,7 @@ impl JournalHub {
             is_on: AtomicBool::new(false),
             outboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             durable: AtomicU64::new(0),
+            released: AtomicU64::new(0),
             keeper: OnceLock::new(),
             keeper_sleeps: AtomicBool::new(false),
             orders: Orders::default(),
@@ -156,17 +159,26 @@ impl JournalHub {
         self.durable.load(Ordering::SeqCst)
     }
 
+    /// Up to which number records need not be waited for.
+    #[inline]
+    pub(crate) fn released(&self) -> u64 {
+        self.released.load(Ordering::SeqCst)
+    }
+
     /// A worker wants to be woken when more is durable than now; to be called before it looks at that.
     pub(crate) fn wait_for_more(&self, worker: usize) {
         self.outboxes[worker].waits.store(true, Ordering::SeqCst);
     }
 
-    /// All records up to this number are durable: wakes who waits for that.
-    fn set_durable(&self, server: &Server, number: u64) {
-        if number <= self.durable.load(Ordering::Relaxed) {
+    /// All records up to number `released` need not be waited for, and those up to `durable` are durable: wakes who waits
+    /// for that.
+    fn set_durable(&self, server: &Server, durable: u64, released: u64) {
+        let before = (self.durable.load(Ordering::Relaxed), self.released.load(Ordering::Relaxed));
+        if durable <= before.0 && released <= before.1 {
             return;
         }
-        self.durable.store(number, Ordering::SeqCst);
+        self.durable.store(durable.max(before.0), Ordering::SeqCst);
+        self.released.store(released.max(before.1), Ordering::SeqCst);
         for (outbox, worker) in self.outboxes.iter().zip(&server.workers) {
             if outbox.waits.swap(false, Ordering::SeqCst) {
                 worker.mailbox.ring();

@@ -16,7 +16,7 @@ pub(crate) struct Beginning {
     pub(super) base: Base,
     /// The number of the last record whose effect is in the base.
     pub(super) behind: u64,
-    /// Whether nothing behind it counts as durable until the base is there.
+    /// Whether replies to what comes behind it wait for the base: before there was an AOF that they could count on.
     pub(super) holds: bool,
 }
 

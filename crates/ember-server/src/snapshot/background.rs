@@ -1,6 +1,5 @@
 //! BGSAVE: the file written on a thread of its own.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -19,9 +18,12 @@ use crate::start::AbortOnPanic;
 /// How long after a failure the next one by itself is tried.
 const RETRY_AFTER_MS: i64 = 5000;
 
-/// How long the end of the server waits for the thread to notice that it is given up: a piece is written in less, unless
+/// How long the end of the server waits until the thread has noticed that it is given up: a piece is written in less, unless
 /// the disk hangs.
-const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
+
+/// Between two looks whether the thread has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What is known of saving in the background.
 #[derive(Default)]
@@ -44,7 +46,7 @@ pub(crate) enum Unbegun {
     /// There is another snapshot.
     Taken(Purpose),
     /// The system gives no thread.
-    NoThread(io::Error),
+    NoThread,
 }
 
 impl Background {
@@ -88,8 +90,7 @@ impl Background {
 
     /// Whether one is due by the rules, or because it is scheduled.
     pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
-        if server.conditions.get().contains(Condition::LOADING) || server.snapshots.claims.purpose().is_some()
-        {
+        if server.snapshots.claims.purpose().is_some() {
             return false;
         }
         let now_ms = unix_ms();
@@ -111,17 +112,20 @@ impl Background {
         due.is_some()
     }
 
-    /// Ends what is under way, because the server ends: its file does not appear.
-    pub(crate) fn give_up(&self, server: &Server) {
+    /// Ends what is under way, because the server ends, and waits for that, as long as `patience` says: its file does not
+    /// appear, or has appeared.
+    pub(crate) fn give_up(&self, server: &Server, patience: Option<Duration>) {
         server.snapshots.is_given_up.store(true, Ordering::Relaxed);
-        let Some(thread) = self.thread.lock().take() else { return };
-        let until = Instant::now() + GIVE_UP_WAIT;
-        while !thread.is_finished() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(1));
+        let mut thread = self.thread.lock();
+        let until = patience.map(|patience| Instant::now() + patience);
+        while thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && until.is_none_or(|until| Instant::now() < until)
+        {
+            thread::sleep(POLL_INTERVAL);
         }
-        if thread.is_finished() {
+        if let Some(finished) = thread.take_if(|thread| thread.is_finished()) {
             // A panic has ended the process before.
-            let _ = thread.join();
+            let _ = finished.join();
         }
     }
 }
@@ -157,7 +161,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
             tracing::error!("cannot start a thread to save: {error}");
             background.since_ms.store(0, Ordering::Relaxed);
             background.note_failure(server);
-            Err(Unbegun::NoThread(error))
+            Err(Unbegun::NoThread)
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Reading the data set at the start.
+//! Reading the data set at the start: workers run already and answer that they are loading.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,77 @@ const LOADERS_MAX: usize = 8;
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the file, if there is one, into the empty keyspace. No worker runs yet.
+/// How far loading is.
+#[derive(Debug, Default)]
+pub(crate) struct Loading {
+    /// When it began, Unix time in ms.
+    since_ms: AtomicI64,
+    /// Bytes of all files.
+    pub(crate) total_bytes: AtomicU64,
+    /// Bytes of files that were read to their ends.
+    done_bytes: AtomicU64,
+    /// Bytes that were read of the next one.
+    read_bytes: AtomicU64,
+    /// How much memory the data set took where it was saved, as far as the file says so.
+    pub(crate) used_bytes: AtomicU64,
+}
+
+impl Loading {
+    /// Begins with files of so many bytes.
+    pub(crate) fn begin(&self, total_bytes: u64) {
+        self.since_ms.store(unix_ms(), Ordering::Relaxed);
+        self.total_bytes.store(total_bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that so many bytes of a file were read.
+    pub(crate) fn note_read(&self, bytes: u64) {
+        self.read_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that a file of so many bytes is read.
+    pub(crate) fn end_file(&self, bytes: u64) {
+        self.read_bytes.store(0, Ordering::Relaxed);
+        self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that were read.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        self.done_bytes.load(Ordering::Relaxed) + self.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tells the log how far it is.
+    pub(crate) fn tell(&self, path: &Path) {
+        let (percent, eta_s) = self.outlook();
+        tracing::info!("loading {}: {percent:.1} % is read, {eta_s} seconds to go", path.display());
+    }
+
+    /// Notes what a file says of the memory that was in use.
+    fn note_used(&self, text: &[u8]) {
+        let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// When it began, Unix time in s.
+    pub(crate) fn since_s(&self) -> i64 {
+        self.since_ms.load(Ordering::Relaxed) / 1000
+    }
+
+    /// Bytes that were read in percent, and in how many seconds it will be over if it goes on like this.
+    pub(crate) fn outlook(&self) -> (f64, u64) {
+        let (loaded, total) = (self.loaded_bytes(), self.total_bytes.load(Ordering::Relaxed));
+        let seconds = (unix_ms() / 1000 - self.since_s()).max(0).unsigned_abs();
+        let left = total.saturating_sub(loaded);
+        // As Redis does before it can tell.
+        let eta_s = if seconds == 0 { 1 } else { seconds.saturating_mul(left) / (loaded + 1) };
+        (100.0 * loaded as f64 / total.max(1) as f64, eta_s)
+    }
+}
+
+/// Reads the file, if there is one, into the empty keyspace, which [`Condition::LOADING`](crate::conditions::Condition) keeps commands from.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
+/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. Also when the
+/// server has been told to end meanwhile.
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
@@ -43,10 +110,11 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     server.encryption.warn_of_plain(&opened, path);
     let reader = RdbReader::new(opened, path, config.encoding_limits());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
-    load_from(server, &config, &mut reader, path, total)
+    server.snapshots.loading.begin(total);
+    load_from(server, &config, &mut reader, path)
 }
 
-/// Reads an RDB file, or the RDB part of an AOF of `total` bytes, into the empty keyspace. No worker runs yet.
+/// Reads an RDB file, or the RDB part of an AOF, into the empty keyspace.
 ///
 /// # Errors
 /// As [`load_at_start`].
@@ -55,8 +123,8 @@ pub(crate) fn load_from(
     config: &Config,
     reader: &mut RdbReader<FileSource>,
     path: &Path,
-    total: u64,
 ) -> Result<(), String> {
+    let state = &server.snapshots;
     let limits = config.encoding_limits();
     let begun = Instant::now();
     let mut told = begun;
@@ -68,18 +136,27 @@ pub(crate) fn load_from(
         &limits,
         || insert_into(server, config),
         |step, read| {
+            state.loading.note_read(read);
+            if server.is_stopping() {
+                return Err(RdbProblem::Refused("the server ends".to_owned()));
+            }
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
-                tracing::info!("loading {}: {read} of {total} bytes", path.display());
+                state.loading.tell(path);
             }
             match step {
                 Step::Function(code) => add_library(server, config, &code),
-                Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::End => Ok(()),
+                Step::Aux { name, value } => {
+                    if name == b"used-mem" {
+                        state.loading.note_used(&value);
+                    }
+                    Ok(())
+                }
+                Step::Keys | Step::Sizes { .. } | Step::End => Ok(()),
             }
         },
     );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
-    let state = &server.snapshots;
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
     tracing::info!(
         "loaded {} keys from {} in {:.3} seconds; {} had expired",

@@ -14,10 +14,10 @@ mod saving;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-pub(crate) use background::{Background, Unbegun, begin_bgsave};
-pub(crate) use loading::{load_at_start, load_from};
+pub(crate) use background::{Background, GIVE_UP_WAIT, Unbegun, begin_bgsave};
+pub(crate) use loading::{Loading, load_at_start, load_from};
 pub(crate) use point_in_time::{Claim, Claims, PointInTime, Purpose, begin};
-pub(crate) use saving::{save, save_at_end, write_all};
+pub(crate) use saving::{save, save_at_end, save_before_end, write_all};
 
 use crate::server::{Server, unix_ms};
 
@@ -28,6 +28,8 @@ pub(crate) struct SnapshotState {
     saved_ms: AtomicI64,
     /// Changes of keys up to then.
     saved_changes: AtomicU64,
+    /// A signal has asked for the end.
+    pub(crate) is_ending: AtomicBool,
     /// Whether it is to be written at the end, if anything has changed by then.
     pub(crate) saves_at_end: AtomicBool,
     /// How often it was written.
@@ -35,9 +37,10 @@ pub(crate) struct SnapshotState {
     /// Keys that were read, and those left out because their time had come.
     pub(crate) loaded: AtomicU64,
     pub(crate) expired: AtomicU64,
+    pub(crate) loading: Loading,
     pub(crate) claims: Claims,
     pub(crate) background: Background,
-    /// The server ends: nobody waits for a snapshot under way.
+    /// The server ends: a snapshot under way is not written to its end.
     pub(crate) is_given_up: AtomicBool,
 }
 

@@ -174,7 +174,7 @@ impl PointInTime {
                 }
             }
             let claims = &server.snapshots.claims;
-            while let Some(piece) = saver.next() {
+            while let Some(piece) = saver.next_piece() {
                 write(writer, &snapshot, &piece)?;
                 claims.processed.store(writer.keys(), Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);

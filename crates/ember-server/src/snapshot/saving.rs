@@ -12,6 +12,7 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::turn::Turn;
 
 use crate::config::Config;
+use crate::executor::Executor;
 use crate::server::{Server, unix_ms};
 
 /// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
@@ -27,6 +28,23 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.policy = config.maxmemory_policy;
     save(server, &config, &turn)
+}
+
+/// Saves because the server is to end, and lets it be saved again at the end if there are changes until then. What is saved
+/// in the background is given up. The worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// Those of [`save`]; the server is to go on then.
+pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
+    let server = executor.server;
+    server.snapshots.background.give_up(server, None);
+    let saved = executor.alone(|executor, _| {
+        executor.publish();
+        save(server, &executor.config, &executor.turn)
+    });
+    server.snapshots.saves_at_end.store(saved.is_ok(), Ordering::Relaxed);
+    server.snapshots.is_given_up.store(saved.is_ok(), Ordering::Relaxed);
+    saved
 }
 
 /// Writes the file. The calling worker is alone at the keyspace and holds no lock; `turn` is its own. O(N) for N bytes.

@@ -11,11 +11,13 @@ use crate::config::{AppendFsync, Config};
 use crate::connection::Connection;
 use crate::server::Server;
 
-/// What a worker's connections wait for.
+/// What a worker's connections wait for: numbers of records, with the token of the connection.
 #[derive(Default)]
 pub(crate) struct Barrier {
-    /// Numbers of records, with the token of the connection that waits for it.
+    /// Those whose replies are held.
     held: BTreeSet<(u64, usize)>,
+    /// Those whose call waits.
+    awaited: BTreeSet<(u64, usize)>,
 }
 
 impl Barrier {
@@ -31,15 +33,15 @@ impl Barrier {
     ) {
         if record != 0 {
             connection.client.last_record = connection.client.last_record.max(record);
-            if config.appendfsync == AppendFsync::Always && record > server.journal.durable() {
+            if config.appendfsync == AppendFsync::Always && record > server.journal.released() {
                 self.hold(connection, token, record);
             }
         }
     }
 
-    /// Notes that a connection is to be looked at when record `record` is durable: its call waits for that.
+    /// Notes that a connection's call waits for record `record` to be durable.
     pub(super) fn wait_for(&mut self, record: u64, token: usize) {
-        self.held.insert((record, token));
+        self.awaited.insert((record, token));
     }
 
     fn hold(&mut self, connection: &mut Connection, token: usize, record: u64) {
@@ -56,28 +58,44 @@ impl Barrier {
 impl Worker {
     /// Whether replies can be sent now that were held. If not, the worker will be woken when they can.
     pub(super) fn can_release(&self) -> bool {
-        let Some(&(first, _)) = self.executor.barrier.held.first() else { return false };
-        self.server.journal.wait_for_more(self.executor.index);
-        first <= self.server.journal.durable()
+        let Barrier { held, awaited } = &self.executor.barrier;
+        if held.is_empty() && awaited.is_empty() {
+            return false;
+        }
+        let journal = &self.server.journal;
+        journal.wait_for_more(self.executor.index);
+        held.first().is_some_and(|&(record, _)| record <= journal.released())
+            || awaited.first().is_some_and(|&(record, _)| record <= journal.durable())
     }
 
-    /// Lets those connections go on whose replies need not be held any more.
+    /// Lets those connections go on that need not wait any more.
     pub(super) fn release_held(&mut self) {
-        let durable = self.server.journal.durable();
-        while let Some(&(record, token)) = self.executor.barrier.held.first()
-            && record <= durable
-        {
-            self.executor.barrier.held.pop_first();
-            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
-            if connection.held == record {
+        let released = self.server.journal.released();
+        while let Some(token) = next(&mut self.executor.barrier.held, released) {
+            if let Some(connection) = self.connections[token].as_deref_mut()
+                && connection.held != 0
+                && connection.held <= released
+            {
                 connection.held = 0;
                 list(&mut self.ready, connection, token);
             }
-            let waits_for = connection.blocked.as_ref().and_then(|blocked| blocked.durable);
-            if waits_for.is_some_and(|(awaited, _)| awaited == record) {
+        }
+        let durable = self.server.journal.durable();
+        while let Some(token) = next(&mut self.executor.barrier.awaited, durable) {
+            if let Some(connection) = self.connections[token].as_deref_mut()
+                && let Some((record, _)) = connection.blocked.as_ref().and_then(|blocked| blocked.durable)
+                && record <= durable
+            {
                 let client_id = connection.client.view.id;
                 self.end_waiting(token, client_id, Ending::Durable);
             }
         }
     }
+}
+
+/// Takes the first connection that waits for a record up to this number.
+fn next(waiting: &mut BTreeSet<(u64, usize)>, upto: u64) -> Option<usize> {
+    let &(record, token) = waiting.first().filter(|(record, _)| *record <= upto)?;
+    waiting.remove(&(record, token));
+    Some(token)
 }

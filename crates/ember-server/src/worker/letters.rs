@@ -36,6 +36,7 @@ impl Worker {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
                 Letter::TryAgain => self.resume_paused(),
+                Letter::SaveAndEnd => self.saves_and_ends = true,
                 Letter::Stop => self.stop(),
             }
         }

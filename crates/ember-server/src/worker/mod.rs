@@ -104,6 +104,8 @@ pub(crate) struct Worker {
     /// Hot keys that worker 0 has announced, and when it looks for more.
     announced: Announced,
     announces_at: Instant,
+    /// A signal has asked for the end, and saving for that is still to be done.
+    saves_and_ends: bool,
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
@@ -146,6 +148,7 @@ impl Worker {
             expire_turn: 0,
             announced: Announced::default(),
             announces_at: Instant::now(),
+            saves_and_ends: false,
             stop_at: None,
             woke_at: Instant::now(),
         }
@@ -216,6 +219,9 @@ impl Worker {
         }
         if self.is_expiring {
             self.observed("expire-cycle", Worker::expire);
+        }
+        if self.saves_and_ends {
+            self.save_and_end();
         }
         if Instant::now() >= self.next_tick {
             self.tick();

@@ -9,7 +9,7 @@ use super::Worker;
 use crate::journal::rewriting;
 use crate::memory;
 use crate::rates::Totals;
-use crate::snapshot::begin_bgsave;
+use crate::snapshot::{self, begin_bgsave};
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
 /// batch by more; what is left goes on in the next turn.
@@ -30,11 +30,15 @@ const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 impl Worker {
     pub(super) fn tick(&mut self) {
         self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
-        self.observed("expire-cycle", Worker::expire);
-        self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+        if !self.server.is_loading() {
+            self.observed("expire-cycle", Worker::expire);
+            self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+        }
         self.check_timeouts();
         if self.executor.index == 0 {
             self.sample();
+        }
+        if self.executor.index == 0 && !self.server.is_loading() {
             if self.server.snapshots.background.is_due(self.server, &self.executor.config) {
                 // What keeps it from beginning is on the log; it is tried again.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
@@ -56,6 +60,24 @@ impl Worker {
         if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
             for token in std::mem::take(&mut self.paused) {
                 self.resume(token);
+            }
+        }
+    }
+
+    /// Saves because a signal asks for the end, then ends; goes on serving if that fails.
+    #[cold]
+    pub(super) fn save_and_end(&mut self) {
+        if !self.executor.enter_gate() {
+            return; // after the script that runs
+        }
+        self.saves_and_ends = false;
+        let saved = snapshot::save_before_end(&mut self.executor);
+        self.server.gate.leave(self.executor.index);
+        match saved {
+            Ok(()) => self.server.request_stop(),
+            Err(error) => {
+                tracing::error!("the server does not end, because the data set is not saved: {error}");
+                self.server.snapshots.is_ending.store(false, Ordering::Relaxed);
             }
         }
     }

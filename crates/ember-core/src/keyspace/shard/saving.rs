@@ -6,8 +6,8 @@
 //! which new entries have from the beginning, so none is saved twice.
 //!
 //! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
-//! whatever their size. Those of them that are *heavy* are left to [`crate::snapshot::Saver`], which saves them one at a time,
-//! and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
+//! whatever their size. Those of them that are *heavy* are left to [`crate::snapshot::Saver`], which saves them one at a
+//! time, and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
 
 use std::sync::Arc;
 
@@ -191,8 +191,8 @@ impl ShardData {
     }
 
     /// Whether a call that changes a key is to wait: because its heavy value is to be saved or being saved, in any database,
-    /// or because too much waits to be written already. What it waits for is asked for. One branch while no snapshot is under
-    /// way.
+    /// or because too much waits to be written already. What it waits for is asked for. One branch while no snapshot is
+    /// under way.
     #[inline]
     pub fn must_wait(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.saving.as_deref().is_some_and(|saving| self.must_wait_for(saving, hash, key))

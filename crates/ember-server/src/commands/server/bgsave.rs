@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
         syntax: "[SCHEDULE]@3.2.2",
         history: &[("3.2.2", "`SCHEDULE`.")],
-        example: Example { given: &["SET hello world"], call: "BGSAVE", reply: "Background saving started" },
+        example: Example { given: &["SET hello world"], call: "BGSAVE SCHEDULE", reply: "..." },
         ..Spec::DEFAULT
     },
     Some(|session| {
@@ -55,7 +55,7 @@ fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
                     .into(),
             );
         }
-        Err(Unbegun::NoThread(_)) => return Err("ERR".into()),
+        Err(Unbegun::NoThread) => return Err("ERR".into()),
     }
     Ok(Outcome::Done)
 }

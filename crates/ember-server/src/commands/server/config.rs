@@ -167,6 +167,9 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     if executor.section != Section::Shared {
         return Err(failed("it cannot be changed inside a transaction or script"));
     }
+    if executor.server.is_loading() {
+        return Err(failed("the data set is being loaded; try again later"));
+    }
     if config.appendonly {
         return rewriting::switch_on(executor).map_err(|error| failed(&error));
     }

@@ -51,7 +51,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ///
 /// # Errors
 /// Says what the disk said.
-pub(super) fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
+fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     if execution.executor.server.snapshots.claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());
     }

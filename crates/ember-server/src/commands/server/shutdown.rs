@@ -1,23 +1,22 @@
 //! SHUTDOWN.
 
-use std::sync::atomic::Ordering;
-
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use super::save::save;
 use crate::client::Client;
 use crate::server::Server;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::snapshot::save_before_end;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "shutdown",
-        summary: "Ends the server. Connections get the replies that are ready.",
+        summary: "Saves the data set, if there are save rules or it is asked for, and ends the server. Connections get the \
+                  replies that are ready.",
         since: "1.0.0",
         group: Group::Server,
-        complexity: "O(N) for N connections.",
+        complexity: "O(N) for N keys when saving, otherwise O(N) for N connections.",
         arity: -1,
         flags: Flags::ADMIN
             .union(Flags::NOSCRIPT)
@@ -55,15 +54,28 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
         let error = if args.len() > 2 { CommandError::Syntax } else { "ERR No shutdown in progress.".into() };
         return Err(error);
     }
-    if saves == Some(true) {
-        return Ok(Outcome::Continue(|execution| {
-            save(execution)?;
-            // What is written until the connections are drained is saved again then.
-            execution.executor.server.snapshots.saves_at_end.store(true, Ordering::Relaxed);
-            end(execution.executor.server, execution.client)
-        }));
+    let server = session.server;
+    if saves != Some(false)
+        && let Some(error) = server.scripting.running.busy_error()
+    {
+        return Err(error);
     }
-    end(session.server, session.client)
+    if !server.is_loading() && saves.unwrap_or_else(|| !server.config.snapshot().save.is_empty()) {
+        return Ok(Outcome::Continue(save_and_end));
+    }
+    end(server, session.client)
+}
+
+/// Saves, then ends; with FORCE also when that has failed.
+fn save_and_end(execution: &mut Execution<'_>) -> SessionResult {
+    let server = execution.executor.server;
+    if let Err(error) = save_before_end(execution.executor) {
+        tracing::error!("the data set is not saved: {error}");
+        if !(1..execution.args.len()).any(|arg| is_word(execution.args, arg, "FORCE")) {
+            return Err("ERR Errors trying to SHUTDOWN. Check logs.".into());
+        }
+    }
+    end(server, execution.client)
 }
 
 fn end(server: &Server, client: &Client) -> SessionResult {

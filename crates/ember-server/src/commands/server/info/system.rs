@@ -163,13 +163,8 @@ pub(super) fn persistence(report: &mut Report<'_>) {
         (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
     let (processed, total) = snapshots.claims.progress();
     let background = &snapshots.background;
-    report.zeros(&[
-        "loading",
-        "async_loading",
-        "current_cow_peak",
-        "current_cow_size",
-        "current_cow_size_age",
-    ]);
+    report.line("loading", u8::from(report.server.is_loading()));
+    report.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     report.line("current_fork_perc", "0.00");
     report.line("current_save_keys_processed", processed);
     report.line("current_save_keys_total", total);
@@ -191,6 +186,22 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     if let Some(fingerprint) = fingerprint {
         report.line("encryption_key_fingerprint", fingerprint);
     }
+    loading(report);
+}
+
+/// How far loading is, as long as it lasts.
+fn loading(report: &mut Report<'_>) {
+    if !report.server.is_loading() {
+        return;
+    }
+    let loading = &report.server.snapshots.loading;
+    let (percent, eta_s) = loading.outlook();
+    report.line("loading_start_time", loading.since_s());
+    report.line("loading_total_bytes", loading.total_bytes.load(Ordering::Relaxed));
+    report.line("loading_rdb_used_mem", loading.used_bytes.load(Ordering::Relaxed));
+    report.line("loading_loaded_bytes", loading.loaded_bytes());
+    report.line("loading_loaded_perc", format_args!("{percent:.2}"));
+    report.line("loading_eta_seconds", eta_s);
 }
 
 fn aof(report: &mut Report<'_>) {
