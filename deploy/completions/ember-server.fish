@@ -126,6 +126,7 @@ complete -c ember-server -l aof-wait-limit -d 'How many ms writes wait for a slo
 complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that is written: an RDB file as Redis has it. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l rdbchecksum -d 'Whether RDB files end with a checksum, which is compared when they are read. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l encryption-key-file -d 'A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or base64 on each line, the current key first, then older ones. Empty for the keys of the variable EMBER_ENCRYPTION_KEY, or no encryption without it. CONFIG SET reads the file again. (default: empty)' -r -F
 complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after so many seconds with so many changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
