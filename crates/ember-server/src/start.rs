@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,6 +27,9 @@ use crate::snapshot;
 use crate::supervisor;
 use crate::tls::Tls;
 use crate::worker::Worker;
+
+/// What is loaded in less is there before the first connection is served.
+const LOADS_UNSEEN: Duration = Duration::from_millis(200);
 
 /// The exit code after a second signal.
 const EXIT_INTERRUPTED: i32 = 1;
@@ -67,6 +72,17 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let server: &'static Server = Box::leak(Box::new(server));
     control_sockets.serve(server)?;
     watch_signals(server)?;
+    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
+    let (tell, loaded) = channel();
+    let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
+        let keeper = load(server);
+        // Nobody hears it when loading has taken long.
+        let _ = tell.send(());
+        keeper
+    });
+    let loader = loader.map_err(|error| format!("cannot start a thread: {error}"))?;
+    // Either way it goes on: without workers connections wait, with them they are told that data is loaded.
+    let _ = loaded.recv_timeout(LOADS_UNSEEN);
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
@@ -78,8 +94,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
-    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
-    let keeper = load(server)?;
+    let keeper = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
         env!("CARGO_PKG_VERSION"),
