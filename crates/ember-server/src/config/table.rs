@@ -959,9 +959,9 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         },
         default: "3600 1 300 100 60 10000",
         mutable: true,
-        about: "When the data set is saved in the background by itself: after so many seconds with so many changes at least; \
-                one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines \
-                of a file add their pairs.",
+        about: "When the data set is saved in the background by itself: after so many seconds with so many changes at \
+                least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told \
+                to. Further lines of a file add their pairs.",
     },
     Parameter {
         name: "stop-writes-on-bgsave-error",
@@ -969,8 +969,8 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(stop_writes_on_bgsave_error)),
         default: "yes",
         mutable: true,
-        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while there are \
-                rules in `save`.",
+        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while there \
+                are rules in `save`.",
     },
     Parameter {
         name: "replicaof",
