@@ -176,7 +176,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(stop_writes_on_bgsave_error)),
         default: "yes",
         mutable: true,
-        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while there are \
-                rules in `save`.",
+        about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while \
+                there are rules in `save`.",
     },
 ];
