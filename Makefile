@@ -7,6 +7,9 @@ ARGS ?=
 FUZZ_SECONDS ?= 30
 # Seconds the stress test runs in each mode in `make test-long` and `make test-asan-server`.
 STRESS_SECONDS ?= 60
+# Seconds that each test of crashes kills servers in `make test-long`, and simulated power cuts there.
+CRASH_SECONDS ?= 300
+CRASH_SEEDS ?= 2000
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
@@ -56,7 +59,8 @@ test-asan-server: ## The stress test against a server under the address sanitize
 		$(CARGO) test -p ember-server --test stress -- --nocapture
 
 test-long: ## The tests with many more random cases (half an hour).
-	STRESS_SECONDS=$(STRESS_SECONDS) PROPTEST_CASES=20000 $(CARGO) test --release --workspace --exclude ember-peers
+	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_SECONDS=$(CRASH_SECONDS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
+		$(CARGO) test --release --workspace --exclude ember-peers
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \

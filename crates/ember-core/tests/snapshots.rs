@@ -311,7 +311,7 @@ fn calls_wait_for_heavy_values_and_for_room() {
             saved.take(&piece);
         }
     });
-    assert!(released.load(Ordering::Relaxed) >= 3, "of the room, and of the end");
+    assert!(released.load(Ordering::Relaxed) >= 2, "of what it waited for, and of the end");
     assert_eq!(saved.keys.len(), 3002);
     let ends_as_before = |value: &Value| matches!(value, Value::String(bytes) if bytes.ends_with(b"\0x"));
     assert!(saved.keys.iter().all(|(_, _, _, value)| ends_as_before(value)));

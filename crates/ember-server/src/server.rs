@@ -273,8 +273,8 @@ impl Server {
         self.workers[worker].mailbox.send(Letter::Look(token, client_id));
     }
 
-    /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process goes
-    /// on.
+    /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process
+    /// goes on.
     pub(crate) fn end_by_signal(&self) {
         let saves = !self.config.snapshot().save.is_empty();
         if saves && !self.is_loading() && !self.is_stopping() {

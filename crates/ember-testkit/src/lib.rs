@@ -5,6 +5,7 @@
 
 mod client;
 mod documents;
+mod generated;
 mod http;
 mod random;
 mod replies;
@@ -13,6 +14,7 @@ mod server;
 pub use client::RawClient;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use ember_protocol::client::{Value, quote, split_arguments};
+pub use generated::assert_generated;
 pub use http::{HttpAnswer, http_exchange, http_get};
 pub use random::Random;
 pub use replies::{read_frame, render};

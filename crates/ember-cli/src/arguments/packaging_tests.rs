@@ -1,11 +1,11 @@
 //! What is packaged is what the command line takes: the manual pages and the completions of shells in `deploy/`.
 //! `EMBER_BLESS=1` writes them again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use ember_testkit::assert_generated;
 
 use super::{ClientArguments, ToolArguments};
 
@@ -19,22 +19,6 @@ fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
 }
 
-/// Compares a file of the repository with what it should be, or writes it.
-fn assert_is(name: &str, text: &str) {
-    // No white space at the ends of lines, one line end at the end.
-    let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
-    let text = lines.join("\n") + "\n";
-    if std::env::var_os("EMBER_BLESS").is_some() {
-        fs::write(deploy(name), text).unwrap();
-        return;
-    }
-    let found = fs::read_to_string(deploy(name)).unwrap_or_default();
-    assert!(
-        found == text,
-        "deploy/{name} is out of date: EMBER_BLESS=1 cargo test -p ember-cli --bin ember-cli"
-    );
-}
-
 #[test]
 fn the_manual_pages_are_the_generated_ones() {
     let mut whole = command();
@@ -43,11 +27,12 @@ fn the_manual_pages_are_the_generated_ones() {
     clap_mangen::Man::new(whole.clone()).render(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains("\\-\\-pipe\\-timeout") && page.contains("ember\\-cli\\-repair(1)"), "{page}");
-    assert_is("man/ember-cli.1", &page);
+    assert_generated(&deploy("man/ember-cli.1"), &page);
     for tool in whole.get_subcommands() {
         let mut page = Vec::new();
         clap_mangen::Man::new(tool.clone()).render(&mut page).unwrap();
-        assert_is(&format!("man/ember-cli-{}.1", tool.get_name()), &String::from_utf8(page).unwrap());
+        let path = deploy(&format!("man/ember-cli-{}.1", tool.get_name()));
+        assert_generated(&path, &String::from_utf8(page).unwrap());
     }
 }
 
@@ -64,6 +49,6 @@ fn the_completions_are_the_generated_ones() {
         for word in ["quoted-pattern", "repair", "encryption-key-file"] {
             assert!(script.contains(word), "{path} has no {word}");
         }
-        assert_is(path, &script);
+        assert_generated(&deploy(path), &script);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::Shell;
+use ember_testkit::assert_generated;
 
 use super::parameter::{Kind, Parameter};
 use super::reference::shape;
@@ -31,18 +32,6 @@ const SYNOPSIS: &str = "\
 
 fn deploy(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path)
-}
-
-/// Compares a file with what it should be, or writes it.
-#[track_caller]
-fn assert_is(path: &str, expected: &[u8]) {
-    let path = deploy(path);
-    if std::env::var_os("EMBER_BLESS").is_some() {
-        std::fs::write(&path, expected).unwrap();
-    } else {
-        let found = std::fs::read(&path).unwrap_or_default();
-        assert!(found == expected, "run the tests with EMBER_BLESS=1 to rewrite {}", path.display());
-    }
 }
 
 /// Appends a text as lines that begin with `# `.
@@ -81,7 +70,7 @@ fn example() -> String {
 
 #[test]
 fn the_example_configuration_is_the_generated_one() {
-    assert_is("ember.conf", example().as_bytes());
+    assert_generated(&deploy("ember.conf"), &example());
 }
 
 #[test]
@@ -93,7 +82,7 @@ fn the_example_configuration_sets_the_defaults_with_and_without_its_marks() {
     });
     let set = set.collect::<Vec<_>>().join("\n");
     let directives = set.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
-    assert_eq!(directives, PARAMETERS.len());
+    assert_eq!(directives, PARAMETERS.iter().count());
     for text in [example.clone(), set] {
         let nothing = |_: &str| None;
         match launch([OsString::from("-")].into_iter(), nothing, text.as_bytes()).unwrap() {
@@ -187,7 +176,7 @@ fn the_manual_page_is_the_generated_one() {
         let name = format!("\\-\\-{}", parameter.name.replace('-', "\\-"));
         assert!(page.contains(&name), "the manual has no {name}");
     }
-    assert_is("man/ember-server.1", tidy(&page).as_bytes());
+    assert_generated(&deploy("man/ember-server.1"), &page);
 }
 
 #[test]
@@ -203,12 +192,6 @@ fn the_completions_are_the_generated_ones() {
         for name in PARAMETERS.iter().flat_map(Parameter::names) {
             assert!(script.contains(name), "{path} has no {name}");
         }
-        assert_is(path, tidy(&script).as_bytes());
+        assert_generated(&deploy(path), &script);
     }
-}
-
-/// A text as the repository keeps it: no white space at the ends of lines, one line end at its end.
-fn tidy(text: &str) -> String {
-    let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
-    lines.join("\n") + "\n"
 }

@@ -3,7 +3,6 @@
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use super::Executor;
@@ -68,20 +67,29 @@ impl Executor {
 
     /// Whether a command on one key may run on the worker that the key belongs to, which cannot let it wait.
     #[inline]
-    pub(super) fn meets_nothing(&self, command: &Command, hash: KeyHash, args: Args<'_>) -> bool {
+    pub(super) fn meets_nothing(
+        &mut self,
+        guards: &mut Guards<'static>,
+        command: &Command,
+        args: Args<'_>,
+    ) -> bool {
         let now = self.server.conditions.get();
-        now.is_empty() || self.meets_no(now, command, hash, args)
+        now.is_empty() || self.meets_no(now, guards, command, args)
     }
 
     #[cold]
-    fn meets_no(&self, now: Condition, command: &Command, hash: KeyHash, args: Args<'_>) -> bool {
-        let keyspace = &self.server.keyspace;
+    fn meets_no(
+        &mut self,
+        now: Condition,
+        guards: &mut Guards<'static>,
+        command: &Command,
+        args: Args<'_>,
+    ) -> bool {
         let changes = command.spec.flags.intersects(CHANGES);
         let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
         if now.contains(Condition::LOADING) || (changes && now.intersects(delays)) {
             return false;
         }
-        let mut keys = command.spec.key_positions(args);
-        !changes || !keys.any(|arg| keyspace.lock(hash.shard()).must_wait(hash, args.at(arg)))
+        !changes || !self.is_kept_waiting(guards, command, args)
     }
 }

@@ -60,12 +60,16 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
-        let owner_of = |executor: &Executor, client: &Client, number: usize| {
-            executor.forward_to(client, executor.prepared[number - start], batch.command(number, input))
-        };
         let mut guards = Guards::None;
+        let owner_of =
+            |executor: &mut Executor, guards: &mut Guards<'static>, client: &Client, number: usize| {
+                let prepared = executor.prepared[number - start];
+                executor.forward_to(guards, client, prepared, batch.command(number, input))
+            };
         let mut from = start;
-        while from < batch.len() && owner_of(self, client, from).is_none_or(|owner| owner == self.index) {
+        while from < batch.len()
+            && owner_of(self, &mut guards, client, from).is_none_or(|owner| owner == self.index)
+        {
             let prepared = self.prepared[from - start];
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
             let stopped = match flow {
@@ -82,7 +86,8 @@ impl Executor {
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         let owners: Vec<usize> =
-            (from..batch.len()).map_while(|number| owner_of(self, client, number)).collect();
+            (from..batch.len()).map_while(|number| owner_of(self, &mut guards, client, number)).collect();
+        guards.release(&self.server.keyspace, &mut self.turn);
         if owners.is_empty() {
             return Progress::Done;
         }
@@ -133,7 +138,13 @@ impl Executor {
     }
 
     /// The worker to run a command that may run anywhere, or `None` for one that runs here, behind all before it.
-    fn forward_to(&self, client: &Client, prepared: Prepared, args: Args<'_>) -> Option<usize> {
+    fn forward_to(
+        &mut self,
+        guards: &mut Guards<'static>,
+        client: &Client,
+        prepared: Prepared,
+        args: Args<'_>,
+    ) -> Option<usize> {
         let (Some(command), Some(hash)) = (prepared.command, prepared.hash) else { return None };
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
             && client.transaction.is_none()
@@ -143,7 +154,7 @@ impl Executor {
             && acl::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
-            && self.meets_nothing(command, hash, args);
+            && self.meets_nothing(guards, command, args);
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
     }
 

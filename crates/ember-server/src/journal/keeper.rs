@@ -176,8 +176,9 @@ impl Keeper {
         while !self.is_over {
             let before = (self.merger.last(), self.synced);
             self.refresh_config();
-            self.take_orders();
+            // In this order: an order is given before the first record behind it, so none of those is appended too early.
             self.collect();
+            self.take_orders();
             if self.trouble.as_ref().is_none_or(|trouble| Instant::now() >= trouble.next_try) {
                 match self.advance() {
                     Ok(()) => self.end_trouble(),
@@ -225,6 +226,8 @@ impl Keeper {
         if self.is_lost {
             return self.begin_anew();
         }
+        // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
+        self.poll_sync()?;
         if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
             files.writer.recover()?;
         }

@@ -204,8 +204,8 @@ impl NewFiles {
     }
 }
 
-/// Switches an AOF on: its first file is there when this returns, its base is written then. The worker is inside the gate and
-/// holds no lock.
+/// Switches an AOF on: its first file is there when this returns, its base is written then. The worker is inside the gate
+/// and holds no lock.
 ///
 /// # Errors
 /// What is to be told to who has asked for it.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::point_in_time::{Claim, PointInTime, Purpose, begin};
 use super::saving::write_file;
@@ -22,9 +22,6 @@ const RETRY_AFTER_MS: i64 = 5000;
 /// the disk hangs.
 pub(crate) const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
 
-/// Between two looks whether the thread has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
-
 /// What is known of saving in the background.
 #[derive(Default)]
 pub(crate) struct Background {
@@ -38,7 +35,9 @@ pub(crate) struct Background {
     tried_ms: AtomicI64,
     /// Whether one is to begin as soon as another snapshot is over.
     is_scheduled: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Whether its thread runs, and who waits for its end.
+    is_running: Mutex<bool>,
+    ended: Condvar,
 }
 
 /// Why no saving in the background has begun.
@@ -82,6 +81,12 @@ impl Background {
         self.refuse_writes(server, &server.config.snapshot());
     }
 
+    /// Tells who waits that the thread has ended.
+    fn note_end(&self) {
+        *self.is_running.lock() = false;
+        self.ended.notify_all();
+    }
+
     /// Refuses writes after a failure, if that is wanted, or does not any more.
     pub(crate) fn refuse_writes(&self, server: &Server, config: &Config) {
         let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty() && self.has_failed();
@@ -116,16 +121,14 @@ impl Background {
     /// appear, or has appeared.
     pub(crate) fn give_up(&self, server: &Server, patience: Option<Duration>) {
         server.snapshots.is_given_up.store(true, Ordering::Relaxed);
-        let mut thread = self.thread.lock();
         let until = patience.map(|patience| Instant::now() + patience);
-        while thread.as_ref().is_some_and(|thread| !thread.is_finished())
-            && until.is_none_or(|until| Instant::now() < until)
-        {
-            thread::sleep(POLL_INTERVAL);
-        }
-        if let Some(finished) = thread.take_if(|thread| thread.is_finished()) {
-            // A panic has ended the process before.
-            let _ = finished.join();
+        let mut is_running = self.is_running.lock();
+        while *is_running {
+            match until {
+                None => self.ended.wait(&mut is_running),
+                Some(until) if self.ended.wait_until(&mut is_running, until).timed_out() => return,
+                Some(_) => {}
+            }
         }
     }
 }
@@ -146,24 +149,22 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     });
     background.since_ms.store(unix_ms(), Ordering::Relaxed);
     let config = Arc::clone(&executor.config);
+    *background.is_running.lock() = true;
     let spawned = thread::Builder::new().name("bgsave".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
         run(server, point, &config);
         drop(claim);
+        background.note_end();
     });
-    match spawned {
-        Ok(thread) => {
-            tracing::info!("background saving started");
-            *background.thread.lock() = Some(thread);
-            Ok(())
-        }
-        Err(error) => {
-            tracing::error!("cannot start a thread to save: {error}");
-            background.since_ms.store(0, Ordering::Relaxed);
-            background.note_failure(server);
-            Err(Unbegun::NoThread)
-        }
+    if let Err(error) = spawned {
+        tracing::error!("cannot start a thread to save: {error}");
+        background.since_ms.store(0, Ordering::Relaxed);
+        background.note_failure(server);
+        background.note_end();
+        return Err(Unbegun::NoThread);
     }
+    tracing::info!("background saving started");
+    Ok(())
 }
 
 fn run(server: &Server, point: PointInTime, config: &Config) {

@@ -87,7 +87,7 @@ impl Loading {
     }
 }
 
-/// Reads the file, if there is one, into the empty keyspace, which [`Condition::LOADING`](crate::conditions::Condition) keeps commands from.
+/// Reads the file, if there is one, into the empty keyspace, which the condition LOADING keeps commands from.
 ///
 /// # Errors
 /// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. Also when the

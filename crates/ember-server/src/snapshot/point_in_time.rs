@@ -11,6 +11,7 @@ use std::thread;
 use ember_persistence::encryption::FileSink;
 use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
 use emberkv_core::eviction::ClockReading;
+use emberkv_core::rdb::VERSION_MAX;
 use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
@@ -121,7 +122,8 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Alone, "a snapshot is taken while nobody else is at the keyspace");
     let (server, config) = (claim.0, &executor.config);
     let options = SnapshotOptions {
-        version: FILE_VERSION,
+        // An encrypted file is for no reader but this program.
+        version: if server.encryption().is_on() { VERSION_MAX } else { FILE_VERSION },
         is_packed: config.rdbcompression,
         clocks: ClockReading {
             policy: config.maxmemory_policy,

@@ -1,0 +1,51 @@
+//! What one client may ask for.
+
+use super::BYTES_MAX;
+use crate::config::parameter::{Field, Kind, Parameter};
+
+/// Buffers smaller than this would refuse ordinary requests.
+const BUFFER_BYTES_MIN: u64 = 1 << 20;
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "client-output-buffer-limit",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "`class hard soft seconds` once or more",
+            get: |config| config.client_output_buffer_limit.format(),
+            set: |config, text| config.client_output_buffer_limit.update(text),
+        },
+        default: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+        mutable: true,
+        about: "When a client which does not read its replies is disconnected: at once above `hard` bytes, or after \
+                `seconds` above `soft` bytes; 0 for never. The classes are `normal`, `replica` (or `slave`) and \
+                `pubsub`; a class which is not named keeps its limit.",
+    },
+    Parameter {
+        name: "client-query-buffer-limit",
+        aliases: &[],
+        kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(client_query_buffer_limit) },
+        default: "1gb",
+        mutable: true,
+        about: "How much of a client's input may wait to be run before the client is disconnected.",
+    },
+    Parameter {
+        name: "proto-max-bulk-len",
+        aliases: &[],
+        kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(proto_max_bulk_len) },
+        default: "512mb",
+        mutable: true,
+        about: "The longest argument of a command, and the longest string value.",
+    },
+    Parameter {
+        name: "sanitize-dump-payload",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["yes"],
+            reason: "the values that RESTORE gets are always checked in full, whoever sends them",
+        },
+        default: "yes",
+        mutable: true,
+        about: "Whether RESTORE checks all of a value before it is used.",
+    },
+];

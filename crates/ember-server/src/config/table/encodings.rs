@@ -1,0 +1,104 @@
+//! Up to which size values keep their compact encodings.
+
+use super::INT_MAX;
+use crate::config::parameter::{Kind, Parameter};
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "hash-max-listpack-entries",
+        aliases: &["hash-max-ziplist-entries"],
+        kind: integer!(hash_max_listpack_entries, 0..=i64::MAX),
+        default: "512",
+        mutable: true,
+        about: "Up to how many fields a hash is kept in one packed buffer.",
+    },
+    Parameter {
+        name: "hash-max-listpack-value",
+        aliases: &["hash-max-ziplist-value"],
+        kind: integer!(hash_max_listpack_value, 0..=i64::MAX),
+        default: "64",
+        mutable: true,
+        about: "Up to how many bytes the longest of a hash's fields and values may have in one packed buffer.",
+    },
+    Parameter {
+        name: "set-max-intset-entries",
+        aliases: &[],
+        kind: integer!(set_max_intset_entries, 0..=i64::MAX),
+        default: "512",
+        mutable: true,
+        about: "Up to how many members a set of integers is kept as an array of them.",
+    },
+    Parameter {
+        name: "set-max-listpack-entries",
+        aliases: &[],
+        kind: integer!(set_max_listpack_entries, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "Up to how many members a set is kept in one packed buffer.",
+    },
+    Parameter {
+        name: "set-max-listpack-value",
+        aliases: &[],
+        kind: integer!(set_max_listpack_value, 0..=i64::MAX),
+        default: "64",
+        mutable: true,
+        about: "Up to how many bytes the longest of a set's members may have in one packed buffer.",
+    },
+    Parameter {
+        name: "zset-max-listpack-entries",
+        aliases: &["zset-max-ziplist-entries"],
+        kind: integer!(zset_max_listpack_entries, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "Up to how many members a sorted set is kept in one packed buffer.",
+    },
+    Parameter {
+        name: "zset-max-listpack-value",
+        aliases: &["zset-max-ziplist-value"],
+        kind: integer!(zset_max_listpack_value, 0..=i64::MAX),
+        default: "64",
+        mutable: true,
+        about: "Up to how many bytes the longest of a sorted set's members may have in one packed buffer.",
+    },
+    Parameter {
+        name: "list-max-listpack-size",
+        aliases: &["list-max-ziplist-size"],
+        kind: integer!(list_max_listpack_size, i32::MIN as i64..=INT_MAX),
+        default: "-2",
+        mutable: true,
+        about: "How many elements a node of a list holds, or, as -1 to -5, 4, 8, 16, 32 or 64 kb of them.",
+    },
+    Parameter {
+        name: "list-compress-depth",
+        aliases: &[],
+        kind: integer!(list_compress_depth, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "How many nodes at each end of a list are not compressed; 0 if no node is to be. It counts for nodes which \
+                are made or changed from then on.",
+    },
+    Parameter {
+        name: "stream-node-max-bytes",
+        aliases: &[],
+        kind: integer!(stream_node_max_bytes, 0..=i64::MAX),
+        default: "4096",
+        mutable: true,
+        about: "How many bytes a node of a stream holds; 0 for no limit.",
+    },
+    Parameter {
+        name: "stream-node-max-entries",
+        aliases: &[],
+        kind: integer!(stream_node_max_entries, 0..=i64::MAX),
+        default: "100",
+        mutable: true,
+        about: "How many entries a node of a stream holds; 0 for no limit.",
+    },
+    Parameter {
+        name: "hll-sparse-max-bytes",
+        aliases: &[],
+        kind: integer!(hll_sparse_max_bytes, 0..=i64::MAX),
+        default: "3000",
+        mutable: true,
+        about: "Up to how many bytes a HyperLogLog is kept in its sparse form.",
+    },
+];

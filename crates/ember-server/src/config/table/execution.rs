@@ -1,0 +1,55 @@
+//! Workers and databases.
+
+use emberkv_core::keyspace::hash::HashFunction;
+
+use crate::config::parameter::{Field, Kind, Parameter};
+
+/// More workers than this share nothing but contention.
+const SHARDS_MAX: i64 = 128;
+
+/// Each database costs a table in every shard, used or not.
+const DATABASES_MAX: i64 = 1024;
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "shards",
+        aliases: &[],
+        kind: integer!(shards, 0..=SHARDS_MAX),
+        default: "0",
+        mutable: false,
+        about: "How many worker threads serve clients; 0 for one per core.",
+    },
+    Parameter {
+        name: "concurrent",
+        aliases: &[],
+        kind: Kind::YesNo(field!(concurrent)),
+        default: "yes",
+        mutable: false,
+        about: "Whether the worker which reads a command also runs it (`yes`), or forwards it to the worker which \
+                owns the key (`no`).",
+    },
+    Parameter {
+        name: "databases",
+        aliases: &[],
+        kind: integer!(databases, 1..=DATABASES_MAX),
+        default: "16",
+        mutable: false,
+        about: "How many databases SELECT can choose from.",
+    },
+    Parameter {
+        name: "hash-function",
+        aliases: &[],
+        kind: choice!(hash_function: HashFunction),
+        default: "rapidhash",
+        mutable: false,
+        about: "The hash function of keys and of members and fields. `siphash` is slower and withstands clients which choose keys that collide.",
+    },
+    Parameter {
+        name: "hz",
+        aliases: &[],
+        kind: integer!(hz, 1..=500),
+        default: "10",
+        mutable: true,
+        about: "How often per second background work runs: expiry of keys, idle connections, statistics.",
+    },
+];

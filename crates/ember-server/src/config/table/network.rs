@@ -1,0 +1,78 @@
+//! Where the server listens, and its connections.
+
+use super::INT_MAX;
+use crate::config::bind_address;
+use crate::config::parameter::{Field, Kind, Parameter};
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "bind",
+        aliases: &["host"],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on: IP addresses, host names, `*` (all IPv4) or `::*` (all IPv6). A `-` \
+                before an address makes it no error when the machine does not have it. Without any address there \
+                is no TCP listener.",
+    },
+    Parameter {
+        name: "port",
+        aliases: &[],
+        kind: integer!(port, 0..=65535),
+        default: "6379",
+        mutable: false,
+        about: "The TCP port to listen on; 0 for no TCP listener.",
+    },
+    Parameter {
+        name: "tcp-backlog",
+        aliases: &[],
+        kind: integer!(tcp_backlog, 0..=INT_MAX),
+        default: "511",
+        mutable: false,
+        about: "How many connections may wait to be accepted; the kernel's `somaxconn` limits it further.",
+    },
+    Parameter {
+        name: "unixsocket",
+        aliases: &[],
+        kind: Kind::Path(field!(unixsocket)),
+        default: "",
+        mutable: false,
+        about: "The path of a Unix socket to listen on; empty for none.",
+    },
+    Parameter {
+        name: "unixsocketperm",
+        aliases: &[],
+        kind: Kind::Octal { max: 0o777, field: field!(unixsocketperm) },
+        default: "0",
+        mutable: false,
+        about: "The permissions of the Unix socket; 0 leaves them to the umask.",
+    },
+    Parameter {
+        name: "timeout",
+        aliases: &[],
+        kind: integer!(timeout, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "Seconds after which an idle connection is closed; 0 for never.",
+    },
+    Parameter {
+        name: "tcp-keepalive",
+        aliases: &[],
+        kind: integer!(tcp_keepalive, 0..=INT_MAX),
+        default: "300",
+        mutable: true,
+        about: "Seconds between TCP keep-alive probes on an idle connection; 0 for none.",
+    },
+    Parameter {
+        name: "maxclients",
+        aliases: &[],
+        kind: integer!(maxclients, 1..=u32::MAX as i64),
+        default: "10000",
+        mutable: true,
+        about: "How many clients may be connected at a time.",
+    },
+];

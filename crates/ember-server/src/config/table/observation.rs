@@ -1,0 +1,176 @@
+//! What is told of the server: logs, statistics, events.
+
+use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::value::{KeyspaceEvents, LogLevel};
+use crate::config::{bind_address, percentiles};
+
+/// With less than one command in a million nothing would be found in time.
+const SAMPLING_MAX: i64 = 1_000_000;
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "slowlog-log-slower-than",
+        aliases: &["commandlog-execution-slower-than"],
+        kind: integer!(slowlog_log_slower_than, -1..=i64::MAX),
+        default: "10000",
+        mutable: true,
+        about: "Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none.",
+    },
+    Parameter {
+        name: "slowlog-max-len",
+        aliases: &["commandlog-slow-execution-max-len"],
+        kind: integer!(slowlog_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the slow log keeps.",
+    },
+    Parameter {
+        name: "commandlog-request-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_request_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which come in at least this many bytes enter the log of large requests; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-request-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_request_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large requests keeps.",
+    },
+    Parameter {
+        name: "commandlog-reply-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_reply_larger_than, -1..=i64::MAX),
+        default: "1048576",
+        mutable: true,
+        about: "Commands which are answered in at least this many bytes enter the log of large replies; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-reply-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_reply_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large replies keeps.",
+    },
+    Parameter {
+        name: "commandlog-key-larger-than",
+        aliases: &[],
+        kind: integer!(commandlog_key_larger_than, -1..=i64::MAX),
+        default: "10485760",
+        mutable: true,
+        about: "Commands which make a key take, with its value, at least this many bytes of memory enter the log of large \
+                keys; -1 for none.",
+    },
+    Parameter {
+        name: "commandlog-large-key-max-len",
+        aliases: &[],
+        kind: integer!(commandlog_large_key_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many commands the log of large keys keeps.",
+    },
+    Parameter {
+        name: "hotkeys-sampling",
+        aliases: &[],
+        kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
+        default: "64",
+        mutable: true,
+        about: "One in so many commands is looked at for HOTKEYS; 0 for none.",
+    },
+    Parameter {
+        name: "latency-monitor-threshold",
+        aliases: &[],
+        kind: integer!(latency_monitor_threshold, 0..=i64::MAX),
+        default: "0",
+        mutable: true,
+        about: "Events which take at least this many milliseconds are kept for LATENCY; 0 for none.",
+    },
+    Parameter {
+        name: "latency-tracking",
+        aliases: &[],
+        kind: Kind::YesNo(field!(latency_tracking)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a histogram of latencies is kept for each command.",
+    },
+    Parameter {
+        name: "latency-tracking-info-percentiles",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 32 numbers from 0 to 100",
+            get: |config| percentiles::format(&config.latency_tracking_info_percentiles),
+            set: |config, text| {
+                percentiles::parse(text).map(|parsed| config.latency_tracking_info_percentiles = parsed)
+            },
+        },
+        default: "50 99 99.9",
+        mutable: true,
+        about: "The percentiles of those latencies which INFO shows.",
+    },
+    Parameter {
+        name: "metrics-port",
+        aliases: &[],
+        kind: integer!(metrics_port, 0..=65535),
+        default: "0",
+        mutable: false,
+        about: "The HTTP port of `/metrics` (for Prometheus), `/health` and `/ready`; 0 for none.",
+    },
+    Parameter {
+        name: "metrics-bind",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.metrics_bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.metrics_bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on there, as in `bind`. Who reaches them can read all metrics: they name commands \
+                and count keys, but show no data.",
+    },
+    Parameter {
+        name: "tracking-table-max-keys",
+        aliases: &[],
+        kind: integer!(tracking_table_max_keys, 0..=i64::MAX),
+        default: "1000000",
+        mutable: true,
+        about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
+                no limit. Each shard has its share.",
+    },
+    Parameter {
+        name: "notify-keyspace-events",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "letters of `KEg$lshzxetdmnA`",
+            get: |config| config.notify_keyspace_events.format(),
+            set: |config, text| {
+                KeyspaceEvents::parse(text).map(|events| config.notify_keyspace_events = events)
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "Which changes of keys are published: `K` on the channel of the key, `E` on that of the event; `g` \
+                generic commands, `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `x` expired keys, \
+                `e` evicted keys, `t` streams, `m` reads of missing keys, `n` new keys, `A` for `g$lshzxetd`.",
+    },
+    Parameter {
+        name: "loglevel",
+        aliases: &[],
+        kind: choice!(loglevel: LogLevel),
+        default: "notice",
+        mutable: true,
+        about: "The least severe messages which are logged.",
+    },
+    Parameter {
+        name: "logfile",
+        aliases: &[],
+        kind: Kind::Path(field!(logfile)),
+        default: "",
+        mutable: false,
+        about: "The file to log to; empty for the standard output.",
+    },
+];

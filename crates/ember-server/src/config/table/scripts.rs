@@ -1,0 +1,27 @@
+//! What scripts may take.
+
+use super::BYTES_MAX;
+use crate::config::parameter::{Field, Kind, Parameter};
+
+/// Less would hardly hold the libraries of scripts.
+const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "busy-reply-threshold",
+        aliases: &["lua-time-limit"],
+        kind: integer!(busy_reply_threshold, 0..=i64::MAX),
+        default: "5000",
+        mutable: true,
+        about: "Milliseconds after which a script that still runs can be ended with `SCRIPT KILL` or `FUNCTION KILL`, \
+                and other clients are told that the server is busy; 0 for never.",
+    },
+    Parameter {
+        name: "script-memory-limit",
+        aliases: &[],
+        kind: Kind::Memory { range: SCRIPT_MEMORY_MIN..=BYTES_MAX, field: field!(script_memory_limit) },
+        default: "256mb",
+        mutable: false,
+        about: "How much memory the scripts of each worker may take; one that asks for more gets an error.",
+    },
+];

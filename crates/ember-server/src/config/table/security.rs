@@ -1,0 +1,66 @@
+//! Who may use the server.
+
+use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::value::{DebugCommand, PubsubDefault};
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "protected-mode",
+        aliases: &[],
+        kind: Kind::YesNo(field!(protected_mode)),
+        default: "yes",
+        mutable: true,
+        about: "Whether only clients on this machine are served while there is no password.",
+    },
+    Parameter {
+        name: "requirepass",
+        aliases: &[],
+        kind: Kind::Secret { field: field!(requirepass), file: field!(requirepass_file) },
+        default: "",
+        mutable: true,
+        about: "The password of the default user; empty for none. On the command line every user of the machine can \
+                read it: prefer `requirepass-file`.",
+    },
+    Parameter {
+        name: "requirepass-file",
+        aliases: &[],
+        kind: Kind::Path(field!(requirepass_file)),
+        default: "",
+        mutable: false,
+        about: "A file whose first line is the password, read once at the start; empty for none. The later of \
+                `requirepass` and this one counts.",
+    },
+    Parameter {
+        name: "aclfile",
+        aliases: &[],
+        kind: Kind::Path(field!(aclfile)),
+        default: "",
+        mutable: false,
+        about: "A file with users, read at the start and by ACL LOAD, written by ACL SAVE; empty for none. Users stand \
+                there or in lines `user` of the configuration file, not in both.",
+    },
+    Parameter {
+        name: "acl-pubsub-default",
+        aliases: &[],
+        kind: choice!(acl_pubsub_default: PubsubDefault),
+        default: "resetchannels",
+        mutable: true,
+        about: "Which channels of publish and subscribe new users may use.",
+    },
+    Parameter {
+        name: "acllog-max-len",
+        aliases: &[],
+        kind: integer!(acllog_max_len, 0..=i64::MAX),
+        default: "128",
+        mutable: true,
+        about: "How many denials ACL LOG keeps.",
+    },
+    Parameter {
+        name: "enable-debug-command",
+        aliases: &[],
+        kind: choice!(enable_debug_command: DebugCommand),
+        default: "no",
+        mutable: false,
+        about: "Who may call DEBUG: nobody, everybody, or clients on this machine.",
+    },
+];

@@ -1,0 +1,248 @@
+//! What a server knows after a crash is held against the histories of its connections.
+
+use std::time::Duration;
+
+use ember_testkit::{RawClient, Server, Value, render};
+
+use crate::acts::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
+use crate::history::{Book, Expiring, Kind, Unit, Words, encode, shown};
+use crate::program;
+
+/// Calls sent at once: their requests and replies must fit socket buffers.
+const CALLS_AT_ONCE: usize = 50;
+
+/// A server that keeps nothing and has run what is known to have taken place.
+pub(crate) struct Reference {
+    _server: Server,
+    client: RawClient,
+}
+
+impl Reference {
+    pub(crate) fn start() -> Reference {
+        let arguments = ["--shards", "1", "--enable-debug-command", "yes", "--save", ""];
+        let server = Server::start(program(), &arguments);
+        let client = server.client();
+        Reference { _server: server, client }
+    }
+
+    /// Runs units of a connection, whose replies must be those that it got.
+    fn run(&mut self, book: &Book, units: &[Unit], survivor: &mut RawClient) {
+        select(&mut self.client, book.database());
+        for unit in units {
+            let calls = match &unit.kind {
+                Kind::Expiring(..) => vec![vec![b"INCR".to_vec(), book.key("seen")]],
+                Kind::Pop(key) => vec![self.removal(key, unit, survivor)],
+                Kind::Usual | Kind::Shared | Kind::Mark | Kind::Flush => unit.calls.clone(),
+            };
+            let reply = exchange(&mut self.client, &calls).pop();
+            if unit.kind == Kind::Usual && unit.reply.is_some() {
+                assert_eq!(unit.reply, reply, "connection {}: {}", book.me, shown(unit));
+            }
+        }
+    }
+
+    /// What a taking of a random member has done: if nobody knows, what is missing.
+    fn removal(&mut self, key: &[u8], unit: &Unit, survivor: &mut RawClient) -> Words {
+        let mut call = vec![b"SREM".to_vec(), key.to_vec()];
+        match &unit.reply {
+            Some(reply) => call.push(reply.bytes().unwrap_or_default().to_vec()),
+            None => {
+                let [mine, its] = [&mut self.client, survivor].map(|client| {
+                    let members = client.command(&[b"SMEMBERS", key]);
+                    let elements = members.elements().unwrap_or_default().to_vec();
+                    elements.iter().map(|member| member.bytes().unwrap().to_vec()).collect::<Vec<_>>()
+                });
+                call.push(mine.into_iter().find(|member| !its.contains(member)).unwrap_or_default());
+            }
+        }
+        call
+    }
+}
+
+fn select(client: &mut RawClient, database: usize) {
+    assert_eq!(client.command(&["SELECT", &database.to_string()]), Value::ok());
+}
+
+fn exchange(client: &mut RawClient, calls: &[Words]) -> Vec<Value> {
+    let mut replies = Vec::new();
+    for some in calls.chunks(CALLS_AT_ONCE) {
+        let mut bytes = Vec::new();
+        some.iter().for_each(|call| encode(call, &mut bytes));
+        client.send(&bytes).unwrap();
+        replies.extend(some.iter().map(|_| client.read_value().unwrap()));
+    }
+    replies
+}
+
+/// All that is known of a connection's keys.
+fn description(client: &mut RawClient, book: &Book) -> Vec<(String, Value)> {
+    select(client, book.database());
+    let mut calls = Vec::new();
+    let mut ask = |words: &[&str], key: &[u8], more: &[&str]| {
+        let mut call: Words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        call.push(key.to_vec());
+        call.extend(more.iter().map(|word| word.as_bytes().to_vec()));
+        calls.push(call);
+    };
+    let fields = [&["FIELDS", "6"][..], &FIELDS].concat();
+    for name in NAMES.iter().chain(&[POOL]) {
+        let key = book.key(name);
+        ask(&["DEBUG", "DIGEST-VALUE"], &key, &[]);
+        ask(&["PEXPIRETIME"], &key, &[]);
+        ask(&["HPEXPIRETIME"], &key, &fields);
+        ask(&["XINFO", "STREAM"], &key, &[]);
+        ask(&["XINFO", "GROUPS"], &key, &[]);
+        ask(&["XPENDING"], &key, &["g"]);
+    }
+    for name in NUMBERS {
+        ask(&["GET"], &book.key(name), &[]);
+    }
+    let replies = exchange(client, &calls).into_iter().map(without_nodes);
+    let shown = calls.iter().map(|call| {
+        let words: Vec<_> = call.iter().take(3).map(|word| String::from_utf8_lossy(word)).collect();
+        words.join(" ")
+    });
+    shown.zip(replies).collect()
+}
+
+/// How entries of a stream are packed depends on how they came.
+fn without_nodes(reply: Value) -> Value {
+    let Some(pairs) = reply.pairs() else { return reply };
+    let kept = pairs.into_iter().filter(|(name, _)| !name.text().starts_with("radix-tree"));
+    Value::Map(kept.collect())
+}
+
+/// Checks a server that has just been started again, and brings the reference and the books to where it is. What is younger
+/// than `loss` may be missing.
+pub(crate) fn recovered(
+    client: &mut RawClient,
+    reference: &mut Reference,
+    books: &mut [Book],
+    loss: Option<Duration>,
+) {
+    let survived: Vec<usize> = if books[0].may_be_flushed && is_empty(client, books) {
+        assert_eq!(reference.client.run("FLUSHALL"), Value::ok());
+        for book in &mut *books {
+            book.expiring.clear();
+            book.units.clear();
+        }
+        vec![0; books.len()]
+    } else {
+        books.iter().map(|book| survivors(client, reference, book, loss)).collect()
+    };
+    assert_newest_are_lost(books, &survived);
+    for client in [&mut *client, &mut reference.client] {
+        select(client, 0);
+    }
+    let shared = |client: &mut RawClient| client.command(&["MGET", SHARED[0], SHARED[1]]);
+    assert_eq!(shared(client), shared(&mut reference.client), "shared counters");
+    for (book, survived) in books.iter_mut().zip(survived) {
+        for unit in &book.units[..survived] {
+            match &unit.kind {
+                Kind::Expiring(key, value, at_ms) => {
+                    _ = book.expiring.insert(key.clone(), (value.clone(), *at_ms))
+                }
+                Kind::Flush => book.expiring.clear(),
+                Kind::Usual | Kind::Shared | Kind::Pop(_) | Kind::Mark => {}
+            }
+        }
+        select(client, book.database());
+        check_expiring(client, &book.expiring);
+        book.units.clear();
+    }
+}
+
+fn is_empty(client: &mut RawClient, books: &[Book]) -> bool {
+    books.iter().all(|book| {
+        select(client, book.database());
+        client.run("DBSIZE") == Value::Integer(0)
+    })
+}
+
+/// How many units of a connection's history have taken place. So many are run on the reference.
+fn survivors(
+    client: &mut RawClient,
+    reference: &mut Reference,
+    book: &Book,
+    loss: Option<Duration>,
+) -> usize {
+    let found = description(client, book);
+    let acknowledged_before = |unit: &&Unit| match (unit.acknowledged_at, loss, book.killed_at) {
+        (Some(at), Some(loss), Some(killed_at)) => at + loss <= killed_at,
+        (at, ..) => at.is_some(),
+    };
+    let promised = book.units.iter().take_while(acknowledged_before).count();
+    // The mark is of this life, or of one before.
+    let mark: u64 = client.command(&[b"GET".to_vec(), book.mark_key()]).text().parse().unwrap_or(0);
+    let first = book.next - book.units.len() as u64;
+    let marked = (mark + 1).saturating_sub(first) as usize;
+    let mut count = promised.max(marked);
+    reference.run(book, &book.units[..count], client);
+    let mut nearest: Option<Vec<String>> = None;
+    loop {
+        let expected = description(&mut reference.client, book);
+        let differences = differences(&expected, &found);
+        if differences.is_empty() {
+            return count;
+        }
+        if nearest.as_ref().is_none_or(|nearest| differences.len() < nearest.len()) {
+            nearest = Some(differences);
+        }
+        // What comes behind the next mark has not taken place: that mark would be there.
+        match book.units.get(count) {
+            Some(unit) if !unit.is_mark() => reference.run(book, &book.units[count..=count], client),
+            _ => break,
+        }
+        count += 1;
+    }
+    let last: Vec<String> = book.units[..count].iter().rev().take(20).map(shown).collect();
+    panic!(
+        "connection {}: of {} units {promised} are promised, {marked} marked; the nearest state differs in\n{}\nafter\n{}",
+        book.me,
+        book.units.len(),
+        nearest.unwrap_or_default().join("\n"),
+        last.join("\n"),
+    );
+}
+
+fn differences(expected: &[(String, Value)], found: &[(String, Value)]) -> Vec<String> {
+    let pairs = expected.iter().zip(found).filter(|(expected, found)| expected != found);
+    pairs
+        .map(|((call, expected), (_, found))| {
+            format!("  {call}: {} instead of {}", render(found), render(expected))
+        })
+        .collect()
+}
+
+/// What survives is older than what is lost: nothing that is there was sent after something was acknowledged that is not.
+fn assert_newest_are_lost(books: &[Book], survived: &[usize]) {
+    let parts = books.iter().zip(survived).map(|(book, &count)| book.units.split_at(count));
+    let newest = parts.clone().filter_map(|(there, _)| there.last()?.sent_at).max();
+    // Only of marks it is certain that they are not there.
+    let lost = parts.flat_map(|(_, lost)| lost.iter().filter(|unit| unit.is_mark()));
+    let oldest_lost = lost.filter_map(|unit| unit.acknowledged_at).min();
+    if let (Some(newest), Some(oldest_lost)) = (newest, oldest_lost) {
+        assert!(
+            newest <= oldest_lost,
+            "a write is lost that is {:?} older than one that is there",
+            newest - oldest_lost
+        );
+    }
+}
+
+/// Keys that expire soon are what they were set to, or gone when their time has come.
+fn check_expiring(client: &mut RawClient, expiring: &Expiring) {
+    for (key, (value, at_ms)) in expiring {
+        let before_ms = unix_ms();
+        let replies = exchange(
+            client,
+            &[vec![b"GET".to_vec(), key.clone()], vec![b"PEXPIRETIME".to_vec(), key.clone()]],
+        );
+        let is_there = replies == [Value::Bulk(value.clone()), Value::Integer(*at_ms)];
+        let is_gone = replies[1] == Value::Integer(-2);
+        let shown = String::from_utf8_lossy(key);
+        assert!(is_there || is_gone, "{shown} is {replies:?}, not {value:?} until {at_ms}");
+        assert!(is_there || unix_ms() >= *at_ms, "{shown} is gone before its time");
+        assert!(!is_there || before_ms <= *at_ms, "{shown} is there after its time");
+    }
+}

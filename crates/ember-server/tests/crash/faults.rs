@@ -1,0 +1,165 @@
+//! A disk that is full, broken or slow while the server runs: writes are refused, reads go on, service resumes by itself.
+//!
+//! The faults are put between the server and the C library, by a small library (`faults.c`) that is loaded before it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, Value};
+
+use crate::{Directory, builder};
+
+/// How long a server may take to notice that something fails, or no more.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const ENOSPC: &str = "28";
+const EIO: &str = "5";
+
+/// A server whose disk does as it is told.
+struct Faulty {
+    directory: Directory,
+    library: PathBuf,
+    server: Option<Server>,
+}
+
+impl Faulty {
+    fn start(name: &str, arguments: &[&str]) -> Faulty {
+        let directory = Directory::new(name);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/faults.c");
+        let library = directory.0.join("faults.so");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(source)
+            .args(["-ldl"])
+            .status();
+        assert!(built.unwrap().success(), "a C compiler builds faults.c");
+        let mut faulty = Faulty { directory, library, server: None };
+        faulty.tell("");
+        faulty.restart(arguments);
+        faulty
+    }
+
+    fn restart(&mut self, arguments: &[&str]) {
+        self.server = None;
+        let arguments = [&["--appendonly", "yes"], arguments].concat();
+        let started = builder(&arguments)
+            .directory(&self.directory.0)
+            .environment("LD_PRELOAD", &self.library.display().to_string())
+            .environment("FAULTS", &self.directory.0.join("faults").display().to_string())
+            .start();
+        self.server = Some(started);
+    }
+
+    /// What is to happen from now on: `write ERRNO`, `sync ERRNO`, `slow MS`, or nothing.
+    fn tell(&self, fault: &str) {
+        let temporary = self.directory.0.join("faults-next");
+        fs::write(&temporary, fault).unwrap();
+        fs::rename(temporary, self.directory.0.join("faults")).unwrap();
+    }
+
+    fn client(&self) -> RawClient {
+        self.server.as_ref().expect("it was started").client()
+    }
+
+    fn log(&self) -> String {
+        self.server.as_ref().expect("it was started").log()
+    }
+}
+
+fn status(client: &mut RawClient) -> String {
+    let info = client.run("INFO persistence").text();
+    info.lines().find_map(|line| line.strip_prefix("aof_last_write_status:")).unwrap().to_owned()
+}
+
+/// Writes until the answer is what it should be.
+fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let reply = client.run("INCR tries");
+        if is_so(&reply) {
+            return reply;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{reply:?}");
+    }
+}
+
+fn is_refused(reply: &Value) -> bool {
+    reply.text().starts_with("MISCONF Errors writing to the AOF file: ")
+}
+
+/// A fault, then none; nothing that was acknowledged is lost.
+fn recovers(name: &str, policy: &str, fault: &str) {
+    let arguments = ["--appendfsync", policy];
+    let mut faulty = Faulty::start(name, &arguments);
+    let mut client = faulty.client();
+    assert_eq!(client.run("SET before 1"), Value::ok());
+    faulty.tell(fault);
+    // With `always` a write is not answered as long as it is not durable; who comes later is refused.
+    let mut waiting = faulty.client();
+    waiting.send_command(&["SET", "waiting", "1"]).unwrap();
+    let mut other = faulty.client();
+    let begun = Instant::now();
+    while status(&mut other) != "err" {
+        assert!(begun.elapsed() < PATIENCE, "{}", faulty.log());
+        if policy != "always" {
+            other.run("INCR tries");
+        }
+    }
+    write_until(&mut other, is_refused);
+    assert_eq!(other.run("GET before"), Value::from("1"));
+    faulty.tell("");
+    let Value::Integer(tries) = write_until(&mut other, |reply| !is_refused(reply)) else {
+        panic!("a number")
+    };
+    // Unless the fault was noticed before it came, with what was written before.
+    let waited = waiting.read_value().unwrap();
+    assert!(waited == Value::ok() || (policy != "always" && is_refused(&waited)), "{waited:?}");
+    assert_eq!(status(&mut other), "ok");
+    // Durable, whatever the policy.
+    assert_eq!(other.run("CONFIG SET appendfsync always"), Value::ok());
+    assert_eq!(other.run("SET after 1"), Value::ok());
+    faulty.restart(&arguments);
+    let mut client = faulty.client();
+    let found = client.run("MGET before waiting after tries");
+    let was_set = if is_refused(&waited) { Value::Null } else { Value::from("1") };
+    let expected = [Value::from("1"), was_set, Value::from("1"), Value::Bulk(tries.to_string().into_bytes())];
+    assert_eq!(found, Value::Array(expected.to_vec()), "{}", faulty.log());
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    recovers("full-always", "always", &format!("write {ENOSPC}"));
+    recovers("full-everysec", "everysec", &format!("write {ENOSPC}"));
+}
+
+#[test]
+fn a_disk_that_cannot_write_refuses_writes_until_it_can() {
+    recovers("broken-always", "always", &format!("write {EIO}"));
+    recovers("broken-no", "no", &format!("write {EIO}"));
+}
+
+#[test]
+fn a_failed_fsync_is_not_trusted_and_all_is_written_again() {
+    recovers("sync-always", "always", &format!("sync {EIO}"));
+    recovers("sync-everysec", "everysec", &format!("sync {EIO}"));
+}
+
+#[test]
+fn a_slow_disk_delays_writes_no_longer_than_the_limit_and_reads_not_at_all() {
+    let limits = ["--appendfsync", "everysec", "--aof-lag-limit", "1000", "--aof-wait-limit", "300"];
+    let faulty = Faulty::start("slow", &limits);
+    let mut client = faulty.client();
+    assert_eq!(client.run("SET key 1"), Value::ok());
+    faulty.tell("slow 5000");
+    let begun = Instant::now();
+    write_until(&mut client, is_refused);
+    let begun_reading = Instant::now();
+    assert_eq!(client.run("GET key"), Value::from("1"));
+    assert!(begun_reading.elapsed() < Duration::from_secs(2), "a read waits for the disk");
+    assert!(begun.elapsed() < PATIENCE);
+    faulty.tell("");
+    write_until(&mut client, |reply| !is_refused(reply));
+}

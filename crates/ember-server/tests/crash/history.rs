@@ -1,0 +1,171 @@
+//! What a connection has sent, in order, and how much of it was acknowledged.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::RwLock;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use ember_testkit::{Random, RawClient, Value};
+
+use crate::acts;
+
+/// Units between two that say how far the history has come.
+const MARK_INTERVAL: u64 = 8;
+
+pub(crate) type Words = Vec<Vec<u8>>;
+
+/// Calls of which all or none take place: one, or a transaction.
+pub(crate) struct Unit {
+    pub(crate) calls: Vec<Words>,
+    pub(crate) kind: Kind,
+    pub(crate) sent_at: Option<Instant>,
+    pub(crate) acknowledged_at: Option<Instant>,
+    /// The last reply, which acknowledges it.
+    pub(crate) reply: Option<Value>,
+}
+
+/// Keys that expire soon: what they are set to, and until when, Unix time in ms.
+pub(crate) type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, i64)>;
+
+/// What is special about a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It has the same outcome whenever it runs.
+    Usual,
+    /// Its replies depend on other connections.
+    Shared,
+    /// It takes a random member out of this set.
+    Pop(Vec<u8>),
+    /// It sets a key that expires soon, and adds one to [`Book::key`] `seen`: key, value, Unix time in ms.
+    Expiring(Vec<u8>, Vec<u8>, i64),
+    /// It tells its number, which is the last thing it does.
+    Mark,
+    /// It empties the connection's database, and tells its number.
+    Flush,
+}
+
+impl Unit {
+    pub(crate) fn new(calls: Vec<Words>, kind: Kind) -> Unit {
+        Unit { calls, kind, sent_at: None, acknowledged_at: None, reply: None }
+    }
+
+    /// Whether it tells its number.
+    pub(crate) fn is_mark(&self) -> bool {
+        matches!(self.kind, Kind::Mark | Kind::Flush)
+    }
+}
+
+/// A connection's keys and what it has done in this life of the server.
+pub(crate) struct Book {
+    pub(crate) me: usize,
+    /// The number of the next unit; it goes on from life to life.
+    pub(crate) next: u64,
+    pub(crate) units: Vec<Unit>,
+    pub(crate) expiring: Expiring,
+    pub(crate) killed_at: Option<Instant>,
+    /// FLUSHALL was on its way when the server was killed, and nothing else.
+    pub(crate) may_be_flushed: bool,
+}
+
+impl Book {
+    pub(crate) fn new(me: usize) -> Book {
+        Book {
+            me,
+            next: 1,
+            units: Vec::new(),
+            expiring: Expiring::new(),
+            killed_at: None,
+            may_be_flushed: false,
+        }
+    }
+
+    /// Every other connection has a database for itself; the others are together in the first one.
+    pub(crate) fn database(&self) -> usize {
+        if self.has_own_database() { self.me + 1 } else { 0 }
+    }
+
+    pub(crate) fn has_own_database(&self) -> bool {
+        self.me % 2 == 1
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Vec<u8> {
+        format!("{}:{name}", self.me).into_bytes()
+    }
+
+    /// Where the number of the last marking unit stands.
+    pub(crate) fn mark_key(&self) -> Vec<u8> {
+        self.key("mark")
+    }
+}
+
+/// Writes until the server is gone; `pipeline_max` units are sent at once, at most.
+pub(crate) fn write(
+    address: SocketAddr,
+    mut book: Book,
+    random: &mut Random,
+    pipeline_max: usize,
+    world: &RwLock<()>,
+    acknowledged: &Sender<()>,
+) -> Book {
+    let Ok(mut client) = RawClient::connect(address) else { return book };
+    let selected =
+        client.send_command(&["SELECT", &book.database().to_string()]).and_then(|()| client.read_value());
+    if selected.is_err() {
+        return book;
+    }
+    loop {
+        let _living = world.read().unwrap();
+        let first = book.units.len();
+        for _ in 0..=random.below(pipeline_max) {
+            let mut unit = if book.next.is_multiple_of(MARK_INTERVAL) {
+                acts::mark(&book)
+            } else {
+                acts::unit(random, &book)
+            };
+            unit.sent_at = Some(Instant::now());
+            book.next += 1;
+            book.units.push(unit);
+        }
+        if exchange(&mut client, &mut book.units[first..], acknowledged).is_err() {
+            return book;
+        }
+    }
+}
+
+/// Sends units and reads their replies.
+fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()>) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    units.iter().flat_map(|unit| &unit.calls).for_each(|call| encode(call, &mut bytes));
+    client.send(&bytes)?;
+    for unit in units {
+        let mut reply = None;
+        for _ in &unit.calls {
+            reply = Some(client.read_value()?);
+        }
+        let text = reply.as_ref().map(Value::text).unwrap_or_default();
+        assert!(!text.starts_with("MISCONF") && !text.starts_with("EXECABORT"), "{text}: {:?}", shown(unit));
+        unit.reply = reply;
+        unit.acknowledged_at = Some(Instant::now());
+        // Nobody counts any more when the server is about to be killed.
+        let _ = acknowledged.send(());
+    }
+    Ok(())
+}
+
+pub(crate) fn encode(call: &Words, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(format!("*{}\r\n", call.len()).as_bytes());
+    for word in call {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A unit for people.
+pub(crate) fn shown(unit: &Unit) -> String {
+    let word = |word: &Vec<u8>| String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
+    let calls: Vec<String> =
+        unit.calls.iter().map(|call| call.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
+    calls.join(" | ")
+}
