@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use ember_testkit::{Server, find_ember_server};
+use rustix::termios::{LocalModes, tcgetattr};
 
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -96,6 +97,15 @@ impl Terminal {
                 shown.trim_end() == line.trim_end() || (line.contains('[') && shown.starts_with(line))
             })
         });
+    }
+
+    /// Waits until what is typed is not shown any more.
+    fn wait_for_silence(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while tcgetattr(&self.keys).unwrap().local_modes.contains(LocalModes::ECHO) {
+            assert!(Instant::now() < deadline, "what is typed is shown");
+            std::thread::yield_now();
+        }
     }
 
     fn wait_until(&mut self, what: &str, is_there: impl Fn(&vt100::Screen) -> bool) {
@@ -274,6 +284,7 @@ fn a_password_is_asked_for_and_not_shown() {
     let server = server(&["--requirepass", "hunter2"]);
     let mut terminal = Terminal::start(&["-p", &server.port().to_string(), "--askpass"]);
     terminal.wait_for("Please input password: ");
+    terminal.wait_for_silence();
     terminal.type_keys("hunter2\r");
     let address = server.address().to_string();
     terminal.wait_for_line(&format!("{address}>"));

@@ -165,7 +165,9 @@ pub(super) fn write_base(
         let options =
             SaveOptions { version: FILE_VERSION, is_packed: config.rdbcompression, encryption: &encryption };
         let written = rdb_file::save_to(file.file(), &options, |writer| point.fill(writer, true));
-        let result = written.map(|_| file).map_err(|error| error.to_string());
+        // Here, not by the keeper, whom others wait for.
+        let written = written.and_then(|_| file.file().sync());
+        let result = written.map(|()| file).map_err(|error| error.to_string());
         done(BaseWritten { result, claim });
     };
     let spawned = thread::Builder::new().name("aof-base".to_owned()).spawn(write);
