@@ -14,7 +14,8 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
-	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-memtier docker-build clean
+	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-persistence bench-memtier \
+	docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +87,9 @@ bench-encryption: release ## What encryption at rest costs SET and GET.
 
 bench-types: release ## Memory and CPU time of lists, hashes, sets, sorted sets, streams and scripts.
 	bench/bench-types.sh
+
+bench-persistence: release ## What an append-only file costs, and saving and loading, beside redis-server.
+	bench/bench-persistence.sh
 
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh

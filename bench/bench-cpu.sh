@@ -20,7 +20,7 @@ redis_port=$(free_port)
 start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no
 redis_pid=$started_pid
 ember_port=$(free_port)
-start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --shards 1
+start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --save "" --shards 1
 ember_pid=$started_pid
 for port in "$redis_port" "$ember_port"; do load "$port" set 64 64 $((3 * KEYS)); done
 

@@ -21,7 +21,7 @@ start_with() { # name, arguments; sets the port and process of that name
     local name=$1 port
     shift
     port=$(free_port)
-    start_server "$name" "$port" taskset -c 0 "$(ember_server)" --port "$port" --bind 127.0.0.1 --shards 1 \
+    start_server "$name" "$port" taskset -c 0 "$(ember_server)" --port "$port" --bind 127.0.0.1 --save "" --shards 1 \
         --appendonly yes --appendfsync everysec "$@"
     printf -v "${name}_port" %s "$port"
     printf -v "${name}_pid" %s "$started_pid"

@@ -21,7 +21,8 @@ start_both() {
         --appendonly no
     redis_pid=$started_pid
     ember_port=$(free_port)
-    start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --shards 1
+    start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 \
+        --save "" --shards 1
     ember_pid=$started_pid
 }
 

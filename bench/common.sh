@@ -5,11 +5,17 @@ bench_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bench_work=$(mktemp -d)
 bench_pids=()
 
-bench_cleanup() {
+# Stops all servers that were started.
+bench_cleanup_servers() {
     local pid
     for pid in "${bench_pids[@]:-}"; do
         [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
+    bench_pids=()
+}
+
+bench_cleanup() {
+    bench_cleanup_servers
     rm -rf "$bench_work"
 }
 trap bench_cleanup EXIT

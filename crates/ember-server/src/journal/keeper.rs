@@ -525,8 +525,13 @@ impl Keeper {
     fn note_trouble(&mut self, error: &AofError) {
         self.is_lost |= matches!(error, AofError::Lost(_));
         self.enter_trouble(error.to_string());
-        if matches!(self.orders.front(), Some(Order::Stop { .. })) {
-            tracing::error!("the server ends without it");
+        self.give_up_at_the_end();
+    }
+
+    /// The server does not wait for a disk that fails when it ends.
+    fn give_up_at_the_end(&mut self) {
+        if self.orders.iter().any(|order| matches!(order, Order::Stop { .. })) {
+            tracing::error!("the server ends, and what could not be written to the AOF is lost");
             self.is_over = true;
         }
     }
@@ -545,7 +550,15 @@ impl Keeper {
 
     /// All that was to be done is done.
     fn end_trouble(&mut self) {
-        if self.is_lost || self.trouble.take().is_none() {
+        if self.is_lost {
+            // The data for a new base is still to come.
+            if let Some(trouble) = &mut self.trouble {
+                trouble.next_try = Instant::now() + RETRY_MAX;
+            }
+            self.give_up_at_the_end();
+            return;
+        }
+        if self.trouble.take().is_none() {
             return;
         }
         tracing::info!("the AOF is written again: writes are accepted");
