@@ -528,12 +528,22 @@ impl Keeper {
         self.give_up_at_the_end();
     }
 
-    /// The server does not wait for a disk that fails when it ends.
+    /// Who switches the AOF off, or ends the server, does not wait for a disk that fails.
     fn give_up_at_the_end(&mut self) {
-        if self.orders.iter().any(|order| matches!(order, Order::Stop { .. })) {
-            tracing::error!("the server ends, and what could not be written to the AOF is lost");
-            self.is_over = true;
-        }
+        let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
+        let Some(at) = self.orders.iter().position(is_end) else { return };
+        tracing::error!("the AOF ends, and what could not be written to it is lost");
+        let Some(order) = self.orders.drain(..=at).next_back() else { return };
+        self.merger.skip_to(order.behind());
+        self.empty_batch();
+        // Ending does not fail.
+        let _ = self.carry_out(order);
+        self.forget_trouble();
+    }
+
+    fn forget_trouble(&mut self) {
+        self.trouble = None;
+        self.server.journal.aof.failing_since_ms.store(0, Ordering::Relaxed);
     }
 
     fn enter_trouble(&mut self, text: String) {
@@ -558,11 +568,10 @@ impl Keeper {
             self.give_up_at_the_end();
             return;
         }
-        if self.trouble.take().is_none() {
-            return;
+        if self.trouble.is_some() {
+            tracing::info!("the AOF is written again: writes are accepted");
+            self.forget_trouble();
         }
-        tracing::info!("the AOF is written again: writes are accepted");
-        self.server.journal.aof.failing_since_ms.store(0, Ordering::Relaxed);
     }
 
     // The others.

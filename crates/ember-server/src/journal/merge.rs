@@ -89,7 +89,7 @@ impl Merger {
     /// Leaves out all records up to number `last`: what they have done is told otherwise. Those that are still on their way
     /// are left out when they come.
     pub(super) fn skip_to(&mut self, last: u64) {
-        self.last = last;
+        (self.last, self.taken) = (last, 0);
     }
 
     /// The next file begins: it says the database again.

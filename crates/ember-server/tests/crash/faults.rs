@@ -148,6 +148,17 @@ fn a_failed_fsync_is_not_trusted_and_all_is_written_again() {
 }
 
 #[test]
+fn an_aof_whose_disk_fails_can_be_switched_off() {
+    let faulty = Faulty::start("off", &["--appendfsync", "everysec"]);
+    let mut client = faulty.client();
+    faulty.tell(&format!("write {ENOSPC}"));
+    write_until(&mut client, is_refused);
+    assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+    write_until(&mut client, |reply| !is_refused(reply));
+    assert_eq!(status(&mut client), "ok");
+}
+
+#[test]
 fn a_slow_disk_delays_writes_no_longer_than_the_limit_and_reads_not_at_all() {
     let limits = ["--appendfsync", "everysec", "--aof-lag-limit", "1000", "--aof-wait-limit", "300"];
     let faulty = Faulty::start("slow", &limits);
