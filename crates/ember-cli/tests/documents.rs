@@ -17,7 +17,7 @@ use ember_testkit::{Server, code_blocks, find_ember_server};
 #[path = "../../ember-persistence/tests/support/mod.rs"]
 mod support;
 
-use support::{sample, save, write_keys};
+use support::{begin_aof, sample, save};
 
 /// The files that the document speaks of.
 fn prepare(folder: &Path) {
@@ -27,10 +27,7 @@ fn prepare(folder: &Path) {
     save(&local, &disk, &folder.join("dump.rdb"), FILE_VERSION);
     let directory = folder.join("appendonlydir");
     let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &Encryption::off()).unwrap();
-    let (_writer, rewrite) = aof.begin_anew().unwrap();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
-    aof.finish_rewrite(rewrite, base).unwrap();
+    begin_aof(&mut aof, &local);
     fs::write(folder.join("keys"), "42".repeat(32)).unwrap();
 }
 

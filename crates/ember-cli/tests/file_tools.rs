@@ -16,7 +16,7 @@ use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
 #[path = "../../ember-persistence/tests/support/mod.rs"]
 mod support;
 
-use support::{assert_same, load_file, must, sample, seen, start, write_keys};
+use support::{assert_same, begin_aof, load_file, must, sample, seen, start, write_keys};
 
 /// A directory for one test.
 struct Folder(PathBuf);
@@ -73,10 +73,7 @@ impl Folder {
         let directory = self.path("appendonlydir");
         let mut aof = AofDirectory::open(&disk(), &directory, "appendonly.aof", encryption).unwrap();
         let local = sample(false);
-        let (mut writer, rewrite) = aof.begin_anew().unwrap();
-        let base = aof.begin_base().unwrap();
-        aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
-        aof.finish_rewrite(rewrite, base).unwrap();
+        let mut writer = begin_aof(&mut aof, &local);
         let mut batch = Batch::new();
         for number in 0..200i64 {
             batch.time(1000 + number);

@@ -16,6 +16,11 @@ use rustix::termios::{LocalModes, tcgetattr};
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Lines and columns of the terminal. There are enough lines for a whole test: what is typed before the prompt is there is
+/// shown twice, and answers are counted, so none may be scrolled away.
+const LINES: u16 = 200;
+const COLUMNS: u16 = 120;
+
 fn size(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
 }
@@ -44,7 +49,7 @@ impl Terminal {
 
     fn start_with(folder: PathBuf, arguments: &[&str], history: Option<&str>) -> Terminal {
         let (pty, side) = pty_process::blocking::open().unwrap();
-        pty.resize(pty_process::Size::new(30, 120)).unwrap();
+        pty.resize(pty_process::Size::new(LINES, COLUMNS)).unwrap();
         let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_ember-cli"))
             .args(arguments)
             .env("HOME", &folder)
@@ -68,7 +73,13 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, keys: pty, output, screen: vt100::Parser::new(size(30), size(120), 0), folder }
+        Terminal {
+            child,
+            keys: pty,
+            output,
+            screen: vt100::Parser::new(size(LINES), size(COLUMNS), 0),
+            folder,
+        }
     }
 
     fn type_keys(&mut self, keys: &str) {
@@ -93,7 +104,7 @@ impl Terminal {
     fn wait_for_line(&mut self, line: &str) {
         self.wait_until(line, |screen| {
             let (row, _) = screen.cursor_position();
-            screen.rows(0, 120).nth(usize::from(row)).is_some_and(|shown| {
+            screen.rows(0, COLUMNS).nth(usize::from(row)).is_some_and(|shown| {
                 shown.trim_end() == line.trim_end() || (line.contains('[') && shown.starts_with(line))
             })
         });
@@ -177,7 +188,7 @@ fn values_have_the_colours_of_their_kinds() {
     terminal.run("get n", "\"1\"");
     let screen = terminal.screen.screen();
     let colour = |text: &str| {
-        let row = screen.rows(0, 120).position(|row| row.starts_with(text)).unwrap();
+        let row = screen.rows(0, COLUMNS).position(|row| row.starts_with(text)).unwrap();
         screen.cell(u16::try_from(row).unwrap(), 0).unwrap().fgcolor()
     };
     assert_ne!(colour("(integer) 1"), colour("\"1\""));

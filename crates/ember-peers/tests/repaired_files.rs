@@ -16,7 +16,7 @@ use ember_testkit::{Server, Value, find_ember_cli};
 #[path = "../../ember-persistence/tests/support/mod.rs"]
 mod support;
 
-use support::{sample, save, write_keys};
+use support::{begin_aof, sample, save};
 
 fn fresh_folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("ember-repaired-{name}-{}", std::process::id()));
@@ -65,10 +65,7 @@ fn a_repaired_aof_is_loaded_by_redis() {
     let directory = folder.join("damaged");
     let mut aof = AofDirectory::open(&disk(), &directory, "appendonly.aof", &Encryption::off()).unwrap();
     let local = sample(false);
-    let (mut writer, rewrite) = aof.begin_anew().unwrap();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
-    aof.finish_rewrite(rewrite, base).unwrap();
+    let mut writer = begin_aof(&mut aof, &local);
     let mut batch = Batch::new();
     for number in 0..100i64 {
         batch.clear();

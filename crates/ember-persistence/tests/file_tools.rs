@@ -16,7 +16,7 @@ use ember_persistence::files::{Disk, SimulatedDisk, read_whole};
 use ember_persistence::rdb_file::SaveOptions;
 use ember_persistence::repair::{Plan, repair_aof, repair_file};
 use emberkv_core::local::Local;
-use support::{assert_same, load_file, must, sample, save, seen, start, write_keys};
+use support::{assert_same, begin_aof, load_file, must, sample, save, seen, start, write_keys};
 
 const MANIFEST: &str = "d/appendonlydir/appendonly.aof.manifest";
 
@@ -47,10 +47,7 @@ fn aof(disk: &Arc<dyn Disk>, encryption: &Encryption) -> Local {
     let mut aof =
         AofDirectory::open(disk, Path::new("d/appendonlydir"), "appendonly.aof", encryption).unwrap();
     let mut local = sample(true);
-    let (mut writer, rewrite) = aof.begin_anew().unwrap();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |writer| write_keys(&local, writer)).unwrap();
-    aof.finish_rewrite(rewrite, base).unwrap();
+    let mut writer = begin_aof(&mut aof, &local);
     let mut batch = Batch::new();
     for number in 0..200i64 {
         batch.time(1000 + number);

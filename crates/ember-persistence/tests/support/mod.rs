@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use ember_persistence::aof::{AofDirectory, AofReader, Part, TornEnd};
+use ember_persistence::aof::{AofDirectory, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::{Encryption, Ending, FileSink};
 use ember_persistence::files::{Disk, FileReader};
 use ember_persistence::rdb_file::{
@@ -167,6 +167,15 @@ pub fn assert_same(found: &Seen, expected: &Seen) {
             panic!("database {} key {}: {text}", key.0, key.1.escape_ascii());
         }
     }
+}
+
+/// Begins an AOF whose base is this keyspace.
+pub fn begin_aof(aof: &mut AofDirectory, local: &Local) -> AofWriter {
+    let (writer, rewrite) = aof.begin_anew().unwrap();
+    let base = aof.begin_base().unwrap();
+    aof.write_base(&base, true, |writer| write_keys(local, writer)).unwrap();
+    aof.finish_rewrite(rewrite, base).unwrap();
+    writer
 }
 
 /// Writes all keys of a keyspace.

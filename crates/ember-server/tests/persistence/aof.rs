@@ -2,29 +2,17 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Value};
+use ember_testkit::Value;
 
-use crate::{Directory, MODES, builder, fill, program, start_in};
+use crate::{Directory, MODES, builder, digest, fill, info, refusal, start_in};
 
 const ALWAYS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
 fn always(mode: &[&'static str]) -> Vec<&'static str> {
     [mode, &ALWAYS[..]].concat()
-}
-
-fn digest(client: &mut RawClient) -> Value {
-    client.run("DEBUG DIGEST")
-}
-
-/// The number behind a field of INFO persistence.
-fn field(client: &mut RawClient, name: &str) -> String {
-    let info = client.run("INFO persistence").text();
-    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("{name} in {info}")).to_owned()
 }
 
 /// Waits until something holds that other threads bring about.
@@ -42,19 +30,6 @@ fn increments(directory: &Path) -> Vec<PathBuf> {
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
     files.sort_by_key(|path| path.file_name().map(|name| (name.len(), name.to_owned())));
     files
-}
-
-/// What a server that does not start says.
-fn refusal(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(program())
-        .args(["--port", "0", "--unixsocket", "s", "--dir"])
-        .arg(directory)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(!output.status.success());
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -117,7 +92,7 @@ fn a_torn_end_is_cut_with_a_warning_and_a_transaction_counts_as_a_whole() {
     let file = increments(&directory.0).pop().unwrap();
     let size = fs::metadata(&file).unwrap().len();
     OpenOptions::new().write(true).open(&file).unwrap().set_len(size - 20).unwrap();
-    let refused = refusal(&directory.0, &["--appendonly", "yes", "--aof-load-truncated", "no"]);
+    let refused = refusal(&directory.0, &["--appendonly", "yes", "--aof-load-truncated", "no"], None);
     assert!(
         refused.contains("aof-load-truncated")
             && refused.contains("`ember-cli repair appendonlydir --output NEW_DIRECTORY`"),
@@ -149,7 +124,7 @@ fn damage_in_the_middle_keeps_the_server_from_starting() {
     let middle = bytes.windows(6).position(|window| window == b"key:50").unwrap();
     bytes[middle] ^= 1;
     fs::write(&file, &bytes).unwrap();
-    let refused = refusal(&directory.0, &["--appendonly", "yes"]);
+    let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
     assert_eq!(refused.lines().count(), 1, "{refused}");
     for word in [
         file.file_name().unwrap().to_str().unwrap(),
@@ -180,9 +155,9 @@ fn a_rewrite_while_others_write_loses_nothing() {
             let mut client = server.client();
             for round in 1..=3 {
                 eventually("a rewrite can begin", || !client.run("BGREWRITEAOF").is_error());
-                eventually("it ends", || field(&mut client, "aof_rewrite_in_progress") == "0");
-                assert_eq!(field(&mut client, "aof_rewrites"), round.to_string());
-                assert_eq!(field(&mut client, "aof_last_bgrewrite_status"), "ok");
+                eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
+                assert_eq!(info(&mut client, "aof_rewrites"), round.to_string());
+                assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "ok");
             }
         });
         let mut client = server.client();
@@ -212,10 +187,10 @@ fn a_file_that_has_grown_is_rewritten_by_itself() {
     eventually("it is rewritten twice", || {
         client.run(&format!("SET key:{} {value}", rounds % 7));
         rounds += 1;
-        field(&mut client, "aof_rewrites").parse::<u64>().unwrap() >= 2
+        info(&mut client, "aof_rewrites").parse::<u64>().unwrap() >= 2
     });
-    eventually("it ends", || field(&mut client, "aof_rewrite_in_progress") == "0");
-    let size: u64 = field(&mut client, "aof_current_size").parse().unwrap();
+    eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
+    let size: u64 = info(&mut client, "aof_current_size").parse().unwrap();
     assert!(size < 200_000, "{size}");
 }
 
@@ -240,7 +215,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
             }
             assert_eq!(client.run("CONFIG SET appendonly yes appendfsync always"), Value::ok());
         });
-        eventually("the base is there", || field(&mut client, "aof_rewrite_in_progress") == "0");
+        eventually("the base is there", || info(&mut client, "aof_rewrite_in_progress") == "0");
         client.run("SET after 1");
         let before = digest(&mut client);
         drop(server.crash());
@@ -250,7 +225,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
         assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
         // Off: what comes then is not kept.
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
-        assert_eq!(field(&mut client, "aof_enabled"), "0");
+        assert_eq!(info(&mut client, "aof_enabled"), "0");
         client.run("SET too-late 1");
         drop(server.crash());
         let server = start_in(&directory.0, &always(mode));

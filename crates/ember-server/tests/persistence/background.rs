@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{Directory, MODES, program, start_in};
+use crate::{Directory, MODES, info, program, start_in};
 
 /// How long something may take that happens by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,13 +18,6 @@ const MISCONF: &str = "MISCONF Redis is configured to save RDB snapshots, but it
                        Commands that may modify the data set are disabled, because this instance is configured to report \
                        errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check \
                        the Redis logs for details about the RDB error.";
-
-/// A field of INFO.
-fn info(client: &mut RawClient, field: &str) -> String {
-    let text = client.run("INFO").text();
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("{field} is not in {text}")).to_owned()
-}
 
 /// Waits until a field of INFO has a value.
 fn wait_for(client: &mut RawClient, field: &str, value: &str) {

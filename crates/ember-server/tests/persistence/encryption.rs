@@ -3,11 +3,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{Directory, builder, program, start_in};
+use crate::{Directory, builder, refusal, start_in};
 
 /// Keys as 64 digits.
 const OLD: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
@@ -25,17 +24,6 @@ fn write_keys(directory: &Path, name: &str, keys: &[&str]) {
 
 fn with_keys(directory: &Path) -> Server {
     start_in(directory, &["--encryption-key-file", "keys"])
-}
-
-/// What a server says that ends without having started.
-fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> String {
-    let mut command = Command::new(program());
-    command.args(["--port", "0", "--unixsocket", "s"]).args(arguments).current_dir(directory);
-    command.envs(variable.map(|keys| ("EMBER_ENCRYPTION_KEY", keys)));
-    let ended = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    said
 }
 
 fn saved(directory: &Path) -> Vec<u8> {

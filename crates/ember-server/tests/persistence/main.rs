@@ -8,8 +8,9 @@ mod encryption;
 mod snapshots;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use ember_testkit::{RawClient, Server, ServerBuilder};
+use ember_testkit::{RawClient, Server, ServerBuilder, Value};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -49,6 +50,29 @@ fn fill(client: &mut RawClient) {
         let reply = client.run(line);
         assert!(!reply.is_error(), "{line}: {reply:?}");
     }
+}
+
+/// What all data looks like; the server has `--enable-debug-command yes`.
+fn digest(client: &mut RawClient) -> Value {
+    client.run("DEBUG DIGEST")
+}
+
+/// A field of INFO.
+fn info(client: &mut RawClient, field: &str) -> String {
+    let text = client.run("INFO").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("{field} is not in {text}")).to_owned()
+}
+
+/// What a server says that does not start in a directory, with these keys in the environment.
+fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> String {
+    let mut command = Command::new(program());
+    command.args(["--port", "0", "--unixsocket", "s"]).args(arguments).current_dir(directory);
+    command.envs(variable.map(|keys| ("EMBER_ENCRYPTION_KEY", keys)));
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    said
 }
 
 /// A directory that is removed with this.

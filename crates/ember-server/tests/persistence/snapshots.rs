@@ -7,12 +7,7 @@ use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{Directory, MODES, builder, fill, program, start_in};
-
-/// What all of it looks like.
-fn digest(client: &mut RawClient) -> Value {
-    client.run("DEBUG DIGEST")
-}
+use crate::{Directory, MODES, builder, digest, fill, program, start_in};
 
 #[test]
 fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
