@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are not ours to check: build output, version control, installed modules, fuzzing finds.
-const SKIPPED_FOLDERS: [&str; 8] =
-    ["target", ".git", "node_modules", "__pycache__", "data", "corpus", "artifacts", "classes"];
+/// Folders that are not ours to check: build output, version control, installed modules, fuzzing finds, figures.
+const SKIPPED_FOLDERS: [&str; 9] =
+    ["target", ".git", "node_modules", "__pycache__", "data", "corpus", "artifacts", "classes", "results"];
 
 /// Files written by tools.
 const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
