@@ -1,16 +1,38 @@
-//! The pages that are followed from top to bottom: every command is run, in order, as a reader would.
+//! README and the pages that are followed from top to bottom: every command is run, in order, as a reader would.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ember_peers::{PORTS, Walk, require_program, tools_directory};
 use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server};
 
 const REDIS: &str = PORTS[0];
 const EMBER: &str = PORTS[1];
+
+/// With this variable in the environment the README's server is built; otherwise the programs of the current build are where
+/// the build would leave them, and cargo only says whether it could be done.
+const BUILD_VARIABLE: &str = "WALK_BUILDS";
+
+/// A release build that is done in minutes: what is followed is the way to it, not its speed.
+const QUICK_RELEASE: [(&str, &str); 5] = [
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "64"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
+    ("CARGO_PROFILE_RELEASE_INCREMENTAL", "true"),
+];
+
+/// Takes cargo's place in `make run` when nothing is built; that the packages are there, with all they need, is asked of
+/// cargo.
+const RESOLVING_CARGO: &str = "#!/bin/sh
+[ \"$*\" = 'build --release -p ember-server -p ember-cli' ] || { echo \"unexpected: cargo $*\" >&2; exit 1; }
+exec cargo tree --quiet --locked -p ember-server -p ember-cli >/dev/null
+";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -42,6 +64,62 @@ fn end(mut walk: Walk) {
     let folder = walk.folder().to_owned();
     drop(walk);
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// Copies all files that are under version control, or will be with the next commit, with the times of their changes,
+/// so that a second build is a short one.
+fn copy_of_the_repository(to: &Path) {
+    let text = "git ls-files -z --cached --others --exclude-standard --deduplicate |
+        while IFS= read -r -d '' path; do [ ! -e \"$path\" ] || printf '%s\\0' \"$path\"; done |
+        tar --create --null --files-from - | tar --extract --directory \"$1\"";
+    let status = Command::new(require_program("bash"))
+        .args(["-euo", "pipefail", "-c", text, "bash"])
+        .arg(to)
+        .current_dir(root())
+        .status()
+        .unwrap();
+    assert!(status.success(), "the repository cannot be copied");
+}
+
+/// Sees to it that `make run` in the copy builds into a folder that is kept for the next time.
+fn build_beside(walk: &mut Walk, target: &Path) {
+    fs::create_dir_all(target).unwrap();
+    symlink(target, walk.folder().join("target")).unwrap();
+    QUICK_RELEASE.iter().for_each(|(name, value)| walk.set(name, value));
+}
+
+/// Puts the programs of the current build where `make run` in the copy looks for what it has built.
+fn build_nothing(walk: &mut Walk, place: &Path) {
+    let release = walk.folder().join("target/release");
+    fs::create_dir_all(&release).unwrap();
+    symlink(find_ember_server(), release.join("ember-server")).unwrap();
+    symlink(find_ember_cli(), release.join("ember-cli")).unwrap();
+    let cargo = place.join("cargo");
+    fs::write(&cargo, RESOLVING_CARGO).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    walk.set("CARGO", &cargo.display().to_string());
+}
+
+#[test]
+fn the_readme_leads_from_a_fresh_copy_to_a_server() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh");
+    let mut walk = Walk::new(place.join("ember"), &[]);
+    copy_of_the_repository(walk.folder());
+    if std::env::var_os(BUILD_VARIABLE).is_some() {
+        build_beside(&mut walk, &place.join("target"));
+    } else {
+        build_nothing(&mut walk, &place);
+    }
+    // The tests do not run in a test of themselves.
+    let count = walk.follow(&document("README.md"), |line| line == "make test");
+    assert_eq!(count, 7, "README.md");
+    let tests = walk.run("make --dry-run test");
+    assert!(tests.contains("test --workspace --exclude ember-peers"), "{tests}");
+    // The server that was started last has what the first one has saved.
+    assert_eq!(walk.client(PORTS[0]).run("GET hello"), Value::from("world"));
+    let policy = walk.client(PORTS[1]).run("CONFIG GET maxmemory-policy");
+    assert_eq!(policy.get("maxmemory-policy"), Some(Value::from("allkeys-lru")));
+    walk.stop_all();
 }
 
 #[test]
