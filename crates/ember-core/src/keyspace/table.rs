@@ -120,8 +120,16 @@ impl Table {
     /// A table without entries that takes `entries` of them before it grows.
     pub fn with_room_for(entries: usize) -> Table {
         let mut table = Table::EMPTY;
-        table.resize(groups_for(entries));
+        table.make_room_for(entries);
         table
+    }
+
+    /// Grows it so that it takes `entries` of them in all before it grows again.
+    pub fn make_room_for(&mut self, entries: usize) {
+        let groups = groups_for(entries);
+        if groups > self.groups.len() {
+            self.resize(groups);
+        }
     }
 
     /// The number of entries.
@@ -269,6 +277,13 @@ impl Table {
         if was_full {
             self.refill(hole);
         }
+        self.shrink_if_sparse();
+        removed
+    }
+
+    /// Makes it smaller if far fewer entries than slots are left.
+    #[inline]
+    pub fn shrink_if_sparse(&mut self) {
         let capacity = self.capacity();
         if self.len * 100 < capacity * LOAD_MIN_PERCENT && groups_for(self.len) < self.groups.len() {
             // Leave room for a quarter more, or the next insertion would grow it again.
@@ -279,7 +294,6 @@ impl Table {
                 self.resize(groups);
             }
         }
-        removed
     }
 
     /// `hole` has just lost a slot and was full before: pulls back entries that were displaced past it.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ember_protocol::number;
 
+use super::format::{NOT_UNPACKED, StringForm};
 use super::write::{NODE_LARGE, NODE_PACKED};
-use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use super::{Kind, LoadError, Reader, lzf, stream, ziplist, zipmap};
 use crate::journal::Names;
 use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
 use crate::types::hash::{Hash, NewExpiry, NewField};
@@ -49,6 +50,37 @@ impl Value {
                 *buffer = bytes;
                 NewValue::from_bytes(buffer)
             }
+        }
+    }
+}
+
+/// The string that all of `bytes` are, in the form to be stored; `buffer` is where an unpacked one goes. O(its bytes).
+///
+/// # Errors
+/// If they are not one string.
+pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewValue<'b>, LoadError> {
+    const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string is not as long as it says");
+    let mut rest = bytes;
+    let form = Reader::new(&mut rest).string_form()?;
+    let follow = match form {
+        StringForm::Integer(_) => 0,
+        StringForm::Plain(len) | StringForm::Packed { packed_len: len, .. } => len,
+    };
+    if rest.len() as u64 != follow {
+        return Err(OTHER_LENGTH);
+    }
+    match form {
+        StringForm::Integer(number) => Ok(NewValue::Int(number.into())),
+        StringForm::Plain(_) => Ok(NewValue::from_bytes(rest)),
+        StringForm::Packed { len, .. } => {
+            let len = usize::try_from(len).map_err(|_| NOT_UNPACKED)?;
+            if len >= LARGE_VALUE_MIN_BYTES {
+                return lzf::decompress(rest, len).map(Arc::new).map(NewValue::Large).ok_or(NOT_UNPACKED);
+            }
+            if !lzf::decompress_into(rest, len, buffer) {
+                return Err(NOT_UNPACKED);
+            }
+            Ok(NewValue::from_bytes(buffer))
         }
     }
 }

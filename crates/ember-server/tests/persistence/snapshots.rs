@@ -220,3 +220,24 @@ fn a_file_that_was_not_written_to_its_end_is_removed_at_the_start() {
     assert!(!directory.0.join("temp-ember-1-0-dump.rdb").exists());
     assert!(directory.0.join("temp-ember-1-0-other.rdb").exists());
 }
+
+#[test]
+fn a_base_that_was_not_written_to_its_end_is_removed_at_the_start() {
+    let directory = Directory::new("leftover-base");
+    let arguments = ["--appendonly", "yes"];
+    drop(start_in(&directory.0, &arguments));
+    let files = directory.0.join("appendonlydir");
+    let own = ["temp-ember-1-0-appendonly.aof.2.base.rdb", "temp-ember-1-1-appendonly.aof.manifest"];
+    let others = ["temp-ember-1-0-other.aof.manifest", "temp-ember-notes.manifest"];
+    for name in own.iter().chain(&others) {
+        fs::write(files.join(name), b"REDIS0010").unwrap();
+    }
+    let server = start_in(&directory.0, &arguments);
+    assert!(
+        server.log().contains("2 files that were not written to their ends are removed"),
+        "{}",
+        server.log()
+    );
+    assert!(own.iter().all(|name| !files.join(name).exists()));
+    assert!(others.iter().all(|name| files.join(name).exists()));
+}
