@@ -512,6 +512,26 @@ mod tests {
     }
 
     #[test]
+    fn room_that_is_made_is_enough_and_what_nobody_came_for_is_given_back() {
+        let mut table = Table::default();
+        insert(&mut table, 1, 0);
+        table.make_room_for(1000);
+        let capacity = table.capacity();
+        (1..1000).for_each(|number| insert(&mut table, (number * 7919) & 0xF_FFFF, number));
+        assert_eq!(table.capacity(), capacity);
+        table.make_room_for(10);
+        table.shrink_if_sparse();
+        assert_eq!(table.capacity(), capacity, "it is neither too small nor too large");
+        table.make_room_for(100_000);
+        table.shrink_if_sparse();
+        table.check_invariants();
+        assert!(table.capacity() < 2000 && table.find(1, &0u32.to_le_bytes()).is_some());
+        let mut empty = Table::with_room_for(1000);
+        empty.shrink_if_sparse();
+        assert_eq!(empty.capacity(), 0);
+    }
+
+    #[test]
     fn a_removal_pulls_displaced_entries_back_across_the_end() {
         let mut table = Table::default();
         let tag = |number: u32| if number.is_multiple_of(3) { 0xF_FFFF } else { (number * 7919) & 0xF_FFFF };
