@@ -338,7 +338,8 @@ fn a_key_file_that_others_can_read_is_refused_as_by_the_server() {
         {
             let run = folder.run(&[more, &["dump.rdb", "--encryption-key-file", "key"]].concat());
             let refused = format!(
-                "ember-cli: no keys in key: its permissions {mode:04o} are too open: take them from others (chmod o= 'key')\n"
+                "ember-cli: no keys in key: its permissions {mode:04o} are too open: take them from others \
+                 (chmod o= 'key')\n"
             );
             let expected = if is_refused { (2, refused.as_str()) } else { (0, "") };
             assert_eq!((run.code, run.err.as_str()), expected, "{mode:o}: {run:?}");

@@ -23,8 +23,8 @@
 //!
 //! **Reading on several threads.** Finding where a value ends is a small part of the work of building it. The reading
 //! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread makes values of them
-//! ([`Batch::take`]) or puts them into a keyspace ([`Inserter`]); [`load`] brings both together. Values above [`VALUE_BYTES_MAX`] are built by the reading thread, from the
-//! file, so that their bytes are not there twice.
+//! ([`Batch::take`]) or puts them into a keyspace ([`Inserter`]); [`load`] brings both together. Values above
+//! [`VALUE_BYTES_MAX`] are built by the reading thread, from the file, so that their bytes are not there twice.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo.
 
