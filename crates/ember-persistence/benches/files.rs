@@ -114,6 +114,10 @@ impl StoredFile for Nowhere {
         Ok(0)
     }
 
+    fn permissions(&self) -> Result<u32, DiskError> {
+        Ok(0o600)
+    }
+
     fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> Result<usize, DiskError> {
         Ok(0)
     }
