@@ -65,10 +65,9 @@ async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
         let _looking = looking;
         metrics::render(server)
     };
-    beside(look).await.map_or_else(
-        |_: Bug| internal_error(),
-        |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text),
-    )
+    beside(look)
+        .await
+        .map_or_else(|_: Bug| internal_error(), |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
 
 /// A bug ended what was to make an answer; it is logged.

@@ -100,7 +100,10 @@ pub(super) fn open(server: &Server, peer: Peer) -> io::Result<(Socket, Lifeline)
     server.workers[server.reserve_place()].mailbox.send(Letter::Adopt(incoming));
     let ours = Arc::new(ours);
     let lifeline = Lifeline(Arc::clone(&ours));
-    Ok((Socket(Bounded { socket: ours, deadline: Instant::now() + ENDS_WITHIN, left: REPLIES_BYTES_MAX }), lifeline))
+    Ok((
+        Socket(Bounded { socket: ours, deadline: Instant::now() + ENDS_WITHIN, left: REPLIES_BYTES_MAX }),
+        lifeline,
+    ))
 }
 
 /// The end of a connection that nobody has introduced.

@@ -48,7 +48,9 @@ pub(super) struct Malformed;
 /// Whether the request names this server as only those can who mean it: by an IP address, as `localhost`, or by a name in
 /// `metrics-bind`. A foreign name that leads here is an attack: pages under that name would count as ours.
 pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> bool {
-    let Some(authority) = host_of(headers).and_then(|host| host.parse::<Authority>().ok()) else { return false };
+    let Some(authority) = host_of(headers).and_then(|host| host.parse::<Authority>().ok()) else {
+        return false;
+    };
     let host = authority.host();
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     !authority.as_str().contains('@')
@@ -98,9 +100,14 @@ mod tests {
         {
             assert!(is_addressed_to_us(&headers(&[("host", host)]), &bind), "{host}");
         }
-        for host in
-            ["evil.example:9121", "127.0.0.1.evil.example", "localhost.evil.example", "", "a@127.0.0.1", "[::1"]
-        {
+        for host in [
+            "evil.example:9121",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "a@127.0.0.1",
+            "[::1",
+        ] {
             assert!(!is_addressed_to_us(&headers(&[("host", host)]), &bind), "{host}");
         }
         assert!(!is_addressed_to_us(&HeaderMap::new(), &bind));
@@ -109,7 +116,8 @@ mod tests {
     #[test]
     fn requests_of_other_pages_are_recognised() {
         let host = ("host", "127.0.0.1:9121");
-        let from = |fields: &[(&'static str, &str)]| comes_from_our_page(&headers(&[&[host], fields].concat()));
+        let from =
+            |fields: &[(&'static str, &str)]| comes_from_our_page(&headers(&[&[host], fields].concat()));
         assert!(from(&[]));
         assert!(from(&[("origin", "http://127.0.0.1:9121")]));
         assert!(from(&[("sec-fetch-site", "same-origin"), ("origin", "https://proxy.example")]));

@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use ember_protocol::OwnedBatch;
 use ember_protocol::client::Value;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::Semaphore;
@@ -40,6 +41,13 @@ const HOME: &str = "/dashboard/";
 
 /// Bytes of a request's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a body that are read and thrown away when the answer is a refusal: a connection that is closed before all was
+/// read is reset, and the answer may be lost with it.
+const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The time that may take.
+const DISCARDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Requests whose commands are run at a time; so many replies at most are in memory.
 const RUNNING_MAX: usize = 4;
@@ -61,12 +69,12 @@ pub(super) async fn answer(
     if !config.metrics_dashboard || (below.is_none() && path != "/" && path != "/dashboard") {
         return None;
     }
-    let mut response = if !door::is_addressed_to_us(request.headers(), &config.metrics_bind) {
+    let (head, mut body) = request.into_parts();
+    let mut response = if !door::is_addressed_to_us(&head.headers, &config.metrics_bind) {
         plain(StatusCode::MISDIRECTED_REQUEST, "ask for it by an IP address, or by a name in metrics-bind\n")
-    } else if let Some(wish) = below.as_deref().and_then(|below| below.strip_prefix("api/")).map(str::to_owned) {
-        let answered = data(request, &wish, visitor, server).await;
-        answered.unwrap_or_else(Excuse::into_response)
-    } else if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    } else if let Some(path) = below.as_deref().and_then(|below| below.strip_prefix("api/")) {
+        data(&head, &mut body, path, visitor, server).await.unwrap_or_else(Excuse::into_response)
+    } else if !matches!(head.method, Method::GET | Method::HEAD) {
         not_allowed("GET, HEAD")
     } else if let Some(below) = below {
         page::answer(&below).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found\n"))
@@ -75,6 +83,10 @@ pub(super) async fn answer(
         response.headers_mut().insert(LOCATION, HeaderValue::from_static(HOME));
         response
     };
+    if response.status().is_client_error() {
+        // Who sends for longer may lose the answer.
+        let _ = tokio::time::timeout(DISCARDS_WITHIN, read_body(&mut body, 0)).await;
+    }
     page::confine(response.headers_mut());
     Some(response)
 }
@@ -141,7 +153,8 @@ impl From<Refusal> for Excuse {
 
 /// Answers what the page asks.
 async fn data(
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
     path: &str,
     visitor: Visitor,
     server: &'static Server,
@@ -152,10 +165,10 @@ async fn data(
         "overview" => Wish::Overview,
         _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
     };
-    if request.method() != Method::POST {
+    if head.method != Method::POST {
         return Ok(not_allowed("POST"));
     }
-    let headers = request.headers();
+    let headers = &head.headers;
     if !door::comes_from_our_page(headers) {
         return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may ask"));
     }
@@ -181,7 +194,7 @@ async fn data(
             return Err(excuse);
         }
     };
-    let commands = json::parse(&read_body(request.into_body()).await?);
+    let commands = json::parse(&read_body(body, BODY_BYTES_MAX).await?);
     let commands = commands.map_err(|reason| Excuse::new(StatusCode::BAD_REQUEST, reason))?;
     let Ok(running) = RUNNING.acquire().await else {
         return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
@@ -198,15 +211,23 @@ async fn data(
     .await?
 }
 
-async fn read_body(body: Incoming) -> Result<Bytes, Excuse> {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let reason = format!("a request has at most {BODY_BYTES_MAX} bytes");
-            Err(Excuse::new(StatusCode::PAYLOAD_TOO_LARGE, reason))
+/// Reads a body to its end, and keeps it if it has no more than `kept_max` bytes.
+async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excuse> {
+    let (mut kept, mut count) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Excuse::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Some(data) = frame.data_ref() else { continue };
+        count += data.len();
+        if count <= kept_max {
+            kept.extend_from_slice(data);
+        } else if count > DISCARDED_BYTES_MAX {
+            break;
         }
-        Err(error) => Err(Excuse::new(StatusCode::BAD_REQUEST, error.to_string())),
     }
+    if count <= kept_max {
+        return Ok(kept);
+    }
+    Err(Excuse::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a request has at most {BODY_BYTES_MAX} bytes")))
 }
 
 /// Runs the commands one by one. If there is no reply to one, the replies before it are told with the reason.

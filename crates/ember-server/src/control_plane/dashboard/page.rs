@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn all_files_of_the_folder_are_served() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboard");
-        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let served: BTreeSet<String> = FILES.iter().map(|file| file.path.to_owned()).collect();
         assert_eq!(names.collect::<BTreeSet<_>>(), served);
     }
@@ -90,7 +91,8 @@ mod tests {
     /// The policy forbids it too: what it forbids would not work.
     #[test]
     fn the_page_makes_no_elements_of_text_and_asks_nobody_else() {
-        let forbidden = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="];
+        let forbidden =
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="];
         for file in FILES {
             for word in forbidden {
                 assert!(!file.text.contains(word), "{}: {word}", file.path);
