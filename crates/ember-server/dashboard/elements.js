@@ -190,7 +190,9 @@ function callsOf(act, key, item, answers) {
 }
 
 function itemActions(kind, may, item, shown, again) {
-  const about = kind.cells(item).map((cell) => (cell.textContent ?? cell)).join(" ").slice(0, 60);
+  // The time left is not part of what an item is.
+  const cells = kind.cells({ ...item, left: undefined }).map((cell) => cell.textContent ?? cell);
+  const about = cells.join(" ").trim().slice(0, 60);
   const edit = may.set
     ? button("Edit", () => ask("Edit", kind, kind.set, item, shown, again), { "aria-label": `Edit ${about}` })
     : null;
@@ -218,8 +220,8 @@ function ask(verb, kind, act, item, shown, again) {
       await checkPlace(kind, item, shown);
     }
     const reply = await run(act.command(key, item, values), database);
-    tell(reply === 0 && verb === "Add" ? "It is there already." : "It was saved.");
     await again();
+    tell(reply === 0 && verb === "Add" ? "It is there already." : "It was saved.");
   });
 }
 
@@ -229,10 +231,10 @@ function confirmRemove(kind, item, about, shown, again) {
   dialog("Delete this element?", [], "Delete it", async () => {
     await checkPlace(kind, item, shown);
     await (act.steps ? transaction(act.steps(key, item), database) : run(act.command(key, item), database));
-    tell("The element was deleted.");
     // Without elements there is no key, unless it is a stream.
     const [exists] = await runAll([["EXISTS", key]], database);
     await (exists === 0 ? changed(key) : again());
+    tell("The element was deleted.");
   }, { class: "danger", text: el("p", { class: "bytes" }, about) });
 }
 

@@ -196,7 +196,7 @@ function newKey() {
     if (made === null) {
       throw new Error("There is a key with this name.");
     }
-    tell("The key was made.");
     await keyChanged(key, key);
+    tell("The key was made.");
   });
 }

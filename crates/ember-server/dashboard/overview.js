@@ -3,7 +3,7 @@
 import { ReplyError, overview } from "./api.js";
 import { Series, chart } from "./charts.js";
 import { el, facts, refused, renew, table, tile } from "./dom.js";
-import { count, micros, moment, percent, size, span } from "./format.js";
+import { count, micros, percent, size, span } from "./format.js";
 
 const PERIOD_MS = 1000;
 const COMMANDS_SHOWN = 12;
@@ -165,7 +165,6 @@ function persistence(info, nowSeconds) {
           ["last write", info.aof_last_write_status], ["last rewrite", info.aof_last_bgrewrite_status]]
         : []),
       ["up for", span(Number(info.uptime_in_seconds))],
-      ["started", moment(nowSeconds - Number(info.uptime_in_seconds))],
     ]));
 }
 

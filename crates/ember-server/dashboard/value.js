@@ -56,13 +56,13 @@ async function keyActions({ key, database, changed }, left, again) {
       throw new Error("A number above zero is needed.");
     }
     await run(["PEXPIRE", key, ms], database);
-    tell("The time to live was set.");
     await again();
+    tell("The time to live was set.");
   });
   const persist = async () => {
     await run(["PERSIST", key], database);
-    tell("The key stays.");
     await again();
+    tell("The key stays.");
   };
   const newName = { name: "to", label: "New name", value: key.line };
   const rename = () => dialog("Rename", [newName], "Rename it", async ({ to }) => {
@@ -70,13 +70,13 @@ async function keyActions({ key, database, changed }, left, again) {
     if ((await run(["RENAMENX", key, name], database)) === 0) {
       throw new Error("There is a key with this name.");
     }
-    tell("The key was renamed.");
     await changed(key, name);
+    tell("The key was renamed.");
   });
   const remove = () => dialog("Delete this key?", [], "Delete it", async () => {
     const removed = await run(["DEL", key], database);
-    tell(removed === 0 ? "The key is gone already." : "The key was deleted.");
     await changed(key);
+    tell(removed === 0 ? "The key is gone already." : "The key was deleted.");
   }, { class: "danger", text: el("p", { class: "bytes" }, key.line) });
   const actions = [
     mayExpire ? button("Set time to live", expire) : null,
@@ -103,8 +103,8 @@ async function showString(content, { key, database }, again) {
     if ((await run(save(typed(area.value)), database)) === null) {
       throw new Error("The value was changed by somebody else: refresh to see it.");
     }
-    tell("The value was saved.");
     await again();
+    tell("The value was saved.");
   });
   content.replaceChildren(el("p", { class: "faint" }, `${summary}, ${kind}; \\ begins an escape: \\\\ \\n \\xff`), area,
     isWhole && maySave ? el("p", { class: "row" }, store) : el("p", { class: "faint" }, "Read only."));
