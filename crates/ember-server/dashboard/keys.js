@@ -148,6 +148,10 @@ async function show(key) {
   try {
     await showKey(place(), { key, database: state.database, changed: keyChanged });
     tell(`${key.line} is shown.`);
+    // In a narrow window it is below the list.
+    if (place().getBoundingClientRect().top > window.innerHeight) {
+      place().querySelector("h2").focus();
+    }
   } catch (error) {
     tell(error.message);
   }

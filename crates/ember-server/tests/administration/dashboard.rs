@@ -290,13 +290,13 @@ fn requests_and_replies_have_bounds() {
         let (status, answer) = ask(server, "commands", None, &body);
         assert_eq!((status, answer["error"].as_str()), (413, Some("a request has at most 1048576 bytes")));
         assert_eq!(client.run("EXISTS k"), Value::Integer(0));
-        client.command(&["SET", "k", &"v".repeat(3 << 20)]);
+        client.command(&["SET", "k", &"v".repeat(5 << 20)]);
         let (status, answer) = ask(server, "commands", None, &json!({ "commands": [["GET", "k"]] }));
-        assert_eq!((status, answer["error"].as_str()), (422, Some("the reply has more than 2097152 bytes")));
+        assert_eq!((status, answer["error"].as_str()), (422, Some("the reply has more than 4194304 bytes")));
         let (status, answer) =
             ask(server, "commands", None, &json!({ "commands": [["STRLEN", "k"], ["GET", "k"]] }));
-        assert_eq!((status, &answer["replies"]), (200, &json!([{ "integer": "3145728" }])));
-        assert_eq!(answer["error"], "the reply has more than 2097152 bytes");
+        assert_eq!((status, &answer["replies"]), (200, &json!([{ "integer": "5242880" }])));
+        assert_eq!(answer["error"], "the reply has more than 4194304 bytes");
         let too_many = json!({ "commands": vec![["PING"]; 513] });
         assert_eq!(ask(server, "commands", None, &too_many).0, 400);
         for body in ["", "[]", "{\"commands\": 1}", "{\"commands\": [[]]}", "{\"commands\": [], \"x\": 1}"] {

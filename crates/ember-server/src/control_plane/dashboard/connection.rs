@@ -1,8 +1,8 @@
 //! A connection of the dashboard's: one end of a socket whose other end a worker serves like any client's.
 //!
-//! So all that holds for a client holds here: the rights of its user, `maxclients`, the logs, `MONITOR`, `CLIENT LIST`, which
-//! shows the browser's address. What a reply may cost is bounded in bytes and in time; a connection that is dropped ends
-//! whatever its last command waits for.
+//! So all that holds for a client holds here: the rights of its user, `maxclients`, the logs, `MONITOR`, `CLIENT LIST`,
+//! which shows the browser's address. What a reply may cost is bounded in bytes and in time; a connection that is dropped
+//! ends whatever its last command waits for.
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -23,7 +23,7 @@ use crate::server::Server;
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes that all replies on a connection may have. As values and as JSON they take a multiple of that.
-const REPLIES_BYTES_MAX: usize = 2 * 1024 * 1024;
+const REPLIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The name that `CLIENT LIST` shows.
 const CLIENT_NAME: &str = "dashboard";

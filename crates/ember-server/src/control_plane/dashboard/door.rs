@@ -1,9 +1,9 @@
 //! The door: which requests about data are let in, and who asks.
 //!
 //! A page of somebody else's in the same browser can send requests here too. It is kept out thrice: it cannot name this
-//! server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from ([`comes_from_our_page`]), and
-//! a body that is JSON it may send only after asking, which nobody answers. There are no cookies, and the browser is never
-//! asked to remember a password.
+//! server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from
+//! ([`comes_from_our_page`]), and a body that is JSON it may send only after asking, which nobody answers. There are no
+//! cookies, and the browser is never asked to remember a password.
 
 use std::net::IpAddr;
 

@@ -10,7 +10,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ember_protocol::client::Value;
-use serde_json::{Map, Value as Json, json};
+use serde_json::Value as Json;
 
 /// Commands in one request.
 const COMMANDS_MAX: usize = 512;
@@ -67,43 +67,71 @@ fn word(word: Json) -> Result<Vec<u8>, String> {
     decoded.ok_or_else(|| "a word is a string, or an object with base64 in it".to_owned())
 }
 
-/// Bytes as text where they are.
-pub(super) fn bytes(bytes: Vec<u8>) -> Json {
-    match String::from_utf8(bytes) {
-        Ok(text) => json!({ "text": text }),
-        Err(error) => json!({ "base64": STANDARD.encode(error.as_bytes()) }),
-    }
-}
-
-/// A reply. Attributes are left out.
-pub(super) fn reply(value: Value) -> Json {
-    let text = |name: &str, bytes: Vec<u8>| named(name, String::from_utf8_lossy(&bytes).into_owned().into());
-    let list = |values: Vec<Value>| Json::Array(values.into_iter().map(reply).collect());
+/// Writes a reply behind what there is. Attributes are left out. At once as text: as a tree of JSON it would take a hundred
+/// times the memory.
+pub(super) fn write_reply(value: &Value, out: &mut Vec<u8>) {
     match value {
-        Value::Simple(bytes) => text("simple", bytes),
-        Value::Error(bytes) => text("error", bytes),
-        Value::Integer(number) => named("integer", number.to_string().into()),
-        Value::Double(digits) => text("double", digits),
-        Value::BigNumber(digits) => text("number", digits),
-        Value::Bulk(content) | Value::Verbatim(_, content) => bytes(content),
-        Value::Null => Json::Null,
-        Value::Boolean(truth) => truth.into(),
-        Value::Array(values) | Value::Push(values) => list(values),
-        Value::Set(values) => named("set", list(values)),
+        Value::Simple(text) => write_named("simple", |out| write_text(text, out), out),
+        Value::Error(text) => write_named("error", |out| write_text(text, out), out),
+        Value::Integer(number) => write_named("integer", |out| write_string(&number.to_string(), out), out),
+        Value::Double(digits) => write_named("double", |out| write_text(digits, out), out),
+        Value::BigNumber(digits) => write_named("number", |out| write_text(digits, out), out),
+        Value::Bulk(content) | Value::Verbatim(_, content) => match std::str::from_utf8(content) {
+            Ok(text) => write_named("text", |out| write_string(text, out), out),
+            Err(_) => write_named("base64", |out| write_string(&STANDARD.encode(content), out), out),
+        },
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Boolean(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Array(values) | Value::Push(values) => write_list(values, write_reply, out),
+        Value::Set(values) => write_named("set", |out| write_list(values, write_reply, out), out),
         Value::Map(pairs) => {
-            let pair = |(key, value)| Json::Array(vec![reply(key), reply(value)]);
-            named("map", Json::Array(pairs.into_iter().map(pair).collect()))
+            let write_pair = |(key, value): &(Value, Value), out: &mut Vec<u8>| {
+                write_list([key, value], write_reply, out);
+            };
+            write_named("map", |out| write_list(pairs, write_pair, out), out);
         }
-        Value::Attribute(_, value) => reply(*value),
+        Value::Attribute(_, value) => write_reply(value, out),
     }
 }
 
-fn named(name: &str, value: Json) -> Json {
-    Json::Object(Map::from_iter([(name.to_owned(), value)]))
+/// Writes a list behind what there is.
+pub(super) fn write_list<T>(
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(T, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    out.push(b'[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+/// Writes an object of one member; the name needs no escapes.
+fn write_named(name: &str, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write(out);
+    out.push(b'}');
+}
+
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    write_string(&String::from_utf8_lossy(text), out);
+}
+
+/// Writes a string behind what there is.
+pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("every string has a form, and memory takes it");
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -156,6 +184,8 @@ mod tests {
             [null, { "set": [true, { "double": "inf" }] }],
             [{ "error": "ERR x" }, [{ "text": "v" }, { "number": "9" }]],
         ]});
-        assert_eq!(reply(value), expected);
+        let mut text = Vec::new();
+        write_reply(&value, &mut text);
+        assert_eq!(serde_json::from_slice::<Json>(&text).unwrap(), expected);
     }
 }

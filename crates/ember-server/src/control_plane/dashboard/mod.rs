@@ -36,6 +36,8 @@ use connection::{Connection, Failure, Refusal};
 use door::Credentials;
 use json::{Commands, Words};
 
+const JSON: &str = "application/json";
+
 /// The path of the page; files and data are below it.
 const HOME: &str = "/dashboard/";
 
@@ -109,7 +111,7 @@ impl Excuse {
 
     fn into_response(self) -> Response<Full<Bytes>> {
         let Excuse(status, reason) = self;
-        let mut response = answered(status, &json!({ "error": reason }));
+        let mut response = of_type(status, JSON, json!({ "error": reason }).to_string());
         if status == StatusCode::UNAUTHORIZED {
             // A scheme that no browser knows: it would ask for the password itself, and send it unasked from then on.
             let challenge = HeaderValue::from_static("Ember realm=\"dashboard\"");
@@ -203,10 +205,10 @@ async fn data(
         let _running = running;
         match wish {
             Wish::Commands => run(&mut connection, &commands),
-            Wish::Permitted => Ok(permitted(server, connection.id, &commands)),
-            Wish::Overview => overview(server, &mut connection),
+            Wish::Permitted => Ok(permitted(server, connection.id, &commands).to_string().into()),
+            Wish::Overview => overview(server, &mut connection).map(|data| data.to_string().into()),
         }
-        .map(|data| answered(StatusCode::OK, &data))
+        .map(|data| of_type(StatusCode::OK, JSON, data))
     })
     .await?
 }
@@ -231,22 +233,32 @@ async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excu
 }
 
 /// Runs the commands one by one. If there is no reply to one, the replies before it are told with the reason.
-fn run(connection: &mut Connection, asked: &Commands) -> Result<Json, Excuse> {
+fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse> {
     if asked.database != 0 {
         let selected = connection.run(&["SELECT", &asked.database.to_string()])?;
         if selected.is_error() {
             return Err(Excuse::new(StatusCode::BAD_REQUEST, selected.text()));
         }
     }
-    let mut replies = Vec::new();
+    let (mut replies, mut failure) = (Vec::new(), None);
     for words in &asked.commands {
         match connection.run(words) {
-            Ok(reply) => replies.push(json::reply(reply)),
-            Err(failure) if replies.is_empty() => return Err(failure.into()),
-            Err(failure) => return Ok(json!({ "replies": replies, "error": failure.to_string() })),
+            Ok(reply) => replies.push(reply),
+            Err(reason) if replies.is_empty() => return Err(reason.into()),
+            Err(reason) => {
+                failure = Some(reason);
+                break;
+            }
         }
     }
-    Ok(json!({ "replies": replies }))
+    let mut text = b"{\"replies\":".to_vec();
+    json::write_list(&replies, json::write_reply, &mut text);
+    if let Some(reason) = failure {
+        text.extend_from_slice(b",\"error\":");
+        json::write_string(&reason.to_string(), &mut text);
+    }
+    text.push(b'}');
+    Ok(text)
 }
 
 /// Which of the commands the client's user may run, as its rules are now.
@@ -270,8 +282,4 @@ fn overview(server: &Server, connection: &mut Connection) -> Result<Json, Excuse
         Value::Error(_) => json!({ "refused": info.text() }),
         _ => json!({ "info": info.text(), "figures": figures::of(server) }),
     })
-}
-
-fn answered(status: StatusCode, data: &Json) -> Response<Full<Bytes>> {
-    of_type(status, "application/json", data.to_string())
 }
