@@ -38,7 +38,7 @@ lint: ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 test: ## All tests that need nothing but Rust and a C compiler.
-	$(CARGO) test --workspace --exclude ember-peers
+	$(CARGO) test --workspace --exclude ember-peers --no-fail-fast
 
 test-peers: ## Tests beside redis-server and under real clients, and of the page in a browser; installs those first.
 	scripts/setup-peers.sh
@@ -61,11 +61,11 @@ test-asan-server: ## The stress test against a server under the address sanitize
 
 test-long: ## The tests with many more random cases (half an hour).
 	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_SECONDS=$(CRASH_SECONDS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
-		$(CARGO) test --release --workspace --exclude ember-peers
+		$(CARGO) test --profile test-long --workspace --exclude ember-peers --no-fail-fast
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
-		$(CARGO) test --release -p ember-peers --test differential
+		$(CARGO) test --profile test-long -p ember-peers --test differential
 
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
 	scripts/fuzz-short.sh $(FUZZ_SECONDS)

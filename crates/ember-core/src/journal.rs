@@ -20,7 +20,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ember_protocol::{Args, OwnedBatch};
+use ember_protocol::{Args, OwnedBatch, push_word};
 
 /// The time at which effects are run again: before all expiries, which are told as removals instead.
 pub const REPLAY_TIME_MS: i64 = 0;
@@ -108,6 +108,28 @@ impl Segment {
         (0..self.len()).map(|at| (self.records[at].number, self.effects(at)))
     }
 
+    /// Effects that are to be run one after the other, from the record at this place on: those of the records with the
+    /// numbers that follow one another, each of them with one effect in the same database, until they have `target` bytes.
+    /// Returns how many there are, and their commands; none if the first record has more than one effect. O(records).
+    pub fn run(&self, at: usize, records: u64, target: usize) -> (usize, Effect<'_>) {
+        let first = if at == 0 { 0 } else { self.records[at - 1].effects };
+        let (number, database) = (self.records[at].number, self.effects[first].database);
+        let start = if first == 0 { 0 } else { self.effects[first - 1].bytes };
+        let mut end = start;
+        let mut count = 0;
+        for (record, effect) in self.records[at..].iter().zip(&self.effects[first..]) {
+            let belongs = record.number == number + count as u64
+                && record.effects == first + count + 1
+                && effect.database == database;
+            if !belongs || count as u64 == records || end - start >= target {
+                break;
+            }
+            end = effect.bytes;
+            count += 1;
+        }
+        (count, Effect { database: database as usize, command: &self.bytes[start..end] })
+    }
+
     /// Removes all records. The memory stays, unless it is unusually much.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -155,11 +177,7 @@ pub struct Words<'j> {
 impl Words<'_> {
     /// Adds a word.
     pub fn word(&mut self, word: &[u8]) -> &mut Self {
-        self.bytes.push(b'$');
-        self.bytes.extend_from_slice(itoa::Buffer::new().format(word.len()).as_bytes());
-        self.bytes.extend_from_slice(b"\r\n");
-        self.bytes.extend_from_slice(word);
-        self.bytes.extend_from_slice(b"\r\n");
+        push_word(word, self.bytes);
         self.count += 1;
         self
     }
@@ -182,8 +200,6 @@ pub struct Journal {
     is_told: bool,
     /// Changes counted in the call under way that have been told aside.
     told_aside: u64,
-    /// The words of the effect that is being told; kept for its memory.
-    scratch: Vec<u8>,
 }
 
 /// A call under way; see [`Journal::begin_call`].
@@ -261,7 +277,7 @@ impl Journal {
     /// Ends a call. If it has changed something and has not told what, that is the call itself, word by word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
         if changes - mark.changes > self.told_aside && !self.is_told {
-            self.append(database, |words| args.iter().for_each(|word| _ = words.word(word)));
+            self.append_call(database, args);
         }
         (self.is_told, self.told_aside) = (mark.is_told, mark.told_aside);
         self.depth -= 1;
@@ -292,20 +308,30 @@ impl Journal {
     }
 
     fn append(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let mut words = Words { bytes: &mut scratch, count: 0 };
-        write(&mut words);
-        let count = words.count;
         let bytes = &mut self.segment.bytes;
-        bytes.push(b'*');
-        bytes.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-        bytes.extend_from_slice(&scratch);
-        self.segment.effects.push(EffectEnd { database: database as u32, bytes: bytes.len() });
-        if scratch.capacity() <= SCRATCH_KEPT_MAX {
-            self.scratch = scratch;
+        let start = bytes.len();
+        // Nearly always there are less than ten words.
+        bytes.extend_from_slice(b"*0\r\n");
+        let mut words = Words { bytes, count: 0 };
+        write(&mut words);
+        let mut digits = itoa::Buffer::new();
+        let count = digits.format(words.count).as_bytes();
+        if let [digit] = count {
+            bytes[start + 1] = *digit;
+        } else {
+            bytes.splice(start + 1..start + 2, count.iter().copied());
         }
+        self.end_effect(database);
+    }
+
+    fn append_call(&mut self, database: usize, args: Args<'_>) {
+        args.encode(&mut self.segment.bytes);
+        self.end_effect(database);
+    }
+
+    fn end_effect(&mut self, database: usize) {
+        let bytes = self.segment.bytes.len();
+        self.segment.effects.push(EffectEnd { database: database as u32, bytes });
     }
 
     /// Makes a record of the effects that are in none, unless more may belong to it.
@@ -325,7 +351,8 @@ impl Journal {
         if !self.is_on() {
             return;
         }
-        self.tell(database, |words| args.iter().for_each(|word| _ = words.word(word)));
+        self.is_told = true;
+        self.append_call(database, args);
         self.depth -= 1;
         self.seal();
         self.depth += 1;
@@ -378,6 +405,3 @@ impl Names {
         }
     }
 }
-
-/// Bytes of a told effect for which memory is kept.
-const SCRATCH_KEPT_MAX: usize = 64 * 1024;

@@ -496,6 +496,28 @@ fn what_was_too_much_to_be_kept_needs_a_rewrite_and_gets_one() {
 }
 
 #[test]
+fn after_too_much_is_kept_what_comes_behind_the_next_sync() {
+    for encryption in encryptions() {
+        let disk = SimulatedDisk::new(6);
+        let mut life = Life::begin(&disk, &encryption);
+        life.writer.set_retained_max(10_000);
+        (0..50).for_each(|_| life.append());
+        let sync = life.writer.sync_task();
+        (0..3).for_each(|_| life.append());
+        life.writer.finish_sync(sync.run()).unwrap();
+        life.durable = 50;
+        life.append();
+        disk.set_faults(Faults { sync_error_percent: 100, ..Faults::default() });
+        assert!(life.writer.sync().is_err());
+        life.check(1);
+        disk.set_faults(Faults::default());
+        life.writer.recover().unwrap();
+        life.durable = life.appended;
+        (2..20).for_each(|seed| life.check(seed));
+    }
+}
+
+#[test]
 fn an_old_single_file_is_adopted_whatever_the_moment_of_a_power_cut() {
     for seed in 0..40 {
         for faulty in [false, true] {

@@ -8,6 +8,8 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
+use crate::request::{begin_command, begin_word, push_word};
+
 /// The span's offset is the index of a large argument, whose buffer may be shared with the keyspace.
 const SHARED: u32 = u32::MAX;
 /// The span's offset is the index of a small buffer that only this command uses.
@@ -21,6 +23,9 @@ const SPANS_KEPT_MAX: usize = 64 * 1024;
 const BUFFERS_KEPT_MAX: usize = 1024;
 /// Copied bytes kept allocated by [`OwnedBatch::clear`].
 const BYTES_KEPT_MAX: usize = 1024 * 1024;
+
+/// Bytes between two arguments in RESP, but for the digits of the length: two line ends and a dollar sign.
+const HEAD_BYTES: u32 = 5;
 
 /// Where one argument is.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +54,11 @@ impl Span {
     #[inline]
     fn has_buffer(self) -> bool {
         self.len >= OWNED
+    }
+
+    /// Where it ends in the input, if it is there.
+    fn end(self) -> Option<u32> {
+        if self.has_buffer() { None } else { self.offset.checked_add(self.len) }
     }
 
     /// The same argument after its bytes moved by `input_offset` and its buffer by `buffer_offset`.
@@ -230,6 +240,39 @@ impl<'a> Args<'a> {
     /// The sum of the lengths of all arguments in bytes. O(arguments).
     pub fn total_bytes(&self) -> usize {
         self.iter().map(<[u8]>::len).sum()
+    }
+
+    /// Appends the command as clients send it: in RESP, an array of bulk strings. One copy if it stands like that in the
+    /// input. O(bytes).
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        begin_command(self.len(), to);
+        if let Some(sent) = self.as_sent() {
+            begin_word(self[0].len(), to);
+            to.extend_from_slice(sent);
+            to.extend_from_slice(b"\r\n");
+        } else {
+            self.iter().for_each(|argument| push_word(argument, to));
+        }
+    }
+
+    /// The input from the first byte of the first argument to the last of the last, if [`encode`](Args::encode) would write
+    /// the same between any two of them.
+    fn as_sent(&self) -> Option<&'a [u8]> {
+        let (&first, rest) = self.spans.split_first()?;
+        let mut end = first.end()?;
+        for span in rest {
+            let digits = span.len.checked_ilog10().unwrap_or(0) + 1;
+            if span.offset != end.checked_add(HEAD_BYTES + digits)? {
+                return None;
+            }
+            // Between them is the head of an argument, with room for one spelling of its length only; but the parser does
+            // not look at line ends. Or they are words of an inline command, which have no line end between them.
+            match &self.input[end as usize..span.offset as usize] {
+                [b'\r', b'\n', b'$', .., b'\r', b'\n'] => end = span.end()?,
+                _ => return None,
+            }
+        }
+        Some(&self.input[first.offset as usize..end as usize])
     }
 
     #[inline]

@@ -32,6 +32,7 @@ mod limits;
 pub mod number;
 mod parser;
 mod reply;
+mod request;
 
 pub use arguments::{Args, ArgsIter, Batch, OwnedBatch};
 pub use limits::{
@@ -39,3 +40,4 @@ pub use limits::{
 };
 pub use parser::{BATCH_COMMANDS_MAX, LargeTarget, ParseStatus, Parser, ProtocolError};
 pub use reply::{Mark, Protocol, Reply, SHARED_LEN_MIN, Slices};
+pub use request::push_word;

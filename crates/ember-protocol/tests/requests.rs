@@ -36,6 +36,9 @@ fn feed(input: &[u8], limits: &Limits, mut choose: impl FnMut(usize) -> usize) -
             reading.commands.push(args.iter().map(<[u8]>::to_vec).collect());
             copies.append(args);
             assert_eq!(copies.command(index).iter().collect::<Vec<_>>(), args.iter().collect::<Vec<_>>());
+            let mut request = Vec::new();
+            args.encode(&mut request);
+            assert_eq!(request, encode(&args.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()));
             for argument in 0..args.len() {
                 if let Some(shared) = args.shared(argument) {
                     assert_eq!(shared.as_slice(), args.at(argument));

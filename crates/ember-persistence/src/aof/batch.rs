@@ -11,6 +11,7 @@
 //! Redis skips lines that begin with `#`, if they are shorter than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
 
 use crc_fast::{CrcAlgorithm, Digest, checksum};
+use ember_protocol::client::encode_command;
 use ember_protocol::number;
 
 /// How the line before a batch begins.
@@ -110,18 +111,7 @@ impl Batch {
 
     /// Adds a command.
     pub fn command(&mut self, words: &[&[u8]]) {
-        let mut digits = itoa::Buffer::new();
-        let mut header = |bytes: &mut Vec<u8>, mark: u8, count: usize| {
-            bytes.push(mark);
-            bytes.extend_from_slice(digits.format(count).as_bytes());
-            bytes.extend_from_slice(b"\r\n");
-        };
-        header(&mut self.bytes, b'*', words.len());
-        for word in words {
-            header(&mut self.bytes, b'$', word.len());
-            self.bytes.extend_from_slice(word);
-            self.bytes.extend_from_slice(b"\r\n");
-        }
+        encode_command(words, &mut self.bytes);
     }
 
     /// Adds whole commands that are encoded already.

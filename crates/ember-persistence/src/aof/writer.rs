@@ -19,8 +19,10 @@ use crate::encryption::Encryption;
 use crate::encryption::Sealer;
 use crate::files::{Disk, DiskError, StoredFile};
 
-/// How much of what is not synced is kept for the case that a sync fails. With more, a failed sync needs a rewrite.
-pub const RETAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How much of what is not synced is kept for the case that a sync fails. With more, a failed sync needs a rewrite. Few
+/// servers write so much in a second, and to keep more would cost those that do: memory that is written once and not read
+/// takes the caches from what is.
+pub const RETAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Appends batches to an increment.
 #[derive(Debug)]
@@ -40,9 +42,8 @@ pub struct AofWriter {
     good: Place,
     /// And durable up to here.
     durable: Place,
-    /// What is between the two, unless it was too much.
-    retained: Option<Vec<u8>>,
-    retained_max: usize,
+    /// What is between the two.
+    retained: Retained,
     state: State,
     /// Nothing more is appended.
     is_closed: bool,
@@ -53,6 +54,53 @@ pub struct AofWriter {
 struct Place {
     stored: u64,
     said: u64,
+}
+
+/// What was appended and is not durable, if it is not too much.
+#[derive(Debug)]
+struct Retained {
+    bytes: Vec<u8>,
+    /// The offset in the file where they begin.
+    start: u64,
+    /// More bytes are not kept.
+    max: usize,
+    /// It was more: what comes behind `bytes` is not kept until the next sync begins.
+    is_full: bool,
+}
+
+impl Retained {
+    fn add(&mut self, bytes: &[u8]) {
+        self.is_full |= self.bytes.len() + bytes.len() > self.max;
+        if !self.is_full {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// A sync begins of all up to `offset`. If that is more than what is kept, what comes behind it is kept instead, for
+    /// when the sync has succeeded.
+    fn begin_sync(&mut self, offset: u64) {
+        if self.is_full {
+            self.begin_at(offset);
+        }
+    }
+
+    /// Nothing is kept, and what comes next stands at `offset`. The memory stays.
+    fn begin_at(&mut self, offset: u64) {
+        self.bytes.clear();
+        (self.start, self.is_full) = (offset, false);
+    }
+
+    /// All up to `offset` is durable.
+    fn remove_until(&mut self, offset: u64) {
+        let durable = offset.saturating_sub(self.start).min(self.bytes.len() as u64);
+        self.bytes.drain(..durable as usize);
+        self.start += durable;
+    }
+
+    /// All that was appended behind `durable`, if it is kept.
+    fn behind(&self, durable: u64) -> Option<&[u8]> {
+        (!self.is_full && self.start == durable).then_some(&self.bytes)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +162,7 @@ impl AofWriter {
             sealed: Vec::new(),
             good: nothing,
             durable: nothing,
-            retained: Some(Vec::new()),
-            retained_max: RETAINED_BYTES_MAX,
+            retained: Retained { bytes: Vec::new(), start: 0, max: RETAINED_BYTES_MAX, is_full: false },
             state: State::Well,
             is_closed: false,
         };
@@ -133,7 +180,7 @@ impl AofWriter {
 
     /// Keeps at most `bytes` of what is not synced ([`RETAINED_BYTES_MAX`] unless said otherwise).
     pub fn set_retained_max(&mut self, bytes: usize) {
-        self.retained_max = bytes;
+        self.retained.max = bytes;
     }
 
     /// The file.
@@ -220,18 +267,14 @@ impl AofWriter {
         }
         self.good.stored += stored.len() as u64;
         self.good.said += said_bytes;
-        match &mut self.retained {
-            Some(retained) if retained.len() + stored.len() <= self.retained_max => {
-                retained.extend_from_slice(stored);
-            }
-            retained => *retained = None,
-        }
+        self.retained.add(stored);
         Ok(())
     }
 
     /// The sync of all that was appended, to be run on any thread; [`AofWriter::finish_sync`] wants to know what came of
     /// it.
-    pub fn sync_task(&self) -> SyncTask {
+    pub fn sync_task(&mut self) -> SyncTask {
+        self.retained.begin_sync(self.good.stored);
         SyncTask { file: Arc::clone(&self.file), handle: self.handle, upto: self.good }
     }
 
@@ -250,9 +293,9 @@ impl AofWriter {
         }
         if outcome.upto > self.durable {
             if outcome.upto == self.good {
-                self.retained.get_or_insert_default().clear();
-            } else if let Some(retained) = &mut self.retained {
-                retained.drain(..(outcome.upto.stored - self.durable.stored) as usize);
+                self.retained.begin_at(self.good.stored);
+            } else {
+                self.retained.remove_until(outcome.upto.stored);
             }
             self.durable = outcome.upto;
         }
@@ -277,7 +320,8 @@ impl AofWriter {
         if self.state != State::SyncFailed {
             return self.make_well();
         }
-        let retained = self.retained.as_ref().ok_or_else(|| AofError::Lost(self.path.clone()))?;
+        let retained =
+            self.retained.behind(self.durable.stored).ok_or_else(|| AofError::Lost(self.path.clone()))?;
         let file = self.disk.open(&self.path)?;
         file.write_at(self.durable.stored, retained)?;
         file.set_size(self.good.stored)?;
@@ -285,7 +329,7 @@ impl AofWriter {
         self.file = file;
         self.handle += 1;
         self.durable = self.good;
-        self.retained = Some(Vec::new());
+        self.retained.begin_at(self.good.stored);
         self.state = State::Well;
         Ok(())
     }

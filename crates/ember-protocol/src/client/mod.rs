@@ -4,6 +4,7 @@ mod terminal;
 mod value;
 mod words;
 
+pub use crate::request::encode_command;
 pub use terminal::{Paint, Piece, quote, render, render_with};
 pub use value::{Value, read_value};
-pub use words::{encode_command, split_arguments};
+pub use words::split_arguments;

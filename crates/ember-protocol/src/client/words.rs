@@ -1,4 +1,4 @@
-//! Commands as words: split off a line that was typed, and written as a request.
+//! Commands as words, split off a line that was typed.
 
 use crate::Batch;
 use crate::inline;
@@ -13,20 +13,10 @@ pub fn split_arguments(line: impl AsRef<[u8]>) -> Option<Vec<Vec<u8>>> {
     Some(batch.command(0, line).iter().map(<[u8]>::to_vec).collect())
 }
 
-/// Appends a command in the form every server takes: an array of bulk strings.
-pub fn encode_command<A: AsRef<[u8]>>(arguments: &[A], bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(format!("*{}\r\n", arguments.len()).as_bytes());
-    for argument in arguments {
-        let argument = argument.as_ref();
-        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
-        bytes.extend_from_slice(argument);
-        bytes.extend_from_slice(b"\r\n");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::encode_command;
 
     #[test]
     fn a_line_becomes_words_and_a_request() {

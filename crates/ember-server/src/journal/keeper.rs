@@ -31,11 +31,12 @@ use crate::conditions::Condition;
 use crate::config::{AppendFsync, Config};
 use crate::server::{Server, unix_ms};
 
-/// Bytes that are written at once, at least if there are so many, and a record more at most.
-const BATCH_BYTES: usize = 1024 * 1024;
+/// Bytes that are written at once, at least if there are so many, and a record more at most: so few that they are in the
+/// core's own cache from when they are put together until they are checked and written.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// Bytes of an emptied batch whose memory is kept.
-const BATCH_KEPT_BYTES: usize = 8 * BATCH_BYTES;
+const BATCH_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 
 /// How long records gather before they are written, when nobody waits for them.
 const GATHERING: Duration = Duration::from_millis(1);

@@ -24,9 +24,9 @@ impl Queue {
         self.segments.front().and_then(|segment| segment.number(self.at))
     }
 
-    /// Goes to the next record. Returns a segment that is used up.
-    fn advance(&mut self) -> Option<Segment> {
-        self.at += 1;
+    /// Goes on by so many records of the first segment. Returns it when it is used up.
+    fn advance(&mut self, records: usize) -> Option<Segment> {
+        self.at += records;
         if self.segments.front().is_some_and(|segment| self.at == segment.len()) {
             self.at = 0;
             return self.segments.pop_front();
@@ -101,18 +101,30 @@ impl Merger {
     pub(super) fn fill(&mut self, batch: &mut Batch, upto: u64, target: usize) {
         while self.last < upto && batch.len() < target {
             let Some(worker) = self.find(self.last + 1) else { return };
-            // Most often several records of one worker follow one another.
-            while self.last < upto
-                && batch.len() < target
-                && self.queues[worker].next() == Some(self.last + 1)
-            {
-                if !self.take_record(worker, batch) {
-                    return;
-                }
-                self.last += 1;
-                self.advance(worker);
+            if self.taken == 0 && self.take_run(worker, batch, upto, target) {
+                continue;
             }
+            if !self.take_record(worker, batch) {
+                return;
+            }
+            self.last += 1;
+            self.advance(worker, 1);
         }
+    }
+
+    /// Adds records of a worker that follow one another and are one command each: most are, so their bytes are moved at
+    /// once. False if the next record is not like that.
+    fn take_run(&mut self, worker: usize, batch: &mut Batch, upto: u64, target: usize) -> bool {
+        let Queue { segments, at } = &self.queues[worker];
+        let (records, run) = segments[0].run(*at, upto - self.last, target - batch.len());
+        if records == 0 {
+            return false;
+        }
+        choose_database(&mut self.database, run.database, batch);
+        batch.encoded(run.command);
+        self.last += records as u64;
+        self.advance(worker, records);
+        true
     }
 
     /// Adds a record: its command, or its commands between MULTI and EXEC. False if the batch is full in between; the rest
@@ -125,10 +137,7 @@ impl Merger {
             if batch.len() > SPLIT_BYTES {
                 return false;
             }
-            if self.database != Some(effect.database) {
-                self.database = Some(effect.database);
-                batch.command(&[b"SELECT", itoa::Buffer::new().format(effect.database).as_bytes()]);
-            }
+            choose_database(&mut self.database, effect.database, batch);
             if is_unit && self.taken == 0 {
                 batch.command(&[b"MULTI"]);
             }
@@ -149,7 +158,7 @@ impl Merger {
                 if number >= wanted {
                     break;
                 }
-                self.advance(worker);
+                self.advance(worker, 1);
             }
             if self.queues[worker].next() == Some(wanted) {
                 return Some(worker);
@@ -158,10 +167,18 @@ impl Merger {
         None
     }
 
-    fn advance(&mut self, worker: usize) {
-        if let Some(used) = self.queues[worker].advance() {
+    fn advance(&mut self, worker: usize, records: usize) {
+        if let Some(used) = self.queues[worker].advance(records) {
             self.bytes -= used.len_bytes();
             self.keep(used);
         }
+    }
+}
+
+/// Says the database of the command that comes next, if it is not the one of the last.
+fn choose_database(chosen: &mut Option<usize>, database: usize, batch: &mut Batch) {
+    if *chosen != Some(database) {
+        *chosen = Some(database);
+        batch.command(&[b"SELECT", itoa::Buffer::new().format(database).as_bytes()]);
     }
 }

@@ -1,0 +1,34 @@
+//! Requests as they are written: an array of bulk strings.
+
+/// Appends a command in the form every server takes.
+pub fn encode_command<A: AsRef<[u8]>>(words: &[A], to: &mut Vec<u8>) {
+    begin_command(words.len(), to);
+    words.iter().for_each(|word| push_word(word.as_ref(), to));
+}
+
+/// Begins a command of so many words.
+#[inline]
+pub(crate) fn begin_command(words: usize, to: &mut Vec<u8>) {
+    push_head(b'*', words, to);
+}
+
+/// Appends a word of a command.
+#[inline]
+pub fn push_word(word: &[u8], to: &mut Vec<u8>) {
+    begin_word(word.len(), to);
+    to.extend_from_slice(word);
+    to.extend_from_slice(b"\r\n");
+}
+
+/// Begins a word of so many bytes; they and a line end are to follow.
+#[inline]
+pub(crate) fn begin_word(bytes: usize, to: &mut Vec<u8>) {
+    push_head(b'$', bytes, to);
+}
+
+#[inline]
+fn push_head(mark: u8, count: usize, to: &mut Vec<u8>) {
+    to.push(mark);
+    to.extend_from_slice(itoa::Buffer::new().format(count).as_bytes());
+    to.extend_from_slice(b"\r\n");
+}
