@@ -1,7 +1,8 @@
 // Hot keys, which are used most, and big keys, which take the most memory.
 
 import { ReplyError, permitted, run, runAll } from "./api.js";
-import { button, bytesOf, el, refused, table, tell, tile } from "./dom.js";
+import { Bytes } from "./bytes.js";
+import { button, bytesOf, el, refused, renew, table, tell, tile } from "./dom.js";
 import { count, percent, size } from "./format.js";
 import { openKey } from "./keys.js";
 
@@ -24,7 +25,14 @@ export const view = {
       const input = el("input", { type: "number", min: "0", value: "0", name: "database" });
       const start = button("Look for big keys", () => lookForBig(Number(input.value) || 0));
       const stop = button("Stop", () => search && (search.isOver = true));
-      main.replaceChildren(el("div", { class: "tiles" },
+      // One listener for all keys: a button may be another key's when the list has changed.
+      const open = ({ target }) => {
+        const chosen = target.closest("[data-key]");
+        if (chosen) {
+          openKey(new Bytes(JSON.parse(chosen.dataset.key)), Number(chosen.dataset.database));
+        }
+      };
+      main.replaceChildren(el("div", { class: "tiles", onclick: open },
         tile("Hot keys", { id: "hot", class: "wide" }, el("div", { id: "hot-list" })),
         tile("Big keys", { id: "big", class: "wide" },
           el("p", { class: "row" }, el("label", { class: "inline" }, "Database ", input), start, stop), list)));
@@ -42,10 +50,7 @@ async function drawHot(place) {
     if (!(error instanceof ReplyError)) {
       throw error;
     }
-    place.replaceChildren(refused(error));
-    return;
-  }
-  if (place.contains(document.activeElement) && document.activeElement.matches("button")) {
+    renew(place, refused(error));
     return;
   }
   const rows = keys.map((key) => [
@@ -56,7 +61,7 @@ async function drawHot(place) {
     percent(Number(key.get("percent")) / 100),
   ]);
   const columns = [["key"], ["db", "number"], ["access"], ["accesses / s", "number"], ["of all", "number"]];
-  place.replaceChildren(table("The keys used most in the last seconds, from a sample", columns, rows));
+  renew(place, table("The keys used most in the last seconds, from a sample", columns, rows));
 }
 
 function plainText(value) {
@@ -64,7 +69,8 @@ function plainText(value) {
 }
 
 function keyButton(key, database) {
-  return el("button", { type: "button", onclick: () => openKey(key, database) }, bytesOf(key));
+  const about = { "data-key": JSON.stringify(key.json), "data-database": String(database) };
+  return el("button", { type: "button", ...about }, bytesOf(key));
 }
 
 /** Goes through all keys of a database, and keeps the biggest. */
@@ -115,7 +121,7 @@ function drawBig() {
     return;
   }
   if (!search) {
-    list.replaceChildren(el("p", { class: "faint" }, "Goes through all keys of a database, a few at a time."));
+    renew(list, el("p", { class: "faint" }, "Goes through all keys of a database, a few at a time."));
     return;
   }
   const { database, looked, all, found, isOver, error } = search;
@@ -123,6 +129,6 @@ function drawBig() {
   const state = isOver ? "looked at" : "looking:";
   const total = all > 0 ? ` of ${count(all)}` : "";
   const caption = `Database ${database}: ${state} ${count(looked)}${total} keys; those that take the most memory`;
-  list.replaceChildren(...[error ? refused(error) : null].filter(Boolean),
+  renew(list, ...[error ? refused(error) : null].filter(Boolean),
     table(caption, [["key"], ["type"], ["memory", "number"]], rows));
 }

@@ -20,6 +20,8 @@ export const view = {
   title: "Keys",
   async show(main) {
     if (main.querySelector("#browser")) {
+      // The list is only asked for again if there was no answer.
+      await (state.isBegun ? null : search());
       return;
     }
     main.replaceChildren(el("div", { id: "browser" }, searchForm(), el("div", { class: "browser" },
