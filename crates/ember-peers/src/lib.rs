@@ -1,12 +1,15 @@
-//! ember beside redis-server: random commands for both, and the rules by which their replies are compared.
+//! ember beside redis-server: random commands for both, and the rules by which their replies are compared; and a browser.
 //!
-//! The tests of this crate need other programs (redis-server, redis-cli, client libraries); `scripts/setup-peers.sh`
-//! installs them and `make test-peers` runs the tests. A missing program is a failure, never a skipped test.
+//! The tests of this crate need other programs (redis-server, redis-cli, client libraries, Chromium);
+//! `scripts/setup-peers.sh` installs them and `make test-peers` runs the tests. A missing program is a failure, never a
+//! skipped test.
 
+pub mod browser;
 mod driver;
 mod exceptions;
 mod generate;
 mod programs;
+mod walk;
 
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
@@ -15,3 +18,4 @@ pub use programs::{
     Mode, clients_directory, frameworks_directory, in_both_modes, require_program, start_ember, start_redis,
     tools_directory,
 };
+pub use walk::{PORTS, Walk};

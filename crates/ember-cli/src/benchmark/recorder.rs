@@ -100,15 +100,25 @@ impl Series {
     pub(super) fn finish(&self, elapsed_ns: u64) -> Vec<Moment> {
         let mut ticks = self.lock();
         let open = std::mem::take(&mut ticks.open);
-        for (index, (_, all)) in open {
-            let length_ns = elapsed_ns.saturating_sub(index * TICK_NS).min(TICK_NS);
-            if length_ns > 0 {
-                let moment = moment(index, length_ns, &all);
-                ticks.done.push(moment);
-            }
-        }
+        ticks.done.extend(open.iter().map(|(index, (_, all))| moment(*index, TICK_NS, all)));
         let mut done = std::mem::take(&mut ticks.done);
         done.sort_by(|left, right| left.end_s.total_cmp(&right.end_s));
+        let elapsed_s = elapsed_ns as f64 / 1e9;
+        done.retain(|moment| moment.end_s - moment.length_s < elapsed_s);
+        if let Some(last) = done.last_mut() {
+            let start_s = last.end_s - last.length_s;
+            last.end_s = last.end_s.min(elapsed_s);
+            last.length_s = last.end_s - start_s;
+        }
+        // The rest of a tick says little; it goes to the tick before.
+        if let [.., before, last] = done.as_mut_slice()
+            && last.length_s < TICK_NS as f64 / 2e9
+        {
+            before.end_s = last.end_s;
+            before.length_s += last.length_s;
+            before.replies += last.replies;
+            done.pop();
+        }
         done
     }
 }
@@ -189,10 +199,25 @@ mod tests {
         for recorder in recorders {
             assert_eq!(recorder.finish().len(), 15);
         }
-        let moments = series.finish(TICK_NS + TICK_NS / 2);
+        let moments = series.finish(160_000_000);
         assert_eq!(moments.iter().map(|moment| moment.replies).collect::<Vec<_>>(), [20, 10]);
-        assert_eq!((moments[0].length_s, moments[1].end_s), (0.1, 0.2));
+        assert_eq!((moments[0].length_s, moments[1].end_s), (0.1, 0.16));
         assert!((moments[1].p99_ms - 3.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_rest_of_a_tick_goes_to_the_one_before() {
+        let series = Series::new(1);
+        let mut recorder = Recorder::new(&series);
+        for end in [TICK_NS, 2 * TICK_NS] {
+            recorder.record(1_000_000, 10);
+            recorder.advance(end);
+        }
+        recorder.record(1_000_000, 1);
+        recorder.finish();
+        let moments = series.finish(210_000_000);
+        assert_eq!(moments.iter().map(|moment| moment.replies).collect::<Vec<_>>(), [10, 11]);
+        assert!((moments[1].length_s - 0.11).abs() < 1e-9 && (moments[1].end_s - 0.21).abs() < 1e-9);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod client;
 mod command_docs;
 mod command_log;
 mod config;
+mod dashboard;
 mod debug;
 mod hot_keys;
 mod info;

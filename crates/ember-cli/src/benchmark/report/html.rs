@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::svg::{Axis, Line, Plot};
+use super::text::plural;
 use crate::benchmark::failure::Failure;
 use crate::benchmark::figures::{Figures, remarks};
 use crate::benchmark::recorder::{Moment, ms};
@@ -140,11 +141,11 @@ fn section(result: &TestResult, scaling: &Scaling) -> String {
         text.push('\n');
     };
     put(format!(
-        "<p>{} requests in {:.3} s by {} clients on {} threads, pipeline {}.</p>",
+        "<p>{} requests in {:.3} s by {} on {}, pipeline {}.</p>",
         result.measured.tally.replies,
         result.measured.elapsed.as_secs_f64(),
-        load.clients,
-        load.threads,
+        plural(load.clients, "client"),
+        plural(load.threads, "thread"),
         load.pipeline
     ));
     for remark in remarks(result, &figures) {

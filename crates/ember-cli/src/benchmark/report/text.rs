@@ -21,6 +21,11 @@ pub(in crate::benchmark) fn head(target: &Target, data_bytes: u32) -> String {
     format!("{} at {place}; {keys}, values of {data_bytes} bytes\n", target.facts.server)
 }
 
+/// `1 client`, `2 clients`.
+pub(super) fn plural(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// All about one test.
 pub(in crate::benchmark) fn block(result: &TestResult) -> String {
     let figures = Figures::of(result);
@@ -29,7 +34,6 @@ pub(in crate::benchmark) fn block(result: &TestResult) -> String {
     let mut put = |name: &str, value: String| {
         writeln!(text, "  {name:<12} {value}").expect("a string takes everything");
     };
-    let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let rate = load.rate.map_or_else(String::new, |rate| format!(", {rate} due a second"));
     put(
         "requests",
