@@ -1,4 +1,5 @@
-# ember in a small image: built in one stage, run as an unprivileged user in the next.
+# ember in a small image: built in one stage, run as an unprivileged user in the next. The user is a number, so that
+# Kubernetes can see (runAsNonRoot) that it is not root; a folder mounted at /data must belong to it.
 #
 # Docker's own seccomp profile is all it needs. That profile denies io_uring, which ember does not use: it waits for
 # sockets with epoll. Nothing is written but in /data, so the image also runs with --read-only and --cap-drop ALL.
@@ -8,9 +9,9 @@ COPY . .
 RUN cargo build --release --locked -p ember-server -p ember-cli
 
 FROM debian:bookworm-slim
-RUN useradd --system --no-create-home ember && mkdir /data && chown ember /data
+RUN useradd --system --uid 10001 --user-group --no-create-home ember && mkdir /data && chown ember:ember /data
 COPY --from=build /src/target/release/ember-server /src/target/release/ember-cli /usr/local/bin/
-USER ember
+USER 10001:10001
 WORKDIR /data
 VOLUME /data
 # Clients; and metrics, health and readiness for those who add --metrics-port 9121 --metrics-bind 0.0.0.0.

@@ -1,46 +1,55 @@
 #!/usr/bin/env bash
-# CPU time of the server for each operation: ember with one worker beside redis-server, both on CPU 0, the load on CPU 1.
-# Unlike requests a second it does not depend on how fast the load generator is. Settings: BENCH_REQUESTS (3000000 for each
-# measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50). A million keys of 16 bytes, 64-byte values.
+# CPU time of the server for each operation: ember with one worker beside redis-server, both on one core, the load on
+# another. Unlike requests a second it does not depend on how fast the load generator is. Settings: BENCH_REQUESTS (3000000
+# for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (1000000, of 16 bytes).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
-need taskset "install the package util-linux"
+need redis-cli "install the package redis-tools"
+choose_processors
 BENCH_REQUESTS=${BENCH_REQUESTS:-3000000}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
-KEYS=1000000
+BENCH_KEYS=${BENCH_KEYS:-1000000}
 
 load() { # port, test, bytes, pipeline, requests
-    taskset -c 1 redis-benchmark -h 127.0.0.1 -p "$1" -t "$2" -d "$3" -P "$4" -n "$5" -c "$BENCH_CLIENTS" -r "$KEYS" -q \
-        >/dev/null 2>&1 || fail "redis-benchmark failed on port $1"
+    taskset -c "$load_cpu" redis-benchmark -h 127.0.0.1 -p "$1" -t "$2" -d "$3" -P "$4" -n "$5" -c "$BENCH_CLIENTS" \
+        -r "$BENCH_KEYS" -q >/dev/null 2>&1 || fail "redis-benchmark failed on port $1"
 }
 
-redis_port=$(free_port)
-start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no
-redis_pid=$started_pid
-ember_port=$(free_port)
-start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 --save "" --shards 1
-ember_pid=$started_pid
-for port in "$redis_port" "$ember_port"; do load "$port" set 64 64 $((3 * KEYS)); done
+servers=(ember)
+columns=(ember)
+start_pinned ember "$(ember_server)" --shards 1
+if has_peer "$redis_program"; then
+    start_pinned redis "$redis_program" --appendonly no
+    servers=(redis ember)
+    columns=(redis-server ember "ember / redis-server")
+fi
 
-echo "| workload | redis-server, ns an operation | ember | ember / redis-server |"
-echo "|---|--:|--:|--:|"
+echo "CPU time of the server for each operation, in ns:"
+echo
+describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS keys=$BENCH_KEYS cores=$(nproc)"
+table_begin "" workload "${columns[@]}"
+filled=""
 for row in "get 64 1" "set 64 1" "get 64 16" "set 64 16" "get 64 64" "set 64 64" "set 1024 16" "get 1024 16"; do
     read -r test bytes pipeline <<<"$row"
     requests=$BENCH_REQUESTS
     [ "$pipeline" -gt 1 ] || requests=$((requests / 10))
-    : >"$bench_work/redis-ns"
-    : >"$bench_work/ember-ns"
+    rm -f "$bench_work"/*-ns
+    for server in "${servers[@]}"; do
+        port="${server}_port"
+        [ "$filled" = "$bytes" ] || fill_keys "${!port}" "$BENCH_KEYS" "$bytes"
+    done
+    filled=$bytes
     for _ in $(seq "$BENCH_ROUNDS"); do
-        for server in redis ember; do
+        for server in "${servers[@]}"; do
             pid="${server}_pid" port="${server}_port"
             nanoseconds "${!pid}" "$requests" load "${!port}" "$test" "$bytes" "$pipeline" "$requests" \
                 >>"$bench_work/$server-ns"
         done
     done
-    redis=$(median <"$bench_work/redis-ns")
-    ember=$(median <"$bench_work/ember-ns")
-    printf '| %s %s B, P=%s | %s | %s | %s |\n' "${test^^}" "$bytes" "$pipeline" "$redis" "$ember" \
-        "$(ratio "$ember" "$redis")"
+    cells=("${test^^} $bytes B, P=$pipeline")
+    for server in "${servers[@]}"; do cells+=("$(median <"$bench_work/$server-ns")"); done
+    [ "${#servers[@]}" -eq 1 ] || cells+=("$(ratio "${cells[2]}" "${cells[1]}")")
+    table_row "${cells[@]}"
 done

@@ -5,36 +5,54 @@
 # MEMTIER_PIPELINE (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-need memtier_benchmark "it is not a Debian 12 package; build it from its source and put it in PATH"
+need memtier_benchmark "where it is no package, build it from its source and put it in PATH"
 need redis-cli "install the package redis-tools"
 MEMTIER_THREADS=${MEMTIER_THREADS:-4}
 MEMTIER_CLIENTS=${MEMTIER_CLIENTS:-12}
 MEMTIER_REQUESTS=${MEMTIER_REQUESTS:-10000}
 MEMTIER_PIPELINE=${MEMTIER_PIPELINE:-16}
+KEYS=100000
 
-memtier() { # port, ratio of SET to GET, bytes, pipeline
-    memtier_benchmark --server 127.0.0.1 --port "$1" --protocol redis --ratio "$2" --data-size "$3" --pipeline "$4" \
-        --threads "$MEMTIER_THREADS" --clients "$MEMTIER_CLIENTS" --requests "$MEMTIER_REQUESTS" \
-        --key-maximum 100000 --hide-histogram --print-percentiles 99 2>/dev/null |
-        awk '/^Totals/ { printf "%d (%.2f)", $2, $6; found = 1 } END { exit !found }' ||
-        fail "memtier_benchmark failed on port $1"
+run_memtier() { # port, bytes, arguments
+    local port=$1 bytes=$2
+    shift 2
+    memtier_benchmark --server 127.0.0.1 --port "$port" --protocol redis --data-size "$bytes" --hide-histogram \
+        --print-percentiles 99 --key-minimum 1 --key-maximum "$KEYS" "$@" 2>"$bench_work/memtier.log" ||
+        fail "memtier_benchmark failed on port $port: $(tail -n 3 "$bench_work/memtier.log")"
+}
+
+# Every key once, so that no GET is a miss.
+fill_memtier() { # port, bytes
+    run_memtier "$1" "$2" --ratio 1:0 --pipeline 100 --threads 1 --clients 1 --requests allkeys --key-pattern P:P >/dev/null
+}
+
+memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second and milliseconds
+    run_memtier "$1" "$3" --ratio "$2" --pipeline "$4" --threads "$MEMTIER_THREADS" --clients "$MEMTIER_CLIENTS" \
+        --requests "$MEMTIER_REQUESTS" >"$bench_work/memtier.txt"
+    awk '/^Totals/ { printf "%d %.2f\n", $2, $6; found = 1 } END { exit !found }' "$bench_work/memtier.txt" ||
+        fail "memtier_benchmark gave no totals on port $1"
 }
 
 comparison_servers
-echo "threads $MEMTIER_THREADS, clients a thread $MEMTIER_CLIENTS, requests a client $MEMTIER_REQUESTS, cores $(nproc)"
+columns=()
+for name in "${bench_names[@]}"; do columns+=("$name, ops/s" "$name, p99 ms"); done
+echo "Operations a second and the 99th percentile of latency:"
 echo
-printf '| operations a second (p99 ms)'
-for name in "${bench_names[@]}"; do printf ' | %s' "$name"; done
-printf ' |\n|---'
-for name in "${bench_names[@]}"; do printf '|--:'; done
-printf '|\n'
+describe "threads=$MEMTIER_THREADS clients-a-thread=$MEMTIER_CLIENTS requests-a-client=$MEMTIER_REQUESTS keys=$KEYS" \
+    "cores=$(nproc)"
+table_begin "" test "${columns[@]}"
 P=$MEMTIER_PIPELINE
+filled=""
 for row in "SET 1:0 64 $P" "GET 0:1 64 $P" "1:10 1:10 64 $P" "1:1 1:1 64 $P" "SET 1:0 1024 $P" "GET 0:1 1024 $P" \
     "SET 1:0 64 1" "GET 0:1 64 1"; do
     read -r label ratio bytes pipeline <<<"$row"
-    printf '| %s (%s B, P=%s)' "$label" "$bytes" "$pipeline"
+    cells=("$label ($bytes B, P=$pipeline)")
     for port in "${bench_ports[@]}"; do
-        printf ' | %s' "$(memtier "$port" "$ratio" "$bytes" "$pipeline")"
+        [ "$filled" = "$bytes" ] || fill_memtier "$port" "$bytes"
+        read -ra figures < <(memtier "$port" "$ratio" "$bytes" "$pipeline")
+        [ "${#figures[@]}" -eq 2 ] || exit 1
+        cells+=("${figures[@]}")
     done
-    printf ' |\n'
+    filled=$bytes
+    table_row "${cells[@]}"
 done

@@ -1,34 +1,26 @@
 #!/usr/bin/env bash
 # Lists, hashes, sets, sorted sets, streams and scripts: memory and the server's CPU time for each operation, ember with
-# one worker beside redis-server, both on CPU 0, the load on CPU 1. Settings: ELEMENT_COUNT (1000000 in each value),
+# one worker beside redis-server, both on one core, the load on another. Settings: ELEMENT_COUNT (1000000 in each value),
 # BENCH_REQUESTS (1000000 for each measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE
 # (16).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
 need redis-cli "install the package redis-tools"
-need taskset "install the package util-linux"
+choose_processors
 ELEMENT_COUNT=${ELEMENT_COUNT:-1000000}
 BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 BENCH_PIPELINE=${BENCH_PIPELINE:-16}
 
-# Starts both servers; sets redis_port, redis_pid, ember_port and ember_pid.
-start_both() {
-    redis_port=$(free_port)
-    start_server redis "$redis_port" taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save "" \
-        --appendonly no
-    redis_pid=$started_pid
-    ember_port=$(free_port)
-    start_server ember "$ember_port" taskset -c 0 "$(ember_server)" --port "$ember_port" --bind 127.0.0.1 \
-        --save "" --shards 1
-    ember_pid=$started_pid
-}
+servers=(ember)
+if has_peer "$redis_program"; then servers=(redis ember); fi
 
-stop_both() {
-    kill "$redis_pid" "$ember_pid"
-    wait "$redis_pid" "$ember_pid" 2>/dev/null || true
+# Starts the servers; sets ember_port, ember_pid and, where there is one, redis_port and redis_pid.
+start_all() {
+    [ "${#servers[@]}" -eq 1 ] || start_pinned redis "$redis_program" --appendonly no
+    start_pinned ember "$(ember_server)" --shards 1
 }
 
 elements_of() { # what
@@ -69,41 +61,57 @@ bytes_for_each() { # pid, port, what
     used=$(used_kib "$2") resident=$(resident_kib "$1")
     fill "$2" "$3"
     awk -v used="$(($(used_kib "$2") - used))" -v resident="$(($(resident_kib "$1") - resident))" \
-        -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f", used * 1024 / count, resident * 1024 / count }'
+        -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f\n", used * 1024 / count, resident * 1024 / count }'
 }
 
-echo "$ELEMENT_COUNT elements in each value, and as many small hashes:"
+columns=("ember, bytes for each" "ember, resident")
+[ "${#servers[@]}" -eq 1 ] ||
+    columns=("redis-server, bytes for each" "redis-server, resident" "${columns[@]}" ratio "ratio, resident")
+echo "Memory for each element, as the allocator counts it and as the system does:"
 echo
-echo "| value | redis-server, bytes for each | resident | ember, bytes for each | resident | ratio | resident |"
-echo "|---|--:|--:|--:|--:|--:|--:|"
+describe "elements=$ELEMENT_COUNT (and as many small hashes; five times as many in five lists or streams)"
+table_begin memory value "${columns[@]}"
 for what in "small hashes of 10 fields" "a hash" "a set" "a sorted set" "five lists" "five streams"; do
-    start_both
-    read -ra redis <<<"$(bytes_for_each "$redis_pid" "$redis_port" "$what")"
-    read -ra ember <<<"$(bytes_for_each "$ember_pid" "$ember_port" "$what")"
-    echo "| $what | ${redis[0]} | ${redis[1]} | ${ember[0]} | ${ember[1]}" \
-        "| $(ratio "${ember[0]}" "${redis[0]}") | $(ratio "${ember[1]}" "${redis[1]}") |"
-    stop_both
+    start_all
+    cells=()
+    for server in "${servers[@]}"; do
+        pid="${server}_pid" port="${server}_port"
+        read -ra figures < <(bytes_for_each "${!pid}" "${!port}" "$what")
+        [ "${#figures[@]}" -eq 2 ] || exit 1
+        cells+=("${figures[@]}")
+    done
+    [ "${#servers[@]}" -eq 1 ] ||
+        cells+=("$(ratio "${cells[2]}" "${cells[0]}")" "$(ratio "${cells[3]}" "${cells[1]}")")
+    table_row "$what" "${cells[@]}"
+    bench_cleanup_servers
 done
 
 load() { # port, requests, words of a command
     local port=$1 requests=$2
     shift 2
-    taskset -c 1 redis-benchmark -h 127.0.0.1 -p "$port" -P "$BENCH_PIPELINE" -n "$requests" -c "$BENCH_CLIENTS" \
+    taskset -c "$load_cpu" redis-benchmark -h 127.0.0.1 -p "$port" -P "$BENCH_PIPELINE" -n "$requests" -c "$BENCH_CLIENTS" \
         -r "$ELEMENT_COUNT" -q "$@" >/dev/null 2>&1 || fail "redis-benchmark failed on port $port: $*"
 }
 
-start_both
+start_all
 data=$(printf 'x%.0s' $(seq 64))
 script="local old = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[2]) return old"
-for port in "$redis_port" "$ember_port"; do
-    sha=$(redis-cli -p "$port" SCRIPT LOAD "$script")
-    for what in "a hash" "a set" "a list"; do fill "$port" "$what"; done
+for server in "${servers[@]}"; do
+    port="${server}_port"
+    sha=$(redis-cli -p "${!port}" SCRIPT LOAD "$script")
+    for what in "a hash" "a set" "a list"; do fill "${!port}" "$what"; done
     awk -v count="$ELEMENT_COUNT" 'BEGIN { for (n = 0; n < count; n++) printf "ZADD zset %d member:%012d\n", n, n }' |
-        redis-cli -p "$port" --pipe >/dev/null
+        redis-cli -p "${!port}" --pipe >/dev/null
 done
+columns=(ember)
+[ "${#servers[@]}" -eq 1 ] || columns=(redis-server ember "ember / redis-server")
 echo
-echo "| command (P=$BENCH_PIPELINE) | redis-server, ns an operation | ember | ember / redis-server |"
-echo "|---|--:|--:|--:|"
+echo "CPU time of the server for each operation, in ns:"
+echo
+describe "elements=$ELEMENT_COUNT requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS" \
+    "pipeline=$BENCH_PIPELINE cores=$(nproc)"
+table_begin commands "command" "${columns[@]}"
+middle=$((ELEMENT_COUNT / 2))
 rows=(
     "LPUSH pushed $data"
     "RPOP pushed"
@@ -114,7 +122,7 @@ rows=(
     "ZADD scores __rand_int__ element:__rand_int__"
     "ZRANK zset member:__rand_int__"
     "ZRANGE zset __rand_int__ __rand_int__ BYSCORE LIMIT 0 10"
-    "ZRANGE zset 500000 500009"
+    "ZRANGE zset $middle $((middle + 9))"
     "LRANGE list 0 99"
     "EVALSHA $sha 2 {script}:__rand_int__ {script}:count $data"
 )
@@ -122,16 +130,16 @@ for row in "${rows[@]}"; do
     read -ra words <<<"$row"
     requests=$BENCH_REQUESTS
     [ "${words[0]}" != LRANGE ] || requests=$((requests / 5))
-    : >"$bench_work/redis-ns"
-    : >"$bench_work/ember-ns"
+    rm -f "$bench_work"/*-ns
     for _ in $(seq "$BENCH_ROUNDS"); do
-        for server in redis ember; do
+        for server in "${servers[@]}"; do
             pid="${server}_pid" port="${server}_port"
             nanoseconds "${!pid}" "$requests" load "${!port}" "$requests" "${words[@]}" >>"$bench_work/$server-ns"
         done
     done
-    redis=$(median <"$bench_work/redis-ns")
-    ember=$(median <"$bench_work/ember-ns")
     row=${row//$data/64-bytes}
-    echo "| ${row//$sha/sha} | $redis | $ember | $(ratio "$ember" "$redis") |"
+    cells=("${row//$sha/sha}")
+    for server in "${servers[@]}"; do cells+=("$(median <"$bench_work/$server-ns")"); done
+    [ "${#servers[@]}" -eq 1 ] || cells+=("$(ratio "${cells[2]}" "${cells[1]}")")
+    table_row "${cells[@]}"
 done

@@ -1,9 +1,18 @@
-# What the benchmarks share: finding programs, starting servers, running one measurement, printing tables.
+# What the benchmarks share: finding programs, starting servers, running one measurement, writing tables.
 # Sourced, never run. Servers started here are stopped, by process ID, when the script ends.
+# EMBER_SERVER and REDIS_SERVER name other programs than the release build and redis-server; BENCH_RESULTS another folder
+# for the CSV files than bench/results.
 
 bench_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bench_work=$(mktemp -d)
+bench_results=${BENCH_RESULTS:-$bench_root/bench/results}
+bench_time=$(date -u +%Y%m%dT%H%M%SZ)
+bench_setup=""
+bench_files=()
 bench_pids=()
+# What the load generator is run by, such as taskset.
+bench_load=()
+redis_program=${REDIS_SERVER:-redis-server}
 
 # Stops all servers that were started.
 bench_cleanup_servers() {
@@ -17,6 +26,8 @@ bench_cleanup_servers() {
 bench_cleanup() {
     bench_cleanup_servers
     rm -rf "$bench_work"
+    local file
+    for file in "${bench_files[@]}"; do echo "written to $file" >&2; done
 }
 trap bench_cleanup EXIT
 
@@ -27,6 +38,11 @@ fail() {
 
 need() { # program, what brings it
     command -v "$1" >/dev/null || fail "$1 is needed: $2"
+}
+
+# Whether a server to compare with is installed; says so if it is not.
+has_peer() { # program
+    command -v "$1" >/dev/null || { echo "$1 is not installed: left out" >&2; return 1; }
 }
 
 ember_server() {
@@ -75,15 +91,60 @@ start_ember() { # name, port, yes for concurrent mode or no for sharded
 }
 
 start_redis() { # name, port
-    need redis-server "install the package redis-server"
-    start_server "$1" "$2" redis-server --port "$2" --bind 127.0.0.1 --save "" --appendonly no
+    start_server "$1" "$2" "$redis_program" --port "$2" --bind 127.0.0.1 --save "" --appendonly no
 }
 
-# Uses what answers on the port, or starts it there: use_or_start PORT FUNCTION [ARGUMENT…]
-use_or_start() {
-    local port=$1
+# Sets server_cpu and load_cpu, two of the processors this script may use: the same one where there is but one.
+choose_processors() {
+    need taskset "install the package util-linux"
+    local part allowed=()
+    for part in $(awk '/^Cpus_allowed_list:/ { gsub(/,/, " ", $2); print $2 }' /proc/self/status); do
+        mapfile -t -O "${#allowed[@]}" allowed < <(seq "${part%-*}" "${part#*-}")
+    done
+    server_cpu=${allowed[0]}
+    load_cpu=${allowed[1]:-$server_cpu}
+    [ "$load_cpu" != "$server_cpu" ] || echo "one processor only: servers and load share it" >&2
+}
+
+# Starts a server on server_cpu and a free port: start_pinned NAME PROGRAM [ARGUMENT…]
+# Sets NAME_port and NAME_pid.
+start_pinned() {
+    local name=$1 port
     shift
+    port=$(free_port)
+    start_server "$name" "$port" taskset -c "$server_cpu" "$@" --port "$port" --bind 127.0.0.1 --save ""
+    printf -v "${name}_port" %s "$port"
+    printf -v "${name}_pid" %s "$started_pid"
+}
+
+# The commands that make as many keys as redis-benchmark chooses from, of 16 bytes each, in the protocol.
+set_commands() { # keys, bytes of each value
+    awk -v count="$1" -v size="$2" 'BEGIN {
+        value = sprintf("%" size "s", ""); gsub(/ /, "x", value)
+        for (number = 0; number < count; number++)
+            printf "*3\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$%d\r\n%s\r\n", number, size, value
+    }'
+}
+
+fill_keys() { # port, keys, bytes of each value
+    set_commands "$2" "$3" | redis-cli -p "$1" --pipe >"$bench_work/pipe.log" 2>&1 ||
+        fail "load: $(cat "$bench_work/pipe.log")"
+}
+
+# What answers on a port: the execution mode of an ember, or "other".
+mode_of() { # port
+    redis-cli -p "$1" INFO server |
+        awk -F : '/^ember_execution_mode:/ { sub(/\r/, "", $2); mode = $2 } END { print mode ? mode : "other" }'
+}
+
+# Uses what answers on the port if it is what is wanted (mode_of), or starts it there:
+# use_or_start PORT WANTED FUNCTION [ARGUMENT…]
+use_or_start() {
+    local port=$1 wanted=$2 found
+    shift 2
     if answers "$port"; then
+        found=$(mode_of "$port")
+        [ "$found" = "$wanted" ] || fail "port $port: wanted is $wanted, but what answers there is $found"
         echo "using the server that runs on port $port" >&2
     else
         "$@"
@@ -94,7 +155,7 @@ use_or_start() {
 requests_per_second() {
     local threads=()
     [ "$BENCH_THREADS" -le 1 ] || threads=(--threads "$BENCH_THREADS")
-    redis-benchmark -h 127.0.0.1 -p "$1" -t "$2" -d "$3" -P "$4" --csv \
+    "${bench_load[@]}" redis-benchmark -h 127.0.0.1 -p "$1" -t "$2" -d "$3" -P "$4" --csv \
         -n "$BENCH_REQUESTS" -c "$BENCH_CLIENTS" "${threads[@]}" -r "$BENCH_KEYS" 2>/dev/null |
         awk -F '","' 'NR > 1 { sub(/\..*/, "", $2); print $2; found = 1 } END { exit !found }' ||
         fail "redis-benchmark failed on port $1 ($2, $3 bytes, P=$4)"
@@ -118,30 +179,79 @@ median() {
     sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
 }
 
+# A dash where a measurement was too short to give anything to divide by.
 ratio() { # number, number to divide it by
-    awk -v one="$1" -v other="$2" 'BEGIN { printf "%.2f", one / other }'
+    awk -v one="$1" -v other="$2" 'BEGIN { if (other > 0) printf "%.2f", one / other; else printf "-" }'
 }
 
 resident_kib() { # pid
     awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"
 }
 
-# A table of requests a second: benchmark_table ROW… where a row is "test bytes pipeline"; columns come from
-# bench_names and bench_ports.
-benchmark_table() {
-    local row test bytes pipeline port name
-    printf '| test'
-    for name in "${bench_names[@]}"; do printf ' | %s' "$name"; done
-    printf ' |\n|---'
-    for name in "${bench_names[@]}"; do printf '|--:'; done
+# Prints the conditions of a run. Each line of the CSV files has them too, in its last column: describe KEY=VALUE…
+describe() {
+    bench_setup="$*"
+    echo "$*"
+    echo
+}
+
+csv_line() { # cells
+    local cell line=""
+    for cell in "$@"; do
+        case $cell in *[,\"]*) cell="\"${cell//\"/\"\"}\"" ;; esac
+        line+=",$cell"
+    done
+    echo "${line:1}"
+}
+
+markdown_line() { # cells
+    printf '|'
+    printf ' %s |' "$@"
+    printf '\n'
+}
+
+# Begins a table on standard output and in a CSV file: table_begin NAME COLUMN… where the file is called after the script,
+# the name unless it is empty, and the time.
+table_begin() {
+    local script name=$1 column
+    shift
+    script=$(basename "$0" .sh)
+    mkdir -p "$bench_results"
+    bench_csv="$bench_results/$script${name:+-$name}-$bench_time.csv"
+    bench_files+=("$bench_csv")
+    csv_line "$@" setup >"$bench_csv"
+    markdown_line "$@"
+    shift
+    printf '|---'
+    for column in "$@"; do printf '|--:'; done
     printf '|\n'
+}
+
+table_row() { # cells
+    markdown_line "$@"
+    csv_line "$@" "$bench_setup" >>"$bench_csv"
+}
+
+# A table of requests a second: benchmark_table ROW… where a row is "test bytes pipeline"; columns come from
+# bench_names and bench_ports. Before GET all keys are there, so that none is a miss.
+benchmark_table() {
+    local row test bytes pipeline port cells
+    local -A filled=()
+    table_begin "" test "${bench_names[@]}"
     for row in "$@"; do
         read -r test bytes pipeline <<<"$row"
-        printf '| %s (%s B, P=%s)' "${test^^}" "$bytes" "$pipeline"
+        cells=("${test^^} ($bytes B, P=$pipeline)")
         for port in "${bench_ports[@]}"; do
-            printf " | %'d" "$(requests_per_second "$port" "$test" "$bytes" "$pipeline")"
+            if [ "$test" = get ] && [ "${filled[$port]:-}" != "$bytes" ]; then
+                fill_keys "$port" "$BENCH_KEYS" "$bytes"
+                filled[$port]=$bytes
+            elif [ "$test" = set ]; then
+                # Keys have values of another size now, if that differs.
+                [ "${filled[$port]:-}" = "$bytes" ] || filled[$port]=""
+            fi
+            cells+=("$(requests_per_second "$port" "$test" "$bytes" "$pipeline")")
         done
-        printf ' |\n'
+        table_row "${cells[@]}"
     done
 }
 
@@ -157,31 +267,32 @@ benchmark_settings() {
 }
 
 print_setup() {
-    echo "requests $BENCH_REQUESTS, clients $BENCH_CLIENTS, load threads $BENCH_THREADS, keys $BENCH_KEYS," \
-        "cores $(nproc)"
     if [ "$BENCH_THREADS" -gt 1 ] && [ "$BENCH_REQUESTS" -lt 1000000 ]; then
         # With threads redis-benchmark looks for the end four times a second, so short runs give rounded figures.
-        echo "(for figures finer than steps of 250 ms: BENCH_REQUESTS=5000000, or BENCH_THREADS=1)"
+        echo "for figures finer than steps of 250 ms: BENCH_REQUESTS=5000000, or BENCH_THREADS=1" >&2
     fi
+    echo "Requests a second:"
     echo
+    describe "requests=$BENCH_REQUESTS clients=$BENCH_CLIENTS load-threads=$BENCH_THREADS keys=$BENCH_KEYS cores=$(nproc)"
 }
 
 # Ports of the servers compared, from the environment, and the columns of the tables.
 comparison_servers() {
     local concurrent=${EMBER_CONCURRENT_PORT:-6379} sharded=${EMBER_SHARDED_PORT:-6380}
     local redis=${REDIS_PORT:-6399} dragonfly=${DRAGONFLY_PORT:-6389}
-    use_or_start "$concurrent" start_ember ember-concurrent "$concurrent" yes
-    use_or_start "$sharded" start_ember ember-sharded "$sharded" no
-    use_or_start "$redis" start_redis redis "$redis"
-    bench_names=("ember concurrent" "ember sharded" redis)
-    bench_ports=("$concurrent" "$sharded" "$redis")
-    if ! answers "$dragonfly" && command -v dragonfly >/dev/null; then
-        start_server dragonfly "$dragonfly" dragonfly --port "$dragonfly" --bind 127.0.0.1 --dbfilename ""
+    use_or_start "$concurrent" concurrent start_ember ember-concurrent "$concurrent" yes
+    use_or_start "$sharded" sharded start_ember ember-sharded "$sharded" no
+    bench_names=("ember concurrent" "ember sharded")
+    bench_ports=("$concurrent" "$sharded")
+    if answers "$redis" || has_peer "$redis_program"; then
+        use_or_start "$redis" other start_redis redis "$redis"
+        bench_names+=(redis)
+        bench_ports+=("$redis")
     fi
-    if answers "$dragonfly"; then
+    if answers "$dragonfly" || has_peer dragonfly; then
+        use_or_start "$dragonfly" other start_server dragonfly "$dragonfly" \
+            dragonfly --port "$dragonfly" --bind 127.0.0.1 --dbfilename ""
         bench_names+=(dragonfly)
         bench_ports+=("$dragonfly")
-    else
-        echo "dragonfly is not installed: left out" >&2
     fi
 }

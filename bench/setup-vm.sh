@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the benchmarks need on a fresh Debian or Ubuntu machine: a compiler, Rust, redis-server and its tools.
+# Installs what the benchmarks need on a fresh Debian or Ubuntu machine: a compiler, Rust, redis-server and its tools,
+# memtier_benchmark where it is a package; and builds the server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=()
@@ -10,6 +11,9 @@ command -v redis-benchmark >/dev/null || packages+=(redis-tools)
 command -v cargo >/dev/null || command -v rustup >/dev/null || packages+=(rustup)
 [ "${#packages[@]}" -eq 0 ] || scripts/install-packages.sh "${packages[@]}"
 command -v cargo >/dev/null || rustup default stable
+if ! command -v memtier_benchmark >/dev/null && apt-cache show memtier-benchmark >/dev/null 2>&1; then
+    scripts/install-packages.sh memtier-benchmark
+fi
 command -v memtier_benchmark >/dev/null || echo "memtier_benchmark is not installed: bench/bench-memtier.sh needs it"
 command -v dragonfly >/dev/null || echo "dragonfly is not installed: the tables leave it out"
 cargo build --release -p ember-server

@@ -9,6 +9,7 @@ mod driver;
 mod exceptions;
 mod generate;
 mod programs;
+mod walk;
 
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
@@ -17,3 +18,4 @@ pub use programs::{
     Mode, clients_directory, frameworks_directory, in_both_modes, require_program, start_ember, start_redis,
     tools_directory,
 };
+pub use walk::{PORTS, Walk};

@@ -1,14 +1,19 @@
-//! Which commands of Redis 7.2 there are, compared with the table of `docs/compatibility.md`.
+//! Which commands of Redis 7.2 there are, compared with the table of `docs/compatibility.md`, and `docs/commands.md`, which
+//! says of each what it does.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 
-use crate::registry::Registry;
+use ember_testkit::assert_generated;
+
+use crate::registry::{Command, Registry};
 
 /// The names, group by group.
 const NAMES: &str = include_str!("redis_commands.txt");
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 const BEGIN: &str = "<!-- commands: generated -->\n";
 const END: &str = "<!-- end of commands -->";
 
@@ -49,19 +54,92 @@ fn table() -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "| {group} | {} | {} | {shown} |", names.len(), names.len() - absent.len());
     }
-    let more: Vec<String> = registry
-        .all()
-        .iter()
-        // A container stands for its subcommands.
-        .filter(|command| {
-            let name = command.full_name.as_str();
-            let container = name.split_once('|').map_or(name, |(container, _)| container);
-            !known.contains(name) && (name == container || known.contains(container))
-        })
-        .map(|command| format!("`{}`", command.full_name.to_uppercase().replace('|', " ")))
-        .collect();
+    let more: Vec<String> =
+        beyond(&registry, &known).map(|command| format!("`{}`", shown(&command.full_name))).collect();
     let _ = writeln!(text, "\nBeyond Redis 7.2: {}.", more.join(", "));
     text
+}
+
+/// A name as clients write it.
+fn shown(name: &str) -> String {
+    name.to_uppercase().replace('|', " ")
+}
+
+/// The commands that are not of Redis 7.2. A container among them stands for its subcommands.
+fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<Item = &'r Command> {
+    registry.all().iter().filter(|command| {
+        let name = command.full_name.as_str();
+        let container = name.split_once('|').map_or(name, |(container, _)| container);
+        !known.contains(name) && (name == container || known.contains(container))
+    })
+}
+
+/// The lines of a table about commands: what they do, what they cost, since when they are there.
+fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
+    let mut text = String::from("| command | does | cost | since |\n|---|---|---|---|\n");
+    for command in commands {
+        let spec = command.spec;
+        let mut summary = spec.summary.replace('|', "\\|");
+        if let Some((since, instead)) = spec.deprecated {
+            let _ = write!(summary, " Deprecated since {since}: {}.", instead.trim_end_matches('.'));
+        }
+        let name = shown(&command.full_name);
+        let complexity = spec.complexity.trim_end_matches('.').replace('|', "\\|");
+        let _ = writeln!(text, "| `{name}` | {summary} | {complexity} | {} |", spec.since);
+    }
+    text
+}
+
+fn reference() -> String {
+    let registry = Registry::new();
+    let mut text = String::from(
+        "# Commands\n\nEvery command there is, by what it is about; a test writes this page from the definitions of the \
+         commands. `help` in\nthe prompt of `ember-cli`, and `COMMAND DOCS`, tell their arguments. What differs from Redis \
+         stands in\n[compatibility.md](compatibility.md).\n",
+    );
+    let mut known = BTreeSet::new();
+    let mut absent: Vec<String> = Vec::new();
+    for (group, mut names) in groups() {
+        names.sort_unstable();
+        known.extend(names.iter().copied());
+        let (there, missing): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| registry.find_full(name.as_bytes()).is_some());
+        if !missing.is_empty() {
+            let missing: Vec<String> = missing.iter().map(|name| format!("`{}`", shown(name))).collect();
+            absent.push(format!("* {group}: {}", missing.join(", ")));
+        }
+        if !there.is_empty() {
+            let commands = there.iter().filter_map(|name| registry.find_full(name.as_bytes()));
+            let _ = write!(text, "\n## {group}\n\n{}", lines(commands));
+        }
+    }
+    let _ = write!(text, "\n## Beyond Redis 7.2\n\n{}", lines(beyond(&registry, &known)));
+    let _ = write!(text, "\n## Absent\n\nCommands of Redis 7.2 and Valkey 8 that there are not:\n");
+    for line in absent {
+        text.push_str(&wrapped(&line));
+    }
+    text
+}
+
+/// The text in lines of the width of documents, those behind the first indented.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::from("\n")];
+    let mut width = 0;
+    for word in text.split_inclusive(", ") {
+        if width + word.len() > 120 {
+            lines.push(String::from("\n  "));
+            width = 2;
+        }
+        width += word.len();
+        lines.last_mut().expect("it has begun").push_str(word);
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end_matches(' ')).collect();
+    lines.concat()
+}
+
+#[test]
+fn the_reference_of_commands_is_the_generated_one() {
+    assert_generated(Path::new(REFERENCE), &reference());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is in `deploy/` fits the server: metrics that are named exist, the unit starts it, its files are read.
+//! What is in `deploy/` fits the server: metrics that are named exist, the unit starts it, its files are read. So does the
+//! Dockerfile: what it builds and copies is there, and the server takes what it is told.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -15,8 +16,12 @@ use serde_json::Value as Json;
 /// Labels that Prometheus adds, and that of the bounds of a histogram.
 const GIVEN_LABELS: [&str; 3] = ["instance", "job", "le"];
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
 fn deploy(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path).canonicalize().unwrap()
+    root().join("deploy").join(path).canonicalize().unwrap()
 }
 
 fn program() -> PathBuf {
@@ -185,4 +190,75 @@ fn bash_completes_parameters_and_their_values() {
     assert_eq!(complete("ember-server --metrics-", 1), "--metrics-port --metrics-bind --metrics-dashboard");
     assert_eq!(complete("ember-server --concurrent n", 2), "no");
     assert_eq!(complete("ember-server --maxmemory-policy allkeys-l", 2), "allkeys-lru allkeys-lfu");
+}
+
+/// The instructions of the Dockerfile: name and the rest of the line.
+fn instructions(dockerfile: &str) -> Vec<(&str, &str)> {
+    let lines = dockerfile.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap()).collect()
+}
+
+#[test]
+fn the_image_is_built_from_what_is_there() {
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let instructions = instructions(&dockerfile);
+    let of = |name: &str| -> Vec<&str> {
+        instructions.iter().filter(|(found, _)| *found == name).map(|(_, rest)| *rest).collect()
+    };
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let version = manifest.split("rust-version = \"").nth(1).unwrap().split('"').next().unwrap();
+    let stages = of("FROM");
+    let (_, debian) =
+        stages[0].strip_suffix(" AS build").unwrap().split_once(&format!("rust:{version}-")).unwrap();
+    // The C library of the one stage is that of the other.
+    assert_eq!(stages[1..], [format!("debian:{debian}-slim")]);
+    let build = of("RUN")[0];
+    assert!(build.starts_with("cargo build --release --locked -p "), "{build}");
+    let built: BTreeSet<&str> = build.split(" -p ").skip(1).collect();
+    for package in &built {
+        let main = format!("crates/{package}/src/main.rs");
+        assert!(root().join(&main).is_file(), "{main}");
+    }
+    let copies = of("COPY");
+    assert_eq!((of("WORKDIR")[0], copies[0], copies.len()), ("/src", ". .", 2));
+    let words: Vec<&str> = copies[1].split(' ').collect();
+    let (target, sources) = words[1..].split_last().unwrap();
+    let copied: BTreeSet<&str> =
+        sources.iter().map(|source| source.strip_prefix("/src/target/release/").unwrap()).collect();
+    assert_eq!((words[0], *target, &copied), ("--from=build", "/usr/local/bin/", &built));
+    // What is left out of the build is not needed by it.
+    let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
+    for line in ignored.lines() {
+        assert!(["target", ".git", "data", "bench/results", "**/node_modules"].contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn the_image_runs_the_server_without_rights() {
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let instructions = instructions(&dockerfile);
+    let of = |name: &str| instructions.iter().find(|(found, _)| *found == name).unwrap().1;
+    let user = of("USER").split(':').next().unwrap();
+    assert!(user.parse::<u32>().unwrap() > 0 && dockerfile.contains(&format!("--uid {user} ")), "{user}");
+    assert_eq!(of("VOLUME"), "/data");
+    assert!(dockerfile.ends_with(&format!("ENTRYPOINT [\"ember-server\"]\nCMD {}\n", of("CMD"))));
+    let arguments: Vec<String> = serde_json::from_str(of("CMD")).unwrap();
+    assert_eq!(arguments[..2], ["--bind", "0.0.0.0"]);
+    // A test listens on no interface of others.
+    let arguments: Vec<&str> = arguments[2..].iter().map(String::as_str).collect();
+    let server = Server::start(program(), &arguments);
+    let mut client = server.client();
+    assert_eq!(client.run("CONFIG GET protected-mode").elements().unwrap()[1].text(), "no");
+    // The documents tell to run it with what it has.
+    let document = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let runs: Vec<&str> = document.lines().filter(|line| line.starts_with("docker run ")).collect();
+    assert!(!runs.is_empty());
+    for line in runs {
+        assert!(line.ends_with(" ember"), "{line}");
+        assert!(line.contains(&format!(":{} ", of("VOLUME"))), "{line}");
+        let port = line.split("--publish 127.0.0.1:6379:").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(of("EXPOSE").split(' ').any(|exposed| exposed == port), "{line}");
+    }
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    assert!(makefile.contains("\nIMAGE ?= ember\n") && makefile.contains("docker build -t $(IMAGE) .\n"));
 }

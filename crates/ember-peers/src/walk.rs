@@ -1,0 +1,360 @@
+//! A reader who follows a document: shell commands run in order, servers run beside them until they are stopped.
+//!
+//! A line that starts a server (`ember-server …`, `redis-server …`, `make run …`) goes on while the next ones run, as in
+//! a terminal of its own. It is stopped as Ctrl-C would when another server is started on its port, and at the end. The
+//! ports of the document, [`PORTS`], are free ones here; everything else is run as it is written.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, code_blocks, run_session, session_exchanges};
+
+use crate::programs::require_program;
+
+/// The ports that documents speak of. Programs that are told none use the first one.
+pub const PORTS: [&str; 2] = ["6379", "6380"];
+
+/// How long a server may take from its command line to its first answer.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The same for one that is built first.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// How long a server may take to save its data and end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Pause between two looks at a process that gives no signal of its own.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What is said to the build of the test, and would lead that of the reader to another place.
+const CARGO_VARIABLES: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_MANIFEST_DIR"];
+
+/// A folder, the programs that are found from there, and the servers that run.
+#[derive(Debug)]
+pub struct Walk {
+    folder: PathBuf,
+    /// A folder of programs beside it, with the logs of servers.
+    programs: PathBuf,
+    environment: Vec<(String, String)>,
+    ports: [u16; 2],
+    servers: Vec<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    /// The shell's child: the server, or what has started it.
+    child: Child,
+    port: u16,
+    line: String,
+    log: PathBuf,
+}
+
+impl Started {
+    /// The process of the server. (Redis has children of its own.)
+    fn pid(&self) -> u32 {
+        let pid = self.child.id();
+        if self.line.starts_with("make ") { last_descendant(pid) } else { pid }
+    }
+}
+
+impl Walk {
+    /// A reader in `folder`, which is emptied first. `programs` are found by the names that are given with them.
+    ///
+    /// # Panics
+    /// When the folder cannot be written.
+    pub fn new(folder: PathBuf, programs: &[(&str, PathBuf)]) -> Walk {
+        let _ = fs::remove_dir_all(&folder);
+        let place = folder.with_extension("programs");
+        let _ = fs::remove_dir_all(&place);
+        fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        fs::create_dir_all(&place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+        let mut walk = Walk {
+            folder,
+            programs: place,
+            environment: Vec::new(),
+            ports: free_ports(),
+            servers: Vec::new(),
+        };
+        for (name, path) in programs {
+            walk.add_program(name, path);
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        walk.set("PATH", &format!("{}:{path}", walk.programs.display()));
+        // What is said on a command line counts more.
+        walk.set("EMBER_PORT", &walk.ports[0].to_string());
+        walk
+    }
+
+    /// A command line talks to the first port unless it is told another one, and Redis listens where ember does.
+    fn add_program(&self, name: &str, path: &Path) {
+        let arguments = match name {
+            "ember-cli" | "redis-cli" => {
+                format!("case $1 in check|repair|convert) ;; *) set -- -p {} \"$@\" ;; esac\n", self.ports[0])
+            }
+            "redis-server" => "set -- \"$@\" --bind 127.0.0.1\n".to_owned(),
+            _ => String::new(),
+        };
+        let script = format!("#!/bin/sh\n{arguments}exec {} \"$@\"\n", path.display());
+        let place = self.programs.join(name);
+        let written = fs::write(&place, script)
+            .and_then(|()| fs::set_permissions(&place, fs::Permissions::from_mode(0o755)));
+        written.unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    }
+
+    /// Sets an environment variable for all that is run.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// The folder the commands are run in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A connection to the server that is on a port of [`PORTS`] in the document.
+    ///
+    /// # Panics
+    /// When nothing listens there.
+    pub fn client(&self, port: &str) -> RawClient {
+        let port = self.port(port);
+        RawClient::connect(address(port)).unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
+    }
+
+    /// Follows all blocks of a document in order: lines of `sh`, texts of `bash` and `python`, and sessions. Lines that
+    /// `is_left_out` are not run. Returns how many lines, texts and sessions were run.
+    ///
+    /// # Panics
+    /// When a command fails, a server does not start or a session prints something else.
+    pub fn follow(&mut self, document: &str, is_left_out: impl Fn(&str) -> bool) -> usize {
+        let mut count = 0;
+        for block in code_blocks(document) {
+            match block.language.as_str() {
+                "sh" => {
+                    for line in block.text.lines().filter(|line| !is_left_out(line)) {
+                        self.run(line);
+                        count += 1;
+                    }
+                }
+                "bash" => {
+                    self.run(&block.text);
+                    count += 1;
+                }
+                "python" => {
+                    let path = self.folder.join("example.py");
+                    let written = fs::write(&path, self.translated(&block.text));
+                    written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                    self.run("python example.py");
+                    count += 1;
+                }
+                "session" => {
+                    let port = PORTS.into_iter().find(|port| block.text.contains(&format!(":{port}")));
+                    let mut client = self.client(port.expect("a prompt has one of the ports"));
+                    let differences = run_session(&mut client, &session_exchanges(&block));
+                    assert!(differences.is_empty(), "{}", differences.join("\n"));
+                    count += 1;
+                }
+                _ => {}
+            }
+        }
+        count
+    }
+
+    /// Runs one command line, or starts the server that it is about. Returns what it has printed.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn run(&mut self, line: &str) -> String {
+        if is_server(line) {
+            self.start(line);
+            return String::new();
+        }
+        let output = self.shell(&self.translated(line)).output();
+        let output = output.unwrap_or_else(|error| panic!("no shell: {error}"));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {}\n{printed}{errors}\n{}", output.status, self.logs());
+        if line.contains(" SHUTDOWN") {
+            let port = self.port_of(line);
+            self.wait_for_end(port);
+        }
+        printed
+    }
+
+    fn start(&mut self, line: &str) {
+        let port = self.port_of(line);
+        self.stop(port);
+        let log =
+            self.programs.join(format!("{}.log", fs::read_dir(&self.programs).map_or(0, Iterator::count)));
+        let file = File::create(&log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        let errors = file.try_clone().unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        let child =
+            self.shell(&format!("exec {}", self.translated(line))).stdout(file).stderr(errors).spawn();
+        let child = child.unwrap_or_else(|error| panic!("no shell: {error}"));
+        self.servers.push(Started { child, port, line: line.to_owned(), log });
+        let deadline = Instant::now() + if line.starts_with("make ") { BUILD_TIMEOUT } else { START_TIMEOUT };
+        loop {
+            let started = self.servers.last_mut().expect("it was added above");
+            if listens(started.pid(), port) && answers(port) {
+                return;
+            }
+            let ended = started.child.try_wait().unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(ended.is_none() && Instant::now() < deadline, "{line} does not start\n{}", self.logs());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Stops the server on a port, if there is one, as Ctrl-C does; it must end well.
+    fn stop(&mut self, port: u16) {
+        if let Some(started) = self.servers.iter().find(|started| started.port == port) {
+            signal("INT", started.pid());
+            self.wait_for_end(port);
+        }
+    }
+
+    /// Stops all servers; each must end well.
+    pub fn stop_all(&mut self) {
+        for port in self.ports {
+            self.stop(port);
+        }
+    }
+
+    fn wait_for_end(&mut self, port: u16) {
+        let Some(index) = self.servers.iter().position(|started| started.port == port) else { return };
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        loop {
+            let ended = self.servers[index].child.try_wait();
+            match ended.unwrap_or_else(|error| panic!("a child can be waited for: {error}")) {
+                Some(status) => {
+                    assert!(status.success(), "{}: {status}\n{}", self.servers[index].line, self.logs());
+                    self.servers.remove(index);
+                    return;
+                }
+                None => {
+                    assert!(Instant::now() < deadline, "{} does not end", self.servers[index].line);
+                    std::thread::sleep(POLL_INTERVAL);
+                }
+            }
+        }
+    }
+
+    fn shell(&self, text: &str) -> Command {
+        let mut command = Command::new(require_program("bash"));
+        command.args(["-euo", "pipefail", "-c", text]).current_dir(&self.folder);
+        for name in CARGO_VARIABLES {
+            command.env_remove(name);
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    fn logs(&self) -> String {
+        let log = |started: &Started| {
+            format!("{}:\n{}", started.line, fs::read_to_string(&started.log).unwrap_or_default())
+        };
+        self.servers.iter().map(log).collect()
+    }
+
+    /// The line with the ports of this test. A program of the build is told the port that it would not know.
+    fn translated(&self, line: &str) -> String {
+        const BUILT: &str = "./target/release/ember-cli";
+        // In two steps, since a free port may have the digits of the other name in it.
+        let line = line.replace(PORTS[0], "<first>").replace(PORTS[1], "<second>");
+        let line = line.replace("<first>", &self.ports[0].to_string());
+        let line = line.replace("<second>", &self.ports[1].to_string());
+        line.replace(BUILT, &format!("{BUILT} -p {}", self.ports[0]))
+    }
+
+    /// The port that a line names, or the first one.
+    fn port_of(&self, line: &str) -> u16 {
+        let named = PORTS.into_iter().find(|port| line.contains(port));
+        self.port(named.unwrap_or(PORTS[0]))
+    }
+
+    fn port(&self, name: &str) -> u16 {
+        let index = PORTS.iter().position(|port| *port == name);
+        self.ports[index.unwrap_or_else(|| panic!("documents use {PORTS:?}, not {name}"))]
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        for started in &mut self.servers {
+            signal("KILL", started.pid());
+            // It fails only when the process has ended already.
+            let _ = started.child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.programs);
+    }
+}
+
+fn is_server(line: &str) -> bool {
+    let is_assignment =
+        |word: &&str| word.split_once('=').is_some_and(|(name, _)| name == name.to_uppercase());
+    let mut words = line.split(' ').skip_while(is_assignment);
+    match (words.next(), words.next()) {
+        (Some("make"), Some("run")) => true,
+        (Some(program), _) => program.ends_with("ember-server") || program.ends_with("redis-server"),
+        _ => false,
+    }
+}
+
+/// Two ports nobody listens on, below those that the system gives to others while a build lasts.
+fn free_ports() -> [u16; 2] {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = (std::process::id() * 16 % 10_000) as u16;
+    [(); 2].map(|()| {
+        loop {
+            let port = 10_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+            if TcpListener::bind(address(port)).is_ok() {
+                break port;
+            }
+        }
+    })
+}
+
+/// Whether a process is the one that listens on a port: what answers there may be another server.
+fn listens(pid: u32, port: u16) -> bool {
+    /// The state of a socket that listens, in the tables of Linux.
+    const LISTENING: &str = "0A";
+    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let place = format!("0100007F:{port:04X}");
+    let socket = table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_ours = fields.get(1) == Some(&place.as_str()) && fields.get(3) == Some(&LISTENING);
+        if is_ours { fields.get(9).map(|inode| format!("socket:[{inode}]")) } else { None }
+    });
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+    socket.is_some_and(|socket| targets.any(|target| target == Path::new(&socket)))
+}
+
+fn address(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// Whether a server answers: anything but that it is loading, since it may ask for a password.
+fn answers(port: u16) -> bool {
+    let Ok(mut client) = RawClient::connect(address(port)) else { return false };
+    let sent = client.send_command(&["PING"]).and_then(|()| client.read_value());
+    sent.is_ok_and(|reply| !reply.text().starts_with("LOADING"))
+}
+
+/// The process at the end of a row of children: what a shell or make has started in the end.
+fn last_descendant(pid: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    match children.split(' ').next().and_then(|child| child.parse().ok()) {
+        Some(child) => last_descendant(child),
+        None => pid,
+    }
+}
+
+fn signal(name: &str, pid: u32) {
+    // It fails only when the process has ended already, which whoever waits for it learns.
+    let _ = Command::new("sh").args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()]).status();
+}

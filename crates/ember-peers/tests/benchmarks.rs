@@ -1,0 +1,320 @@
+//! The scripts of `bench/` run: each prints tables, writes the same figures to CSV files and stops what it started.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ember_peers::{require_program, start_redis};
+use ember_testkit::find_ember_server;
+
+/// So little of everything that a script is done in seconds.
+const SMALL: [(&str, &str); 7] = [
+    ("BENCH_REQUESTS", "1000"),
+    ("BENCH_ROUNDS", "1"),
+    ("BENCH_CLIENTS", "5"),
+    ("BENCH_THREADS", "1"),
+    ("BENCH_KEYS", "500"),
+    ("KEY_COUNT", "5000"),
+    ("ELEMENT_COUNT", "1000"),
+];
+
+/// What the environment of the test might say to the scripts.
+const PORTS: [&str; 4] = ["EMBER_CONCURRENT_PORT", "EMBER_SHARDED_PORT", "REDIS_PORT", "DRAGONFLY_PORT"];
+
+/// Lines of cells; the first one has the names of the columns.
+type Table = Vec<Vec<String>>;
+
+/// A folder of a test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ember-bench-{name}-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Writes a program that is found before those of the machine.
+    fn add_program(&self, name: &str, script: &str) {
+        let path = self.0.join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn path(&self) -> String {
+        format!("{}:{}", self.0.display(), std::env::var("PATH").unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+fn run(script: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
+    require_program("redis-benchmark");
+    let mut command = Command::new(root().join("bench").join(script));
+    for port in PORTS {
+        command.env(port, free_port());
+    }
+    command
+        .env("EMBER_SERVER", find_ember_server())
+        .env("BENCH_RESULTS", folder.0.join("results"))
+        .env_remove("REDIS_SERVER")
+        .envs(SMALL)
+        .envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// The tables in Markdown, without the lines below their heads.
+fn markdown_tables(text: &str) -> Vec<Table> {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        let is_table = line.starts_with('|');
+        if is_table && !is_inside {
+            tables.push(Vec::new());
+        }
+        is_inside = is_table;
+        if is_table && !line.starts_with("|---") {
+            let cells = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned());
+            tables.last_mut().unwrap().push(cells.collect());
+        }
+    }
+    tables
+}
+
+fn csv_cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cells.last_mut().unwrap().push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            _ => cells.last_mut().unwrap().push(letter),
+        }
+    }
+    cells
+}
+
+/// The tables of all CSV files of the folder, in the order of their names, without the column of conditions.
+fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
+    let entries = fs::read_dir(folder.0.join("results")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let table = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with(script.trim_end_matches(".sh")) && name.ends_with("Z.csv"), "{name}");
+        let text = fs::read_to_string(path).unwrap();
+        let mut table: Table = text.lines().map(csv_cells).collect();
+        let conditions: Vec<String> = table.iter_mut().map(|line| line.pop().unwrap()).collect();
+        assert_eq!(conditions[0], "setup");
+        assert!(conditions[1..].iter().all(|setup| setup.contains('=')), "{name}: {conditions:?}");
+        table
+    };
+    paths.iter().map(table).collect()
+}
+
+/// Runs a script that must succeed, and gives its tables: those printed, found to be those in the files.
+fn tables(script: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
+    let folder = Folder::new(script);
+    let output = run(script, &folder, variables);
+    let (printed, log) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{script}: {printed}\n{log}");
+    let tables = markdown_tables(printed);
+    let (mut sorted, mut written) = (tables.clone(), csv_tables(&folder, script));
+    sorted.sort();
+    written.sort();
+    assert_eq!(sorted, written, "{script}");
+    for table in &tables {
+        assert!(table.len() > 1, "{script}: {table:?}");
+        for line in &table[1..] {
+            assert_eq!(line.len(), table[0].len(), "{script}: {line:?}");
+            let is_figure = |cell: &&String| cell.as_str() == "-" || cell.parse::<f64>().is_ok();
+            assert_eq!(line[1..].iter().filter(is_figure).count(), line.len() - 1, "{script}: {line:?}");
+        }
+    }
+    (tables, log.to_owned())
+}
+
+fn column(table: &Table, name: &str) -> Vec<f64> {
+    let index =
+        table[0].iter().position(|title| title == name).unwrap_or_else(|| panic!("{name}: {table:?}"));
+    table[1..].iter().map(|line| line[index].parse().unwrap_or(0.0)).collect()
+}
+
+#[test]
+fn bench_quick_measures_both_modes() {
+    let (tables, _) = tables("bench-quick.sh", &[("BENCH_PIPELINE", "8")]);
+    assert_eq!(tables.len(), 1);
+    let tests: Vec<&str> = tables[0].iter().map(|line| line[0].as_str()).collect();
+    let expected = ["test", "SET (64 B, P=1)", "GET (64 B, P=1)", "SET (64 B, P=8)", "GET (64 B, P=8)"];
+    assert_eq!(tests, expected);
+    for name in ["ember concurrent", "ember sharded"] {
+        assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{tables:?}");
+    }
+}
+
+#[test]
+fn bench_and_compare_redis_have_a_column_for_each_server() {
+    for (script, lines) in [("bench.sh", 6), ("compare-redis.sh", 8)] {
+        let (tables, log) = tables(script, &[]);
+        assert_eq!((tables.len(), tables[0].len()), (1, lines + 1), "{script}");
+        for name in ["ember concurrent", "ember sharded", "redis"] {
+            assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{script}: {tables:?}");
+        }
+        let has_dragonfly = tables[0][0].iter().any(|name| name == "dragonfly");
+        assert_eq!(has_dragonfly, !log.contains("dragonfly is not installed: left out"), "{log}");
+    }
+}
+
+#[test]
+fn bench_memory_has_a_line_for_each_server() {
+    let (tables, _) = tables("bench-memory.sh", &[("VALUE_SIZE", "128"), ("KEY_COUNT", "20000")]);
+    let servers: Vec<&str> = tables[0][1..].iter().map(|line| line[0].as_str()).collect();
+    assert_eq!(servers, ["ember concurrent", "ember sharded", "redis"]);
+    assert!(column(&tables[0], "bytes a key").iter().all(|bytes| *bytes > 20.0), "{tables:?}");
+}
+
+#[test]
+fn bench_cpu_divides_by_redis() {
+    let (tables, _) = tables("bench-cpu.sh", &[("BENCH_REQUESTS", "20000")]);
+    assert_eq!(tables[0][0], ["workload", "redis-server", "ember", "ember / redis-server"]);
+    assert_eq!(tables[0].len(), 9);
+}
+
+#[test]
+fn bench_encryption_sets_encrypted_beside_plain() {
+    let (tables, _) = tables("bench-encryption.sh", &[]);
+    assert_eq!(tables[0].len(), 5);
+    for name in ["plain, requests/s", "encrypted"] {
+        assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{tables:?}");
+    }
+}
+
+#[test]
+fn bench_types_has_memory_and_commands() {
+    let (tables, _) = tables("bench-types.sh", &[]);
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 13));
+    assert!(column(&tables[0], "ember, bytes for each").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
+}
+
+#[test]
+fn bench_persistence_has_policies_and_files() {
+    let (tables, _) = tables("bench-persistence.sh", &[]);
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 5, 3));
+    assert_eq!(tables[0][0][4], "ember, none");
+    assert!(column(&tables[1], "start, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
+}
+
+/// What memtier_benchmark prints where its figures are read, and how it was called.
+const MEMTIER: &str = r#"#!/bin/sh
+echo "$*" >>"$(dirname "$0")/calls"
+echo "Type         Ops/sec     Hits/sec   Misses/sec    Avg. Latency     p99 Latency       KB/sec"
+echo "Totals     123456.78     61000.00         0.00         0.51000         1.23000     12345.67"
+"#;
+
+#[test]
+fn bench_memtier_reads_what_memtier_benchmark_prints() {
+    let programs = Folder::new("memtier-programs");
+    programs.add_program("memtier_benchmark", MEMTIER);
+    let variables =
+        [("PATH", programs.path()), ("MEMTIER_THREADS", "2".into()), ("MEMTIER_PIPELINE", "7".into())];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (tables, _) = tables("bench-memtier.sh", &variables);
+    assert_eq!(tables[0].len(), 9);
+    assert!(column(&tables[0], "redis, ops/s").iter().all(|rate| *rate == 123_456.0), "{tables:?}");
+    assert!(column(&tables[0], "ember sharded, p99 ms").iter().all(|latency| *latency == 1.23), "{tables:?}");
+    let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
+    let mixed = "--ratio 1:10 --pipeline 7 --threads 2 --clients 12 --requests 10000";
+    assert_eq!(
+        calls.lines().filter(|call| call.contains(mixed)).count(),
+        (tables[0][0].len() - 1) / 2,
+        "{calls}"
+    );
+}
+
+#[test]
+fn an_absent_server_is_left_out_with_a_note() {
+    let absent = [("REDIS_SERVER", "no-such-server")];
+    for script in ["bench.sh", "bench-memory.sh", "bench-cpu.sh", "bench-types.sh", "bench-persistence.sh"] {
+        let (tables, log) = tables(script, &absent);
+        assert!(log.contains("no-such-server is not installed: left out"), "{script}: {log}");
+        let cells: Vec<&String> = tables.iter().flatten().flatten().collect();
+        assert!(!cells.iter().any(|cell| cell.contains("redis")), "{script}: {cells:?}");
+    }
+}
+
+#[test]
+fn another_server_is_not_taken_for_ember() {
+    let redis = start_redis();
+    let port = redis.port().to_string();
+    let folder = Folder::new("another");
+    let output = run("compare-redis.sh", &folder, &[("EMBER_CONCURRENT_PORT", &port)]);
+    assert!(!output.status.success());
+    let expected = format!("port {port}: wanted is concurrent, but what answers there is other");
+    assert!(text(&output.stderr).contains(&expected), "{}", text(&output.stderr));
+}
+
+#[test]
+fn setup_vm_builds_the_server_and_says_what_is_missing() {
+    let programs = Folder::new("setup-programs");
+    programs.add_program("cargo", "#!/bin/sh\necho \"cargo $*\"\n");
+    programs.add_program("apt-cache", "#!/bin/sh\nexit 1\n");
+    let output =
+        Command::new(root().join("bench/setup-vm.sh")).env("PATH", programs.path()).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.ends_with("cargo build --release -p ember-server\n"), "{said}");
+}
+
+#[test]
+fn the_document_names_the_scripts_and_variables_there_are() {
+    let document = fs::read_to_string(root().join("docs/benchmarks.md")).unwrap();
+    let mut variables = BTreeSet::new();
+    for entry in fs::read_dir(root().join("bench")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "sh") {
+            continue;
+        }
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(
+            name == "common.sh" || document.contains(&format!("| `bench/{name}` |")),
+            "{name} is not described"
+        );
+        let script = fs::read_to_string(&path).unwrap();
+        let names = script.split("${").skip(1).filter_map(|rest| rest.split_once(":-").map(|(name, _)| name));
+        let is_setting = |name: &&str| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        variables.extend(names.filter(is_setting).map(str::to_owned));
+    }
+    let described = document.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let is_variable = |name: &&str| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let described: BTreeSet<String> = described.filter(is_variable).map(str::to_owned).collect();
+    assert_eq!(described, variables);
+}

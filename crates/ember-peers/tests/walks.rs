@@ -1,0 +1,189 @@
+//! The pages that are followed from top to bottom: every command is run, in order, as a reader would.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ember_peers::{PORTS, Walk, require_program, tools_directory};
+use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server};
+
+const REDIS: &str = PORTS[0];
+const EMBER: &str = PORTS[1];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn document(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn fresh_folder(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("ember-walk-{name}-{}", std::process::id()))
+}
+
+/// A walk where ember is installed, and Redis beside it.
+fn walk(name: &str) -> Walk {
+    let python = tools_directory().join("python/bin/python");
+    let programs = [
+        ("ember-server", find_ember_server()),
+        ("ember-cli", find_ember_cli()),
+        ("redis-server", require_program("redis-server")),
+        ("redis-cli", require_program("redis-cli")),
+        ("python", python),
+    ];
+    Walk::new(fresh_folder(name), &programs)
+}
+
+fn end(mut walk: Walk) {
+    walk.stop_all();
+    let folder = walk.folder().to_owned();
+    drop(walk);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn getting_started_can_be_followed() {
+    let text = document("docs/getting-started.md");
+    let mut walk = walk("getting-started");
+    let is_build = |line: &str| line.starts_with("cargo build ");
+    let count = walk.follow(&text, is_build);
+    assert!(count > 15, "{count}");
+    let mut client = walk.client(EMBER);
+    assert!(client.run("GET private").is_error());
+    assert_eq!(client.run("AUTH open-sesame"), Value::ok());
+    assert_eq!(client.run("GET private"), Value::from("yes"));
+    end(walk);
+    let manifest = document("crates/ember-server/Cargo.toml");
+    let features = manifest.split("[features]").nth(1).unwrap();
+    for line in text.lines().filter(|line| is_build(line)) {
+        let mut words = line.split(' ').skip_while(|word| *word != "--features");
+        for feature in words.nth(1).unwrap_or_default().split(',').filter(|name| !name.is_empty()) {
+            assert!(features.contains(&format!("\n{feature} = [")), "{line}: no feature {feature}");
+        }
+    }
+}
+
+/// The part of a document below a heading.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    rest.split("\n## ").next().unwrap()
+}
+
+/// Data of all types in two databases, with expiries and bytes that are no text.
+fn fill(client: &mut RawClient) {
+    for line in [
+        "SET greeting hello",
+        "SET user:1 alice EX 5000",
+        "HSET user:2 name bob city Lund",
+        "RPUSH queue one two three",
+        "SADD numbers 1 2 3",
+        "ZADD scores 1.5 ann 2.5 bob",
+        "XADD log 5-1 field value",
+        "SELECT 1",
+        "SET elsewhere yes",
+        "SELECT 0",
+    ] {
+        let reply = client.run(line);
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+    assert_eq!(client.command(&[&b"SET"[..], b"user:3", b"\x00\r\n\xff"]), Value::ok());
+    let library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
+}
+
+/// What is in a server: keys of both databases with their values and expiries, and the number of libraries.
+fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for database in ["0", "1"] {
+        assert_eq!(client.command(&["SELECT", database]), Value::ok());
+        for key in client.run("KEYS *").elements().unwrap() {
+            let key = key.text();
+            let value = match client.command(&["TYPE", &key]).text().as_str() {
+                "string" => client.command(&["GET", &key]),
+                "hash" => client.command(&["HGETALL", &key]),
+                "list" => client.command(&["LRANGE", &key, "0", "-1"]),
+                "set" => client.command(&["SORT", &key]),
+                "zset" => client.command(&["ZRANGE", &key, "0", "-1", "WITHSCORES"]),
+                "stream" => client.command(&["XRANGE", &key, "-", "+"]),
+                other => panic!("{key} is a {other}"),
+            };
+            all.insert(format!("{database} {key}"), value);
+            all.insert(format!("{database} {key} expires"), client.command(&["PEXPIRETIME", &key]));
+        }
+    }
+    let libraries = client.run("FUNCTION LIST").elements().unwrap().len();
+    all.insert("libraries".to_owned(), Value::Integer(libraries as i64));
+    all
+}
+
+/// A walk with two folders, and a server on its port with data in one of them; and what that data is.
+fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Value>) {
+    let mut walk = walk(name);
+    walk.run("mkdir redis ember");
+    walk.run(line);
+    let mut client = walk.client(port);
+    fill(&mut client);
+    let all = contents(&mut client);
+    (walk, all)
+}
+
+#[test]
+fn redis_moves_to_ember_by_rdb_file() {
+    let (mut walk, all) = with_data("rdb", "redis-server --port 6379 --dir redis", REDIS);
+    let text = document("docs/migration.md");
+    let (first, second) = section(&text, "By RDB file").split_once("Without access").unwrap();
+    for part in [first, second] {
+        assert!(walk.follow(part, |_| false) >= 3);
+        assert_eq!(contents(&mut walk.client(EMBER)), all);
+    }
+    end(walk);
+}
+
+#[test]
+fn redis_moves_to_ember_by_append_only_file() {
+    let (mut walk, all) = with_data("aof", "redis-server --port 6379 --dir redis --appendonly yes", REDIS);
+    assert!(walk.follow(section(&document("docs/migration.md"), "By append-only file"), |_| false) >= 4);
+    assert_eq!(contents(&mut walk.client(EMBER)), all);
+    end(walk);
+}
+
+#[test]
+fn redis_moves_to_ember_key_by_key() {
+    let (mut walk, mut all) = with_data("keys", "redis-server --port 6379 --dir redis", REDIS);
+    assert!(walk.follow(section(&document("docs/migration.md"), "Key by key"), |_| false) >= 3);
+    all.retain(|name, _| name.starts_with("0 user:") || name.contains("greeting") || name.contains("queue"));
+    all.insert("libraries".to_owned(), Value::Integer(0));
+    assert_eq!(contents(&mut walk.client(EMBER)), all);
+    end(walk);
+}
+
+#[test]
+fn ember_moves_back_to_redis() {
+    let text = document("docs/migration.md");
+    let (by_rdb, by_aof) = section(&text, "Back to Redis").split_once("By append-only file").unwrap();
+    for (name, part) in [("back-by-rdb", by_rdb), ("back-by-aof", by_aof)] {
+        let (mut walk, all) = with_data(name, "ember-server --port 6380 --dir ember --appendonly yes", EMBER);
+        assert!(walk.follow(part, |_| false) >= 4);
+        assert_eq!(contents(&mut walk.client(REDIS)), all);
+        end(walk);
+    }
+    // Key by key with programs and ports exchanged, as the page says.
+    let (mut walk, mut all) = with_data("back-by-keys", "ember-server --port 6380 --dir ember", EMBER);
+    walk.run("redis-server --port 6379 --dir redis");
+    let script = section(&text, "Key by key").split("```bash\n").nth(1).unwrap().split("```").next().unwrap();
+    let exchanged = script
+        .replace("redis-cli", "<ember>")
+        .replace("ember-cli", "redis-cli")
+        .replace("<ember>", "ember-cli")
+        .replace(REDIS, "<ember>")
+        .replace(EMBER, REDIS)
+        .replace("<ember>", EMBER);
+    walk.run(&exchanged);
+    all.retain(|name, _| name.starts_with("0 user:"));
+    all.insert("libraries".to_owned(), Value::Integer(0));
+    assert_eq!(contents(&mut walk.client(REDIS)), all);
+    end(walk);
+}
