@@ -588,3 +588,35 @@ fn bytes_are_written_so_that_they_are_read_back() {
     );
     assert_eq!(percentiles, json!([1, 16, Json::Null]), "as INFO latencystats tells them");
 }
+
+#[test]
+fn a_server_that_is_gone_is_said_to_be_gone() {
+    let server = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#throughput')");
+    assert_eq!(browser.run("return document.querySelector('#trouble').hidden"), true);
+    drop(server);
+    browser.wait_for_text("#trouble", "No answer from the server");
+}
+
+#[test]
+fn figures_stand_still_while_the_page_is_paused() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '0'");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#pause').getAttribute('aria-pressed') === 'true'");
+    // What was asked before may still be answered.
+    let asked = "performance.getEntriesByName(location.origin + '/dashboard/api/overview').length";
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    let before = browser.run(&format!("return {asked}"));
+    client.run("SET a b");
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    assert_eq!(browser.run(&format!("return {asked}")), before, "nothing more is asked");
+    assert_eq!(figure(&browser, "#keycount"), "0");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '1'");
+}
