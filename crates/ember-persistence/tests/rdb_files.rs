@@ -1,5 +1,7 @@
 //! RDB files: what is written is read, what older servers wrote is read, and what is damaged is named.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod support;
 
 use std::path::Path;

@@ -47,6 +47,13 @@ pub struct Batch {
     pub(super) keys: Vec<BatchKey>,
 }
 
+/// A key in the form to be inserted.
+pub(super) struct OpenKey<'b> {
+    pub(super) name: &'b [u8],
+    pub(super) facts: KeyFacts,
+    pub(super) value: NewValue<'b>,
+}
+
 impl Batch {
     /// An empty one, to be filled.
     pub fn new() -> Batch {
@@ -131,7 +138,7 @@ impl Batch {
         index: usize,
         now_ms: i64,
         buffer: &'b mut Vec<u8>,
-    ) -> Result<Option<(&'b [u8], KeyFacts, NewValue<'b>)>, RdbError> {
+    ) -> Result<Option<OpenKey<'b>>, RdbError> {
         let key = &mut self.keys[index];
         let facts = key.facts;
         let is_expired = facts.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
@@ -148,7 +155,7 @@ impl Batch {
         };
         match value {
             Ok(_) if is_expired => Ok(None),
-            Ok(value) => Ok(Some((&self.bytes[self.keys[index].name.clone()], facts, value))),
+            Ok(value) => Ok(Some(OpenKey { name: &self.bytes[self.keys[index].name.clone()], facts, value })),
             Err(error) => Err(self.error(index, error.into())),
         }
     }

@@ -10,6 +10,7 @@ use emberkv_core::rdb::KeyFacts;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
+use super::batch::OpenKey;
 use super::{Batch, RdbError, RdbProblem};
 
 /// How many keys ahead table lines are fetched: memory answers by then.
@@ -127,10 +128,11 @@ impl<'k> Inserter<'k> {
         batch: &mut Batch,
         inserted: &mut Inserted,
     ) -> Result<(), RdbError> {
-        let Some((name, facts, value)) = batch.open(index, self.turn.now_ms, &mut self.buffer)? else {
+        let Some(key) = batch.open(index, self.turn.now_ms, &mut self.buffer)? else {
             inserted.expired += 1;
             return Ok(());
         };
+        let OpenKey { name, facts, value } = key;
         let hash = self.hashes[index];
         if shard.find(facts.database, hash, name).is_some() {
             let problem = RdbProblem::DuplicateKey(name.to_vec());
