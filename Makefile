@@ -40,7 +40,7 @@ lint: ## Check the lints.
 test: ## All tests that need nothing but Rust and a C compiler.
 	$(CARGO) test --workspace --exclude ember-peers --no-fail-fast
 
-test-peers: ## Tests beside redis-server and under real clients; installs those first.
+test-peers: ## Tests beside redis-server and under real clients, and of the page in a browser; installs those first.
 	scripts/setup-peers.sh
 	$(CARGO) build -p ember-server -p ember-cli
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what `make test-peers` needs and is missing: redis-server and its tools, and the client libraries and job
-# frameworks of Python, Node, Go and Java in the versions pinned under crates/ember-peers/clients and frameworks.
+# Installs what `make test-peers` needs and is missing: redis-server and its tools, Chromium and what drives it, and the
+# client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under crates/ember-peers/clients
+# and frameworks.
 # Everything but Debian packages goes into target/peers ($PEERS_TOOLS). Running it again costs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +24,8 @@ missing go golang-go
 missing javac default-jdk-headless
 missing mvn maven
 missing cc gcc libc6-dev
+missing chromium chromium
+missing chromedriver chromium-driver
 [ "${#packages[@]}" -eq 0 ] || scripts/install-packages.sh "${packages[@]}"
 
 # Runs a step when the files it depends on have changed since it last succeeded: once NAME FILE… -- COMMAND…

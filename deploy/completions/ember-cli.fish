@@ -71,9 +71,53 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-history -d 
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-dist -d 'The same as a spectrum in colours, a new line every second (-i)'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l help -d 'Print this help'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s v -l version -d 'Print the version'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "benchmark" -d 'Measure what a server can do'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "check" -d 'Say whether files are whole, and what is in them'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "repair" -d 'Copy what is good of a damaged file. The original is only read'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "convert" -d 'Copy an RDB file or AOF, encrypted or plain'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s h -d 'The server\'s name or address' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s p -d 'The server\'s port' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s s -d 'The server\'s unix socket; instead of host and port' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s u -d 'All of it as redis://[[USER]:PASSWORD@][HOST][:PORT][/DATABASE]; rediss:// for TLS' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s a -l pass -d 'The password. The environment variable EMBERCLI_AUTH is safer: others cannot see it' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l user -d 'The user\'s name; needs a password' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l db -l dbnum -d 'The number of the database' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l compare -d 'Other servers, HOST:PORT with commas between, to compare with the first one, in turn' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rounds -d 'With --compare: how often each test is run on each server' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l sni -d 'The name that the server\'s certificate has to have, and that is sent to the server' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cert -d 'The client\'s certificate' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l key -d 'The key of the client\'s certificate' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s n -d 'Requests in each test' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l duration -d 'Measure for so many seconds instead of a number of requests' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s c -d 'Connections' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s P -d 'Requests that a connection sends at once' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l threads -d 'Threads that make the load; the connections are divided among them' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rate -d 'Requests a second, whatever the server makes of them. Latency counts from when a request was due, also where it had to wait for a free connection: what a server\'s pause costs is seen in full' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l warm-up -d 'Load for so many seconds before each test that is not counted' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l timeout -d 'Give up when no answer comes for so many seconds' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s t -d 'Tests, with commas between; without it all of them' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ratio -d 'SET and GET mixed, so many of one for so many of the other: 1:10' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l command -d 'A command of your own; __key__ is a key, __rand_int__ its number alone, __data__ a value' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s d -d 'Bytes of each value' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s r -d 'Different keys (or elements of sets, hashes and sorted sets). Without it there is one' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l key-pattern -d 'Which of the keys are used how often' -r -f -a "uniform\t'All alike'
+zipf\t'A few are used very often: the k-th key in proportion to 1/k^0.99'
+gaussian\t'Those in the middle more often: a sixth of the keys is one standard deviation'
+sequential\t'One behind the other'"
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ttl -d 'Keys that SET writes expire after so many seconds' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l report -d 'Write a page with plots as well. Each test is then also measured shortly with other numbers of connections and with other pipelines' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l askpass -d 'Ask for the password'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l no-auth-warning -d 'No warning for a password on the command line'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s 3 -d 'Speak RESP3'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l tls -d 'Connect with TLS'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l insecure -d 'Trust every server. Whoever is between can read and change everything'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l distinct-seeds -d 'Other keys in each run: the seed of each connection is drawn by lot. Without it a run can be repeated: the seeds, one for each connection, are the same every time'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s q -d 'One line for each test'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l csv -d 'As comma-separated values; the first columns are those of redis-benchmark'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l json -d 'As JSON'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l matrix -d 'Print SET and GET in the table of KVBench, for the options that the server runs with: -n requests (100000) on -r keys (as many as requests), with one client and with 256, and with pipelines of 256'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l help -d 'Print this help'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -l until -d 'Leave out the commands of an AOF that are marked with a later time (Unix time in seconds)' -r

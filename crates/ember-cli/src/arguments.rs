@@ -8,7 +8,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-const TOOLS: &str = "Tools for files, each with a --help of its own:
+use crate::benchmark::BenchmarkArguments;
+
+const TOOLS: &str = "Tools, each with a --help of its own:
+  ember-cli benchmark                        Measure what a server can do
   ember-cli check FILE|DIRECTORY             Say whether files are whole, and what is in them
   ember-cli repair FILE --output NEW         Copy what is good of a damaged file
   ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or plain
@@ -30,6 +33,8 @@ Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the a
 pub(crate) struct ClientArguments {
     #[command(flatten)]
     pub(crate) server: ServerOptions,
+    #[command(flatten)]
+    pub(crate) session: SessionOptions,
     #[command(flatten)]
     pub(crate) tls: TlsOptions,
     #[command(flatten)]
@@ -77,6 +82,12 @@ pub(crate) struct ServerOptions {
     /// No warning for a password on the command line.
     #[arg(long)]
     pub(crate) no_auth_warning: bool,
+}
+
+/// In which database, and in which words.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct SessionOptions {
     /// The number of the database.
     #[arg(short = 'n', value_name = "DATABASE")]
     pub(crate) database: Option<u32>,
@@ -226,7 +237,7 @@ pub(crate) struct ModeOptions {
     pub(crate) latency_dist: bool,
 }
 
-/// The tools for files.
+/// The tools.
 #[derive(Debug, Parser)]
 #[command(name = "ember-cli", version, disable_help_subcommand = true)]
 pub(crate) struct ToolArguments {
@@ -240,9 +251,11 @@ pub(crate) fn is_tool(argument: &OsString) -> bool {
     <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
 }
 
-/// What is done with files.
+/// What is done with servers under load, and with files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
+    /// Measure what a server can do.
+    Benchmark(Box<BenchmarkArguments>),
     /// Say whether files are whole, and what is in them.
     Check(Check),
     /// Copy what is good of a damaged file. The original is only read.

@@ -1,6 +1,7 @@
-//! The command line of ember: commands to a server, and tools for the files that servers leave.
+//! The command line of ember: commands to a server, load for it, and tools for the files that servers leave.
 
 mod arguments;
+mod benchmark;
 mod client;
 mod connection;
 mod files;
@@ -24,6 +25,7 @@ use output::{Form, Output};
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| is_tool(&first)) {
         return match ToolArguments::parse().tool {
+            Tool::Benchmark(arguments) => benchmark::run(&arguments),
             Tool::Check(check) => files::check(&check),
             Tool::Repair(repair) => files::repair(&repair),
             Tool::Convert(convert) => files::convert(&convert),
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn run_client(arguments: &ClientArguments) -> ExitCode {
-    let address = match Address::of(arguments) {
+    let address = match Address::of(&arguments.server, &arguments.tls, arguments.session.database) {
         Ok(address) => address,
         Err(error) => {
             eprintln!("{error}");
@@ -51,7 +53,7 @@ fn run_client(arguments: &ClientArguments) -> ExitCode {
         }
     };
     let output = Output::of(&arguments.output);
-    let wish = match &arguments.server {
+    let wish = match &arguments.session {
         options if options.resp3 => Wish::Resp3,
         options if options.resp2 => Wish::Resp2,
         _ if matches!(output.form, Form::Json | Form::QuotedJson) => Wish::Resp3IfPossible,

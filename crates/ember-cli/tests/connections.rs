@@ -4,11 +4,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use ember_testkit::{Server, find_ember_server};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+mod certificates;
+
+use certificates::certificates;
 
 fn server(arguments: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(&["--save", ""]).arguments(arguments).unix_socket().start()
@@ -40,23 +42,6 @@ fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> 
     child.kill().unwrap();
     child.wait().unwrap();
     read
-}
-
-/// An authority, a server's certificate and a client's, in a directory.
-fn certificates(folder: &Path) {
-    let authority_key = KeyPair::generate().unwrap();
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = authority.self_signed(&authority_key).unwrap();
-    fs::write(folder.join("ca.pem"), certificate.pem()).unwrap();
-    let issuer = Issuer::new(authority, authority_key);
-    for name in ["server", "client"] {
-        let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-        fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
-        fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-    }
 }
 
 fn free_port() -> u16 {

@@ -1,4 +1,5 @@
-//! Every command line that docs/cli.md shows is run, in order, beside a server and with the files it names.
+//! Every command line that docs/cli.md and docs/benchmark-tool.md show is run, in order, beside a server and with the files
+//! it names.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -31,20 +32,19 @@ fn prepare(folder: &Path) {
     fs::write(folder.join("keys"), "42".repeat(32)).unwrap();
 }
 
-fn document() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
-    fs::read_to_string(path).unwrap()
-}
-
-#[test]
-fn the_command_lines_of_the_document_work() {
-    let folder = std::env::temp_dir().join(format!("ember-cli-documents-{}", std::process::id()));
+/// Runs the command lines of a document in a folder of their own; how many there are.
+fn run_document(name: &str) -> usize {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let document = fs::read_to_string(document).unwrap();
+    let folder = std::env::temp_dir().join(format!("ember-cli-{name}-{}", std::process::id()));
     prepare(&folder);
     let program = PathBuf::from(env!("CARGO_BIN_EXE_ember-cli"));
     let server = Server::start(find_ember_server(), &["--save", "", "--maxmemory-policy", "allkeys-lfu"]);
-    // The server of the document is at another port here.
+    let other = Server::start(find_ember_server(), &[]);
+    // The servers of the document are at other ports here.
     let script = format!(
-        "#!/bin/sh\ncase $1 in check|repair|convert) exec {0} \"$@\";; esac\nexec {0} -p {1} \"$@\"\n",
+        "#!/bin/sh\ncase $1 in check|repair|convert) exec {0} \"$@\";; \
+         benchmark) shift; exec {0} benchmark -p {1} \"$@\";; esac\nexec {0} -p {1} \"$@\"\n",
         program.display(),
         server.port()
     );
@@ -54,9 +54,10 @@ fn the_command_lines_of_the_document_work() {
     fs::set_permissions(programs.join("ember-cli"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
-    for block in code_blocks(&document()).iter().filter(|block| block.language == "sh") {
+    for block in code_blocks(&document).iter().filter(|block| block.language == "sh") {
         for line in block.text.lines().filter(|line| line.contains("ember-cli ")) {
             let line = line.replace("127.0.0.1:6379", &server.address().to_string());
+            let line = line.replace("127.0.0.1:6380", &other.address().to_string());
             let output = Command::new("sh")
                 .args(["-c", &line])
                 .current_dir(&folder)
@@ -67,6 +68,16 @@ fn the_command_lines_of_the_document_work() {
             count += 1;
         }
     }
-    assert!(count >= 16, "{count} command lines");
     fs::remove_dir_all(&folder).unwrap();
+    count
+}
+
+#[test]
+fn the_command_lines_of_the_command_line_work() {
+    assert!(run_document("cli.md") >= 16);
+}
+
+#[test]
+fn the_command_lines_of_the_benchmark_work() {
+    assert!(run_document("benchmark-tool.md") >= 10);
 }

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -57,6 +58,12 @@ impl Folder {
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// Writes a key file.
+    fn write_keys(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+        fs::set_permissions(self.path(name), Permissions::from_mode(0o600)).unwrap();
     }
 
     /// Writes an RDB file of the sample.
@@ -192,7 +199,7 @@ fn damage_in_the_middle_is_found_and_what_is_before_it_kept() {
     for encryption in [Encryption::off(), keyed(7)] {
         let folder = Folder::new();
         folder.aof(&encryption);
-        fs::write(folder.path("key"), hex(7)).unwrap();
+        folder.write_keys("key", &hex(7));
         flip_in_the_middle(&folder.increment(1));
         let before = folder.originals();
         let key = ["--encryption-key-file", "key"];
@@ -280,7 +287,7 @@ fn encrypted_files_need_their_key() {
     let right = folder.run_with_key(&["check", "dump.rdb"], Some(&hex(7)));
     assert_eq!(right.code, 0, "{right:?}");
     assert!(right.out.contains(", encrypted: RDB version "), "{right:?}");
-    fs::write(folder.path("key"), "secret").unwrap();
+    folder.write_keys("key", "secret");
     let bad = folder.run(&["check", "dump.rdb", "--encryption-key-file", "key"]);
     assert_eq!(bad.code, 2, "{bad:?}");
     assert!(bad.err.contains("no keys in key: line 1 is no key") && !bad.err.contains("secret"), "{bad:?}");
@@ -295,7 +302,7 @@ fn files_are_converted_both_ways_and_to_another_key() {
     let folder = Folder::new();
     let path = folder.snapshot("dump.rdb", &Encryption::off());
     folder.aof(&Encryption::off());
-    fs::write(folder.path("both"), format!("{}\n{}\n", hex(8), hex(7))).unwrap();
+    folder.write_keys("both", &format!("{}\n{}\n", hex(8), hex(7)));
     let both = ["--encryption-key-file", "both"];
     let convert = |from: &str, to: &str, form: &str, key: Option<&str>, more: &[&str]| {
         let arguments = [&["convert", from, "--output", to, "--to", form][..], more].concat();
@@ -318,6 +325,42 @@ fn files_are_converted_both_ways_and_to_another_key() {
     let run = folder.run(&["convert", "dump.rdb", "-o", "d.rdb", "--to", "encrypted"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.err.contains("there is no key to encrypt with") && !folder.path("d.rdb").exists(), "{run:?}");
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_refused_as_by_the_server() {
+    let folder = Folder::new();
+    let path = folder.snapshot("dump.rdb", &keyed(7));
+    folder.write_keys("key", &hex(7));
+    for (mode, is_refused) in [(0o604, true), (0o602, true), (0o640, false)] {
+        fs::set_permissions(folder.path("key"), Permissions::from_mode(mode)).unwrap();
+        for more in [&["check"][..], &["repair", "-o", "r.rdb"], &["convert", "-o", "c.rdb", "--to", "plain"]]
+        {
+            let run = folder.run(&[more, &["dump.rdb", "--encryption-key-file", "key"]].concat());
+            let refused = format!(
+                "ember-cli: no keys in key: its permissions {mode:04o} are too open: take them from others \
+                 (chmod o= 'key')\n"
+            );
+            let expected = if is_refused { (2, refused.as_str()) } else { (0, "") };
+            assert_eq!((run.code, run.err.as_str()), expected, "{mode:o}: {run:?}");
+        }
+    }
+    assert!(path.exists() && folder.path("c.rdb").exists());
+}
+
+#[test]
+fn files_that_are_not_finished_are_passed_over() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    let leftover = "temp-ember-1-0-appendonly.aof.manifest";
+    fs::write(folder.path("appendonlydir").join(leftover), "half").unwrap();
+    fs::write(folder.path("temp-ember-1-0-dump.rdb"), "REDIS").unwrap();
+    let run = folder.run(&["convert", "appendonlydir", "-o", "new", "--to", "plain"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert_eq!(folder.length_of_log("new", &Encryption::off()), 200);
+    let run = folder.run(&["check", "."]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert!(!run.out.contains("temp-ember"), "{run:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use ember_testkit::{Server, find_ember_server};
 use rustix::termios::{LocalModes, tcgetattr};
 
 /// How long something may take to appear.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lines and columns of the terminal. There are enough lines for a whole test: what is typed before the prompt is there is
 /// shown twice, and answers are counted, so none may be scrolled away.

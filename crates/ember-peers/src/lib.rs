@@ -1,8 +1,10 @@
-//! ember beside redis-server: random commands for both, and the rules by which their replies are compared.
+//! ember beside redis-server: random commands for both, and the rules by which their replies are compared; and a browser.
 //!
-//! The tests of this crate need other programs (redis-server, redis-cli, client libraries); `scripts/setup-peers.sh`
-//! installs them and `make test-peers` runs the tests. A missing program is a failure, never a skipped test.
+//! The tests of this crate need other programs (redis-server, redis-cli, client libraries, Chromium);
+//! `scripts/setup-peers.sh` installs them and `make test-peers` runs the tests. A missing program is a failure, never a
+//! skipped test.
 
+pub mod browser;
 mod driver;
 mod exceptions;
 mod generate;

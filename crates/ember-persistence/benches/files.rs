@@ -15,12 +15,12 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ember_persistence::aof::{AofWriter, Batch as AofBatch};
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, DiskError, StoredFile};
-use ember_persistence::rdb_file::{Batch, KeyFacts, RdbReader, RdbWriter, Step, load};
+use ember_persistence::rdb_file::{Batch, Inserter, KeyFacts, RdbReader, RdbWriter, Step, load};
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::local::Local;
-use emberkv_core::rdb::Value;
+use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
 const STRINGS: u64 = 200_000;
@@ -67,14 +67,11 @@ fn reader(bytes: &[u8]) -> RdbReader<&[u8]> {
 fn loaded(bytes: &[u8], threads: usize) -> Keyspace {
     let options = KeyspaceOptions { databases: 1, hash_function: HashFunction::Rapidhash, now_ms: 0 };
     let keyspace = Keyspace::new(&options).unwrap();
-    let insert = |name: &[u8], facts: KeyFacts, value: Value| {
-        let hash = keyspace.hash(name);
-        let mut buffer = Vec::new();
-        let mut shard = keyspace.lock(hash.shard());
-        shard.insert(0, hash, name, value.into_new(&mut buffer), facts.expire_at_ms, 0);
-        Ok(())
+    let insert = || {
+        let mut inserter = Inserter::new(&keyspace, Turn::new(0, 1), LIMITS);
+        move |batch: &mut Batch| inserter.insert(batch).map(drop)
     };
-    load(&mut reader(bytes), threads, &LIMITS, || &insert, |_, _| Ok(())).unwrap();
+    load(&mut reader(bytes), threads, insert, |_, _| Ok(())).unwrap();
     keyspace
 }
 
@@ -112,6 +109,10 @@ impl StoredFile for Nowhere {
 
     fn size(&self) -> Result<u64, DiskError> {
         Ok(0)
+    }
+
+    fn permissions(&self) -> Result<u32, DiskError> {
+        Ok(0o600)
     }
 
     fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> Result<usize, DiskError> {

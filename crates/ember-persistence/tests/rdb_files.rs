@@ -1,5 +1,7 @@
 //! RDB files: what is written is read, what older servers wrote is read, and what is damaged is named.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod support;
 
 use std::path::Path;
@@ -7,10 +9,13 @@ use std::sync::Arc;
 
 use ember_persistence::files::{Disk, Faults, SimulatedDisk, read_whole};
 use ember_persistence::rdb_file::{
-    Batch, FILE_VERSION, KeyFacts, RdbError, RdbProblem, RdbReader, RdbWriter, Step, VALUE_BYTES_MAX,
+    Batch, FILE_VERSION, Inserted, Inserter, KeyFacts, RdbError, RdbProblem, RdbReader, RdbWriter, Step,
+    VALUE_BYTES_MAX,
 };
 use ember_protocol::Protocol;
+use emberkv_core::keyspace::entry::{EntryRef, NewValue, Slot};
 use emberkv_core::local::Local;
+use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 use proptest::prelude::*;
 use support::{assert_same, load, load_file, must, sample, save, seen, write_keys};
@@ -124,6 +129,71 @@ fn a_value_too_long_for_a_batch_is_built_while_it_is_read() {
     // Cut short in the long list.
     let (_, problem) = problem(&bytes[..2 * VALUE_BYTES_MAX]);
     assert!(matches!(problem, RdbProblem::Truncated), "{problem:?}");
+}
+
+/// A file of string keys with these names, each of which is its own value.
+fn file_of(names: impl Iterator<Item = String>) -> Vec<u8> {
+    let mut writer = RdbWriter::new(Vec::new(), 10, true).unwrap();
+    for name in names {
+        let slot = Slot::new(0, name.as_bytes(), NewValue::from_bytes(name.as_bytes()), None, 0);
+        writer.key(&KeyFacts::default(), name.as_bytes(), slot.entry()).unwrap();
+    }
+    writer.finish().unwrap().0
+}
+
+#[test]
+fn many_batches_are_inserted_once_each_and_a_key_that_is_there_twice_is_found() {
+    let names = || (0..50_000).map(|number| format!("key:{number}"));
+    for threads in [0, 1, 3] {
+        let bytes = file_of(names());
+        let mut reader = RdbReader::new(bytes.as_slice(), Path::new("x"), LIMITS).unwrap();
+        let (mut loaded, _) = load(&mut reader, threads).unwrap();
+        assert_eq!(loaded.keyspace.len(0), 50_000);
+        for name in names().step_by(997) {
+            assert_eq!(support::run(&mut loaded, &[b"GET", name.as_bytes()]), name.as_str().into());
+        }
+        loaded.keyspace.check_invariants();
+        let twice = file_of(names().chain(["key:7".to_owned()]));
+        let mut reader = RdbReader::new(twice.as_slice(), Path::new("x"), LIMITS).unwrap();
+        let error = load(&mut reader, threads).err().expect("a key is there twice");
+        assert!(matches!(error.problem, RdbProblem::DuplicateKey(name) if name == b"key:7"));
+    }
+}
+
+#[test]
+fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come() {
+    let now_ms = 1_000_000;
+    let facts = |at_ms| KeyFacts { expire_at_ms: at_ms, ..KeyFacts::default() };
+    let all = [
+        ("over", facts(Some(now_ms))),
+        ("over before", facts(Some(1))),
+        ("later", facts(Some(now_ms + 1))),
+        ("idle", KeyFacts { idle_s: Some(100), ..facts(None) }),
+        ("elsewhere", KeyFacts { database: 3, ..facts(None) }),
+    ];
+    let mut writer = RdbWriter::new(Vec::new(), 10, true).unwrap();
+    for (name, facts) in all {
+        let slot = Slot::new(0, name.as_bytes(), NewValue::from_bytes(&[b'v'; 100]), None, 0);
+        writer.key(&facts, name.as_bytes(), slot.entry()).unwrap();
+    }
+    let (bytes, _) = writer.finish().unwrap();
+    let mut batch = Batch::new();
+    let mut reader = RdbReader::new(bytes.as_slice(), Path::new("x"), LIMITS).unwrap();
+    assert_eq!(reader.next(&mut batch).unwrap(), Step::Keys);
+    let keyspace = Local::new(Protocol::Resp2).keyspace;
+    let mut inserter = Inserter::new(&keyspace, Turn::new(now_ms, 1), LIMITS);
+    assert_eq!(inserter.insert(&mut batch).unwrap(), Inserted { loaded: 3, expired: 2 });
+    let of = |database, name: &str, see: &dyn Fn(EntryRef<'_>) -> i64| {
+        let hash = keyspace.hash(name.as_bytes());
+        let shard = keyspace.lock(hash.shard());
+        shard.find(database, hash, name.as_bytes()).map(|at| see(shard.entry(database, at)))
+    };
+    assert_eq!(of(0, "over", &|_| 0), None);
+    assert_eq!(of(0, "later", &|entry| entry.expire_at_ms().unwrap_or(0)), Some(now_ms + 1));
+    assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(128));
+    let clock = of(0, "idle", &|entry| entry.clock().into());
+    assert_eq!(clock, Some(Turn::new(now_ms, 1).idle_clock(100).into()));
+    keyspace.check_invariants();
 }
 
 #[test]

@@ -25,13 +25,20 @@ pub(crate) enum Peer {
     },
     /// A unix socket; the path.
     Unix(Arc<str>),
+    /// A request of HTTP, whose commands come through a socket inside the process: its address and ours.
+    Http {
+        /// The browser's address.
+        remote: SocketAddr,
+        /// Our address.
+        local: SocketAddr,
+    },
 }
 
 impl Peer {
     /// The client's address as `CLIENT LIST` shows it.
     pub(crate) fn remote(&self) -> String {
         match self {
-            Peer::Tcp { remote, .. } => remote.to_string(),
+            Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => remote.to_string(),
             Peer::Unix(path) => format!("{path}:0"),
         }
     }
@@ -39,7 +46,7 @@ impl Peer {
     /// Our address as `CLIENT LIST` shows it.
     pub(crate) fn local(&self) -> String {
         match self {
-            Peer::Tcp { local, .. } => local.to_string(),
+            Peer::Tcp { local, .. } | Peer::Http { local, .. } => local.to_string(),
             Peer::Unix(path) => format!("{path}:0"),
         }
     }
@@ -47,7 +54,7 @@ impl Peer {
     /// Whether the client is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         match self {
-            Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
+            Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => remote.ip().to_canonical().is_loopback(),
             Peer::Unix(_) => true,
         }
     }

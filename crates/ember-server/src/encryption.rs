@@ -71,7 +71,6 @@ impl FileEncryption {
 
 #[cfg(feature = "encryption")]
 mod keys {
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
@@ -80,16 +79,12 @@ mod keys {
     use super::Current;
     use crate::config::Config;
 
-    /// Permissions of those who are neither the owner nor in its group.
-    const OTHERS: u32 = 0o007;
-
     /// The keys of a configuration, among which `used` is to be.
     pub(super) fn read(config: &Config, used: Option<&str>) -> Result<Current, String> {
         let path = &config.encryption_key_file;
         let (place, ring) = if !path.is_empty() {
-            let place = format!("encryption-key-file '{path}'");
-            refuse_if_open(path).map_err(|error| format!("{place}: {error}"))?;
-            (place, KeyRing::from_file(&OsDisk, Path::new(path)))
+            let ring = KeyRing::from_file(&OsDisk, Path::new(path));
+            (format!("encryption-key-file '{path}'"), ring)
         } else if std::env::var_os(KEY_VARIABLE).is_some() {
             (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE))
         } else if used.is_some() {
@@ -110,17 +105,6 @@ mod keys {
         }
         let fingerprint = Some(ring.current().fingerprint());
         Ok(Current { encryption: Encryption::with(ring), fingerprint })
-    }
-
-    /// Refuses a file that every user of the machine can read or write. A group may: mounted secrets have one.
-    fn refuse_if_open(path: &str) -> Result<(), String> {
-        // What cannot be looked at cannot be read either: reading says why.
-        let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
-        let mode = metadata.permissions().mode() & 0o777;
-        if mode & OTHERS == 0 {
-            return Ok(());
-        }
-        Err(format!("its permissions {mode:04o} are too open: take them from others (chmod o= '{path}')"))
     }
 }
 

@@ -240,6 +240,9 @@ mod tests {
             assert!(!is_protected_from(&peer(here), true, false), "{here}");
         }
         assert!(!is_protected_from(&Peer::Unix(Arc::from("/x")), true, false));
+        let browser = |remote: &str| Peer::Http { remote: remote.parse().unwrap(), local };
+        assert!(!is_protected_from(&browser("127.0.0.1:1"), true, false));
+        assert!(is_protected_from(&browser("10.0.0.1:1"), true, false));
         for there in ["10.0.0.1:1", "192.0.2.7:1", "[2001:db8::1]:1", "[::ffff:10.0.0.1]:1"] {
             assert!(is_protected_from(&peer(there), true, false), "{there}");
             assert!(!is_protected_from(&peer(there), true, true));

@@ -262,6 +262,15 @@ impl Server {
         }
     }
 
+    /// The worker with the fewest connections, which is to get one more: it is counted already.
+    pub(crate) fn reserve_place(&self) -> usize {
+        let load = |worker: &usize| self.workers[*worker].connections.load(Ordering::Relaxed);
+        let chosen = (0..self.workers.len()).min_by_key(load).expect("there is at least one worker");
+        // Counted at once, so that the next connection of the same burst goes elsewhere.
+        self.workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
+        chosen
+    }
+
     /// Closes a client's connection soon.
     pub(crate) fn kill(&self, view: &ClientView) {
         view.is_killed.store(true, Ordering::Relaxed);

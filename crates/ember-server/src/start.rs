@@ -2,13 +2,14 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::conditions::Condition;
@@ -40,6 +41,7 @@ const EXIT_INTERRUPTED: i32 = 1;
 /// One line that says why the server cannot start.
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
+    outlive_file_size_limit()?;
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
@@ -121,6 +123,14 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     snapshot::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
+}
+
+/// Lets a write that would make a file longer than the limit of file sizes allows fail, as one to a full disk does. The
+/// system ends the process otherwise: Rust's start has seen to SIGPIPE only.
+fn outlive_file_size_limit() -> Result<(), String> {
+    // A flag that nobody reads is the safe way to have no effect: the write tells its thread all there is to know.
+    let handled = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    handled.map(drop).map_err(|error| format!("cannot handle the signal SIGXFSZ: {error}"))
 }
 
 /// Loads the data set, while workers answer that they are loading, then lets commands at it; the thread that keeps the

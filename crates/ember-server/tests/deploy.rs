@@ -187,7 +187,7 @@ fn bash_completes_parameters_and_their_values() {
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
-    assert_eq!(complete("ember-server --metrics-", 1), "--metrics-port --metrics-bind");
+    assert_eq!(complete("ember-server --metrics-", 1), "--metrics-port --metrics-bind --metrics-dashboard");
     assert_eq!(complete("ember-server --concurrent n", 2), "no");
     assert_eq!(complete("ember-server --maxmemory-policy allkeys-l", 2), "allkeys-lru allkeys-lfu");
 }

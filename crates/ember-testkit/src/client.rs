@@ -11,7 +11,7 @@ use ember_protocol::client::{Value, encode_command, read_value};
 use crate::replies::read_frame;
 
 /// How long a read or write may take before the test fails. Long, because test machines are shared and slow at times.
-const IO_TIMEOUT: Duration = Duration::from_secs(20);
+const IO_TIMEOUT: Duration = Duration::from_secs(60);
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 

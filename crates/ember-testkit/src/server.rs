@@ -13,7 +13,7 @@ use ember_protocol::client::Value;
 use crate::client::RawClient;
 
 /// How long a server may take to answer its first PING, or to stop when told.
-const START_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at a process that gives no signal of its own.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);

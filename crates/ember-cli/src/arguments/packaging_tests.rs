@@ -46,7 +46,7 @@ fn the_completions_are_the_generated_ones() {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command(), "ember-cli", &mut script);
         let script = String::from_utf8(script).unwrap();
-        for word in ["quoted-pattern", "repair", "encryption-key-file"] {
+        for word in ["quoted-pattern", "repair", "encryption-key-file", "key-pattern"] {
             assert!(script.contains(word), "{path} has no {word}");
         }
         assert_generated(&deploy(path), &script);

@@ -1,13 +1,14 @@
 //! Where a server is and who asks: from the options, the environment and a URI.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode;
 
 use super::tls::TlsSettings;
-use crate::arguments::{ClientArguments, ServerOptions, TlsOptions};
+use crate::arguments::{ServerOptions, TlsOptions};
 
 /// Variables that have the password, the first one first.
 const PASSWORD_VARIABLES: [&str; 2] = ["EMBERCLI_AUTH", "REDISCLI_AUTH"];
@@ -50,8 +51,11 @@ impl Address {
     ///
     /// # Errors
     /// In words: a URI that is none; a password that cannot be asked for.
-    pub(crate) fn of(arguments: &ClientArguments) -> Result<Address, String> {
-        let options = &arguments.server;
+    pub(crate) fn of(
+        options: &ServerOptions,
+        tls: &TlsOptions,
+        database: Option<u32>,
+    ) -> Result<Address, String> {
         let uri = options.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
         let place = match &options.socket {
             Some(path) => Place::Unix(path.clone()),
@@ -60,12 +64,12 @@ impl Address {
                 port: uri.port.unwrap_or(options.port),
             },
         };
-        let is_tls = arguments.tls.tls || uri.is_tls;
+        let is_tls = tls.tls || uri.is_tls;
         Ok(Address {
             place,
-            tls: is_tls.then(|| TlsSettings::of(&arguments.tls)),
+            tls: is_tls.then(|| TlsSettings::of(tls)),
             credentials: credentials(options, &uri)?,
-            database: uri.database.or(options.database).unwrap_or(0),
+            database: uri.database.or(database).unwrap_or(0),
         })
     }
 
@@ -83,6 +87,16 @@ impl Address {
         match &self.place {
             Place::Unix(path) => path.display().to_string(),
             Place::Tcp { host, port } => format!("{host}:{port}"),
+        }
+    }
+
+    /// Whether the server is on this machine, as far as its address tells.
+    pub(crate) fn is_local(&self) -> bool {
+        match &self.place {
+            Place::Unix(_) => true,
+            Place::Tcp { host, .. } => {
+                host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
         }
     }
 }

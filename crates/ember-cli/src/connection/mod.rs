@@ -160,6 +160,27 @@ impl Connection {
         self.stream.get_mut().write(bytes)
     }
 
+    /// Sends what TLS has kept; nothing else is kept.
+    ///
+    /// # Errors
+    /// Those of the socket; `WouldBlock` when not all is sent.
+    pub(crate) fn flush_some(&mut self) -> io::Result<()> {
+        self.stream.get_mut().flush()
+    }
+
+    /// Reads what has come into `buffer`; how many bytes, 0 at the end. A buffer of 64 KiB or more is read into directly.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub(crate) fn read_into(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(buffer)
+    }
+
+    /// Whether it is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.stream.get_ref(), Stream::Tls(_))
+    }
+
     /// Appends what has come to `buffer`; how many bytes, 0 at the end.
     ///
     /// # Errors

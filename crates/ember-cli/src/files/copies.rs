@@ -13,7 +13,7 @@ use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 use super::check::ending_of;
 use super::place::{Place, place};
 use super::{Outcome, encryption, say_error, say_wrong};
-use crate::arguments::{Convert, Copy, Form, KeyOption, Repair};
+use crate::arguments::{Convert, Copy, Form, Repair};
 use crate::print::put_line;
 
 /// Lost keys that are named one by one.
@@ -41,7 +41,7 @@ pub(crate) fn repair(arguments: &Repair) -> ExitCode {
             }
         }
     };
-    copy(&arguments.copy, &arguments.key, run)
+    copy(&arguments.copy, encryption(&arguments.key), run)
 }
 
 /// Whether the copy is to be encrypted: if the original is, or a part of it.
@@ -79,22 +79,25 @@ pub(crate) fn convert(arguments: &Convert) -> ExitCode {
             }
         }
     };
-    let keys_are_needed = arguments.to == Form::Encrypted;
-    match encryption(&arguments.key) {
-        Ok(encryption) if keys_are_needed && !encryption.is_on() => {
-            say_wrong(format_args!(
-                "there is no key to encrypt with; name its file with --encryption-key-file or set {KEY_VARIABLE}"
-            ));
-            Outcome::Failed.into()
-        }
-        _ => copy(&arguments.copy, &arguments.key, run),
+    let keys = encryption(&arguments.key);
+    if arguments.to == Form::Encrypted && keys.as_ref().is_ok_and(|keys| !keys.is_on()) {
+        say_wrong(format_args!(
+            "there is no key to encrypt with; name its file with --encryption-key-file or set {KEY_VARIABLE}"
+        ));
+        return Outcome::Failed.into();
     }
+    copy(&arguments.copy, keys, run)
 }
 
 type Copied = Result<Vec<(PathBuf, Repaired)>, FileError>;
 
-fn copy(arguments: &Copy, key: &KeyOption, run: impl Fn(&Place, &Encryption, &Path) -> Copied) -> ExitCode {
-    let encryption = match encryption(key) {
+/// Copies with the keys that are given, or ends where what is wrong with them has been said.
+fn copy(
+    arguments: &Copy,
+    keys: Result<Encryption, Outcome>,
+    run: impl Fn(&Place, &Encryption, &Path) -> Copied,
+) -> ExitCode {
+    let encryption = match keys {
         Ok(encryption) => encryption,
         Err(outcome) => return outcome.into(),
     };

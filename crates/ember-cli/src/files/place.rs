@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use ember_persistence::files::unfinished_target;
+
 /// Something that can be checked and copied as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -71,11 +73,16 @@ fn files_of(directory: &Path, extensions: &[&str]) -> Result<Vec<Place>, String>
     Ok(entries_of(directory)?.into_iter().filter(wanted).map(Place::of).collect())
 }
 
-/// What is in a directory, in order.
+/// What is in a directory, in order. Files that are not finished are nothing yet.
 fn entries_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let listed = fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
+    let is_finished = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        unfinished_target(&name).is_none()
+    };
     let mut paths = listed.map_err(|error| format!("cannot list {}: {error}", directory.display()))?;
+    paths.retain(is_finished);
     paths.sort();
     Ok(paths)
 }

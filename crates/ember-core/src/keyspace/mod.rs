@@ -181,6 +181,24 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).volatile()).sum()
     }
 
+    /// Makes room for so many keys in all of a database, so that tables need not grow while they come. O(the room).
+    pub fn make_room_for(&self, database: usize, keys: usize) {
+        for shard in 0..SHARDS {
+            let mut data = self.lock(shard);
+            data.make_room_for(database, keys.div_ceil(SHARDS));
+            self.publish_bytes(self.release(shard, data));
+        }
+    }
+
+    /// Gives back room that keys have not come for. O(keys that are moved together).
+    pub fn give_back_room(&self, database: usize) {
+        for shard in 0..SHARDS {
+            let mut data = self.lock(shard);
+            data.give_back_room(database);
+            self.publish_bytes(self.release(shard, data));
+        }
+    }
+
     /// Locks all shards in ascending order.
     pub fn lock_all(&self) -> Vec<MutexGuard<'_, ShardData>> {
         (0..SHARDS).map(|shard| self.lock(shard)).collect()

@@ -145,6 +145,16 @@ impl ShardData {
         self.database(database).table.slot(at).entry()
     }
 
+    /// Makes room for so many entries in all of a database, so that inserting them does not make its table grow.
+    pub fn make_room_for(&mut self, database: usize, entries: usize) {
+        self.database_mut(database).table.make_room_for(entries);
+    }
+
+    /// Gives back room that entries have not come for.
+    pub fn give_back_room(&mut self, database: usize) {
+        self.database_mut(database).table.shrink_if_sparse();
+    }
+
     /// Adds an entry for a key that is not there.
     pub fn insert(
         &mut self,

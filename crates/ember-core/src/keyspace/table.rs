@@ -120,8 +120,16 @@ impl Table {
     /// A table without entries that takes `entries` of them before it grows.
     pub fn with_room_for(entries: usize) -> Table {
         let mut table = Table::EMPTY;
-        table.resize(groups_for(entries));
+        table.make_room_for(entries);
         table
+    }
+
+    /// Grows it so that it takes `entries` of them in all before it grows again.
+    pub fn make_room_for(&mut self, entries: usize) {
+        let groups = groups_for(entries);
+        if groups > self.groups.len() {
+            self.resize(groups);
+        }
     }
 
     /// The number of entries.
@@ -269,6 +277,13 @@ impl Table {
         if was_full {
             self.refill(hole);
         }
+        self.shrink_if_sparse();
+        removed
+    }
+
+    /// Makes it smaller if far fewer entries than slots are left.
+    #[inline]
+    pub fn shrink_if_sparse(&mut self) {
         let capacity = self.capacity();
         if self.len * 100 < capacity * LOAD_MIN_PERCENT && groups_for(self.len) < self.groups.len() {
             // Leave room for a quarter more, or the next insertion would grow it again.
@@ -279,7 +294,6 @@ impl Table {
                 self.resize(groups);
             }
         }
-        removed
     }
 
     /// `hole` has just lost a slot and was full before: pulls back entries that were displaced past it.
@@ -495,6 +509,26 @@ mod tests {
             remove(&mut table, 0xF_FFFF, number);
         }
         assert_eq!((table.len(), table.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn room_that_is_made_is_enough_and_what_nobody_came_for_is_given_back() {
+        let mut table = Table::default();
+        insert(&mut table, 1, 0);
+        table.make_room_for(1000);
+        let capacity = table.capacity();
+        (1..1000).for_each(|number| insert(&mut table, (number * 7919) & 0xF_FFFF, number));
+        assert_eq!(table.capacity(), capacity);
+        table.make_room_for(10);
+        table.shrink_if_sparse();
+        assert_eq!(table.capacity(), capacity, "it is neither too small nor too large");
+        table.make_room_for(100_000);
+        table.shrink_if_sparse();
+        table.check_invariants();
+        assert!(table.capacity() < 2000 && table.find(1, &0u32.to_le_bytes()).is_some());
+        let mut empty = Table::with_room_for(1000);
+        empty.shrink_if_sparse();
+        assert_eq!(empty.capacity(), 0);
     }
 
     #[test]

@@ -43,6 +43,8 @@ impl From<io::Error> for LoadError {
     }
 }
 
+pub(super) const NOT_UNPACKED: LoadError = LoadError::Corrupt("a packed string cannot be unpacked");
+
 /// Writes parts of values to a sink.
 #[derive(Debug)]
 pub struct Writer<W> {
@@ -163,6 +165,16 @@ enum Length {
     Special(u8),
 }
 
+/// How a string is written; of the first two the bytes follow.
+pub(super) enum StringForm {
+    /// As so many bytes.
+    Plain(u64),
+    /// Packed by LZF.
+    Packed { packed_len: u64, len: u64 },
+    /// As the integer that it is the text of.
+    Integer(i32),
+}
+
 /// Reads parts of values from a source. No allocation is larger than a fixed factor of the bytes that have come.
 #[derive(Debug)]
 pub struct Reader<R> {
@@ -236,22 +248,31 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// If there is none.
     pub fn string(&mut self) -> Result<Vec<u8>, LoadError> {
+        match self.string_form()? {
+            StringForm::Plain(len) => self.bytes(len),
+            StringForm::Packed { packed_len, len } => {
+                let packed = self.bytes(packed_len)?;
+                let unpacked = usize::try_from(len).ok().and_then(|len| lzf::decompress(&packed, len));
+                unpacked.ok_or(NOT_UNPACKED)
+            }
+            StringForm::Integer(number) => Ok(itoa::Buffer::new().format(number).as_bytes().to_vec()),
+        }
+    }
+
+    /// Reads what stands before the bytes of a string.
+    pub(super) fn string_form(&mut self) -> Result<StringForm, LoadError> {
         let number = match self.any_length()? {
-            Length::Plain(len) => return self.bytes(len),
-            Length::Special(STRING_LZF) => return self.packed_string(),
+            Length::Plain(len) => return Ok(StringForm::Plain(len)),
+            Length::Special(STRING_LZF) => {
+                let (packed_len, len) = (self.length()?, self.length()?);
+                return Ok(StringForm::Packed { packed_len, len });
+            }
             Length::Special(STRING_INT8) => i32::from(i8::from_le_bytes(self.array()?)),
             Length::Special(STRING_INT16) => i32::from(i16::from_le_bytes(self.array()?)),
             Length::Special(STRING_INT32) => i32::from_le_bytes(self.array()?),
             Length::Special(_) => return Err(LoadError::Corrupt("a string is of an unknown form")),
         };
-        Ok(itoa::Buffer::new().format(number).as_bytes().to_vec())
-    }
-
-    fn packed_string(&mut self) -> Result<Vec<u8>, LoadError> {
-        const ERROR: LoadError = LoadError::Corrupt("a packed string cannot be unpacked");
-        let (packed_len, len) = (self.length()?, self.length()?);
-        let packed = self.bytes(packed_len)?;
-        usize::try_from(len).ok().and_then(|len| lzf::decompress(&packed, len)).ok_or(ERROR)
+        Ok(StringForm::Integer(number))
     }
 
     /// Reads a binary double.

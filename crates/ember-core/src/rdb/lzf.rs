@@ -85,15 +85,30 @@ fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
 /// The `len` bytes that `packed` stands for; `None` if it does not stand for so many. Allocates no more than
 /// [`MATCH_MAX`] bytes for each one packed.
 pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    decompress_into(packed, len, &mut data).then_some(data)
+}
+
+/// As [`decompress`], with the bytes in the place of what was in `data`; whether it stands for so many.
+pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> bool {
+    data.clear();
     if len > packed.len().saturating_mul(MATCH_MAX) {
-        return None;
+        return false;
     }
-    let mut data = Vec::with_capacity(len);
+    data.reserve_exact(len);
+    unpack(packed, len, data).is_some() && data.len() == len
+}
+
+/// Adds what `packed` stands for, up to `len` bytes; `None` where it cannot go on.
+fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     let mut rest = packed;
     while let Some((&control, after)) = rest.split_first() {
         let units = usize::from(control >> 5);
         if units == 0 {
             let (literals, after) = after.split_at_checked(usize::from(control) + 1)?;
+            if data.len() + literals.len() > len {
+                return None;
+            }
             data.extend_from_slice(literals);
             rest = after;
         } else {
@@ -104,19 +119,28 @@ pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
             let (&low, after) = after.split_first()?;
             let distance = (usize::from(control & 0x1F) << 8 | usize::from(low)) + 1;
             let from = data.len().checked_sub(distance)?;
-            if data.len() + units + 2 > len {
+            let end = data.len() + units + 2;
+            if end > len {
                 return None;
             }
-            for at in from..from + units + 2 {
-                data.push(data[at]);
-            }
+            repeat(data, from, end);
             rest = after;
         }
-        if data.len() > len {
-            return None;
-        }
     }
-    (data.len() == len).then_some(data)
+    Some(())
+}
+
+/// Adds bytes up to `end` that are those from `from` on, of which some may be among the added.
+fn repeat(data: &mut Vec<u8>, from: usize, end: usize) {
+    if let [byte] = data[from..] {
+        data.resize(end, byte);
+        return;
+    }
+    while data.len() < end {
+        // What is there already is a whole number of periods, and so is what each round adds, but for the last one.
+        let there = data.len() - from;
+        data.extend_from_within(from..from + there.min(end - data.len()));
+    }
 }
 
 #[cfg(test)]

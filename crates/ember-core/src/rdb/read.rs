@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ember_protocol::number;
 
+use super::format::{NOT_UNPACKED, StringForm};
 use super::write::{NODE_LARGE, NODE_PACKED};
-use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use super::{Kind, LoadError, Reader, lzf, stream, ziplist, zipmap};
 use crate::journal::Names;
 use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
 use crate::types::hash::{Hash, NewExpiry, NewField};
@@ -49,6 +50,37 @@ impl Value {
                 *buffer = bytes;
                 NewValue::from_bytes(buffer)
             }
+        }
+    }
+}
+
+/// The string that all of `bytes` are, in the form to be stored; `buffer` is where an unpacked one goes. O(its bytes).
+///
+/// # Errors
+/// If they are not one string.
+pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewValue<'b>, LoadError> {
+    const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string is not as long as it says");
+    let mut rest = bytes;
+    let form = Reader::new(&mut rest).string_form()?;
+    let follow = match form {
+        StringForm::Integer(_) => 0,
+        StringForm::Plain(len) | StringForm::Packed { packed_len: len, .. } => len,
+    };
+    if rest.len() as u64 != follow {
+        return Err(OTHER_LENGTH);
+    }
+    match form {
+        StringForm::Integer(number) => Ok(NewValue::Int(number.into())),
+        StringForm::Plain(_) => Ok(NewValue::from_bytes(rest)),
+        StringForm::Packed { len, .. } => {
+            let len = usize::try_from(len).map_err(|_| NOT_UNPACKED)?;
+            if len >= LARGE_VALUE_MIN_BYTES {
+                return lzf::decompress(rest, len).map(Arc::new).map(NewValue::Large).ok_or(NOT_UNPACKED);
+            }
+            if !lzf::decompress_into(rest, len, buffer) {
+                return Err(NOT_UNPACKED);
+            }
+            Ok(NewValue::from_bytes(buffer))
         }
     }
 }
@@ -316,4 +348,76 @@ fn read_triplets<R: Read>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Re
         add_field(&mut hash, field, expiry_of(Some(at_ms).filter(|&at_ms| at_ms != 0)), limits)?;
     }
     Ok(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Writer;
+    use super::*;
+
+    /// The string that bytes are, which is the same by itself and as a value; `None` if they are none for either.
+    fn both(bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut rest = bytes;
+        let value = read_value(&mut Reader::new(&mut rest), Kind::String, &EncodingLimits::DEFAULT);
+        let value = value.ok().filter(|_| rest.is_empty());
+        let mut buffer = b"what was there before".to_vec();
+        let (form, text) = match (read_string(bytes, &mut buffer), value) {
+            (Err(_), None) => return None,
+            (Ok(form), Some(Value::String(text))) => (form, text),
+            other => panic!("{}: {other:?}", bytes.escape_ascii()),
+        };
+        let mut own = Vec::new();
+        match (&form, Value::String(text.clone()).into_new(&mut own)) {
+            (NewValue::Int(one), NewValue::Int(other)) => assert_eq!(*one, other),
+            (NewValue::Bytes(one), NewValue::Bytes(other)) => assert_eq!(*one, other),
+            (NewValue::Large(one), NewValue::Large(other)) => assert_eq!(*one, other),
+            other => panic!("{}: {other:?}", bytes.escape_ascii()),
+        }
+        Some(text)
+    }
+
+    fn written(text: &[u8]) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new());
+        writer.string(text).unwrap();
+        writer.into_inner()
+    }
+
+    #[test]
+    fn a_string_by_itself_is_stored_as_one_that_was_read() {
+        let long = b"0123456789abcdef".repeat(4000);
+        let noise: Vec<u8> =
+            (0..40_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for text in [
+            &b""[..],
+            b"12",
+            b"-128",
+            b"2147483648",
+            b"9223372036854775807",
+            b"hello",
+            &[b'a'; 100],
+            &long,
+            &noise,
+        ] {
+            let bytes = written(text);
+            assert_eq!(both(&bytes).as_deref(), Some(text));
+            assert!(both(&[&bytes[..], b"x"].concat()).is_none(), "something follows");
+            assert!(both(&bytes[..bytes.len() - 1]).is_none(), "something is missing");
+        }
+        assert!(both(b"\xC3\x05\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFhello").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_the_same_string_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..40), form in 0u8..8) {
+            let first = [0x05, 0x40, 0x80, 0xC0, 0xC1, 0xC2, 0xC3, 0xC4][usize::from(form)];
+            both(&[&[first][..], &bytes].concat());
+        }
+
+        #[test]
+        fn what_was_written_comes_back(text in proptest::collection::vec(0u8..3, 0..300)) {
+            prop_assert_eq!(both(&written(&text)), Some(text));
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::{AofError, AofFile, AofWriter, FileType, Manifest, TornEnd};
 use crate::encryption::Encryption;
-use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole};
+use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole, remove_leftovers};
 use crate::rdb_file::{self, FILE_VERSION, RdbWriter, SaveOptions, Written};
 
 /// An AOF in its directory.
@@ -342,6 +342,22 @@ impl AofDirectory {
         manifest.increments.extend(rewrite.apart);
         self.write_manifest(manifest)?;
         self.remove_history()
+    }
+
+    /// Removes bases and manifests that a server which did not end by itself has not written to their ends; how many. Only
+    /// for who is alone in writing this AOF.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn remove_leftovers(&self) -> Result<usize, AofError> {
+        let is_own = |name: &str| {
+            let kind = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix('.'));
+            kind.is_some_and(|kind| kind == "manifest" || kind.ends_with(".base.rdb"))
+        };
+        match remove_leftovers(self.disk.as_ref(), &self.directory, is_own) {
+            Err(error) if error.is_missing() => Ok(0),
+            removed => Ok(removed?),
+        }
     }
 
     /// Removes the files that are no longer needed.

@@ -1,7 +1,7 @@
 //! Keys: where they come from, what they are called, and that they are wiped.
 
 use std::fmt::{self, Debug, Display};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
@@ -23,6 +23,9 @@ const FILE_INFO: &[u8] = b"ember file encryption v1";
 
 /// The longest key file: some hundred keys.
 const TEXT_MAX_BYTES: usize = 64 * 1024;
+
+/// Permissions of those who are neither the owner of a file nor in its group.
+const OTHERS: u32 = 0o007;
 
 /// A key of 256 bits. It is wiped from memory when it is dropped, and never shown.
 pub struct Key {
@@ -87,6 +90,13 @@ pub enum KeyError {
     Line(usize),
     /// It is longer than a key file can be.
     TooLong,
+    /// Everybody on the machine may read or write the file.
+    TooOpen {
+        /// Which one.
+        path: PathBuf,
+        /// What its owner, its group and others may do with it.
+        permissions: u32,
+    },
 }
 
 impl Display for KeyError {
@@ -98,6 +108,13 @@ impl Display for KeyError {
             KeyError::Empty => write!(f, "there is no key; {FORMS}"),
             KeyError::Line(line) => write!(f, "line {line} is no key; {FORMS}"),
             KeyError::TooLong => write!(f, "this is longer than a file of keys can be; {FORMS}"),
+            KeyError::TooOpen { path, permissions } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "its permissions {permissions:04o} are too open: take them from others (chmod o= '{path}')"
+                )
+            }
         }
     }
 }
@@ -125,9 +142,14 @@ impl KeyRing {
     /// The keys of a key file ([`KeyRing::parse`]). What was read is wiped.
     ///
     /// # Errors
-    /// If it cannot be read, or is none.
+    /// If it cannot be read, or is none; or if every user of the machine can read or write it. A group may: mounted secrets
+    /// have one.
     pub fn from_file(disk: &dyn Disk, path: &Path) -> Result<KeyRing, KeyError> {
         let file = disk.open_to_read(path).map_err(KeyError::Disk)?;
+        let permissions = file.permissions().map_err(KeyError::Disk)?;
+        if permissions & OTHERS != 0 {
+            return Err(KeyError::TooOpen { path: path.to_owned(), permissions });
+        }
         // It never grows, so that no copy of a key is left behind.
         let mut text = Zeroizing::new(vec![0; TEXT_MAX_BYTES + 1]);
         let mut len = 0;

@@ -166,18 +166,27 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Removes the temporary files of `target` that a server which did not end by itself has left; how many. Only for who is
-/// alone in writing that file.
+/// The name that a file of this name was to get when it was whole; `None` if it is not the name of a [`TemporaryFile`].
+pub fn unfinished_target(name: &str) -> Option<&str> {
+    let (process, rest) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
+    let (number, target) = rest.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(process) && is_number(number)).then_some(target)
+}
+
+/// Removes the temporary files in a directory that a server which did not end by itself has left, where `is_own` says so of
+/// the name that they were to get; how many. Only for who is alone in writing the files of those names.
 ///
 /// # Errors
 /// Those of the disk.
-pub fn remove_leftovers(disk: &dyn Disk, target: &Path) -> Result<usize, DiskError> {
-    let directory = directory_of(target);
-    let suffix = format!("-{}", target.file_name().unwrap_or_default().to_string_lossy());
+pub fn remove_leftovers(
+    disk: &dyn Disk,
+    directory: &Path,
+    is_own: impl Fn(&str) -> bool,
+) -> Result<usize, DiskError> {
     let mut count = 0;
     for name in disk.list(directory)? {
-        let text = name.to_string_lossy();
-        if text.starts_with(TEMPORARY_PREFIX) && text.ends_with(&suffix) {
+        if unfinished_target(&name.to_string_lossy()).is_some_and(&is_own) {
             disk.remove(&directory.join(name))?;
             count += 1;
         }
@@ -213,12 +222,22 @@ mod tests {
         drop(TemporaryFile::create(disk, &target).unwrap());
         assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
         std::mem::forget(TemporaryFile::create(disk, &target).unwrap());
-        assert_eq!(remove_leftovers(disk.as_ref(), &directory.join("other.rdb")).unwrap(), 0);
-        assert_eq!(remove_leftovers(disk.as_ref(), &target).unwrap(), 1);
+        assert_eq!(remove_leftovers(disk.as_ref(), directory, |name| name == "a.rdb").unwrap(), 0);
+        assert_eq!(remove_leftovers(disk.as_ref(), directory, |name| name == "data.rdb").unwrap(), 1);
         assert_eq!(disk.list(directory).unwrap(), ["data.rdb"]);
         disk.remove(&target).unwrap();
         let error = disk.open(&target).unwrap_err();
         assert!(error.is_missing() && error.to_string().starts_with("cannot open "), "{error}");
+    }
+
+    #[test]
+    fn a_temporary_name_has_the_name_to_be_behind_two_numbers() {
+        assert_eq!(unfinished_target("temp-ember-12-0-a-b.rdb"), Some("a-b.rdb"));
+        for name in
+            ["a-b.rdb", "temp-ember-", "temp-ember-1-b.rdb", "temp-ember--0-b.rdb", "temp-ember-1-a-b.rdb"]
+        {
+            assert_eq!(unfinished_target(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_leftovers};
+pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_leftovers, unfinished_target};
 pub use os::OsDisk;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
@@ -200,6 +200,12 @@ pub trait StoredFile: Debug + Send + Sync {
     /// # Errors
     /// Those of the disk; so for all of these functions.
     fn size(&self) -> Result<u64, DiskError>;
+
+    /// What its owner, its group and others may do with it: the nine bits of POSIX.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn permissions(&self) -> Result<u32, DiskError>;
 
     /// Reads at `offset`; how many bytes came, 0 at the end.
     ///

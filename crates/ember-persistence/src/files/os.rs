@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,9 @@ use super::{Disk, DiskError, Operation, StoredFile, refused_after_failed_sync};
 
 /// Files are for the server's user and its group to read, as those of Redis; what they hold is everything.
 const MODE: u32 = 0o640;
+
+/// What of a file's mode says who may do what.
+const PERMISSIONS: u32 = 0o777;
 
 /// The file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,6 +104,11 @@ impl StoredFile for OsFile {
 
     fn size(&self) -> Result<u64, DiskError> {
         self.file.metadata().map(|metadata| metadata.len()).map_err(self.error(Operation::Read))
+    }
+
+    fn permissions(&self) -> Result<u32, DiskError> {
+        let metadata = self.file.metadata().map_err(self.error(Operation::Read))?;
+        Ok(metadata.permissions().mode() & PERMISSIONS)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {

@@ -22,6 +22,9 @@ use super::{Disk, DiskError, Operation, StoredFile, directory_of, refused_after_
 /// What reaches a disk as a whole or not at all.
 const SECTOR_BYTES: u64 = 512;
 
+/// Of all its files.
+const PERMISSIONS: u32 = 0o640;
+
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
@@ -426,6 +429,10 @@ impl StoredFile for SimulatedFile {
 
     fn size(&self) -> Result<u64, DiskError> {
         Ok(self.disk.state.lock().inodes[&self.inode].content.len() as u64)
+    }
+
+    fn permissions(&self) -> Result<u32, DiskError> {
+        Ok(PERMISSIONS)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use emberkv_core::rdb::{KeyFacts, Kind, Reader, Value, read_value};
+use emberkv_core::keyspace::entry::NewValue;
+use emberkv_core::rdb::{KeyFacts, Kind, Reader, Value, read_string, read_value};
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::{RdbError, RdbProblem};
@@ -44,6 +45,13 @@ pub struct Batch {
     pub(super) file: Arc<PathBuf>,
     pub(super) bytes: Vec<u8>,
     pub(super) keys: Vec<BatchKey>,
+}
+
+/// A key in the form to be inserted.
+pub(super) struct OpenKey<'b> {
+    pub(super) name: &'b [u8],
+    pub(super) facts: KeyFacts,
+    pub(super) value: NewValue<'b>,
 }
 
 impl Batch {
@@ -101,6 +109,55 @@ impl Batch {
             Err(error) => error.into(),
         };
         Err(self.error(index, problem))
+    }
+
+    /// Builds all values but strings, which are made as they are inserted ([`Batch::open`]).
+    ///
+    /// # Errors
+    /// If bytes are no value.
+    pub(super) fn build(&mut self, limits: &EncodingLimits) -> Result<(), RdbError> {
+        for index in 0..self.keys.len() {
+            if !matches!(self.keys[index].value, Found::Bytes(Kind::String, _)) {
+                let value = self.take(index, limits)?;
+                self.keys[index].value = Found::Built(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// A key of a batch that is built, in the form to be inserted; `None` if nothing is left of it at `now_ms`. `buffer` is
+    /// where the bytes of its value may go.
+    ///
+    /// # Errors
+    /// If its bytes are no string.
+    ///
+    /// # Panics
+    /// If it was taken before, or is not built.
+    pub(super) fn open<'b>(
+        &'b mut self,
+        index: usize,
+        now_ms: i64,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<OpenKey<'b>>, RdbError> {
+        let key = &mut self.keys[index];
+        let facts = key.facts;
+        let is_expired = facts.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        let value = match std::mem::replace(&mut key.value, Found::Taken) {
+            Found::Built(mut value) => {
+                if value.is_over(now_ms) {
+                    return Ok(None);
+                }
+                Ok(value.into_new(buffer))
+            }
+            // One that has expired is read all the same: damage is an error.
+            Found::Bytes(Kind::String, range) => read_string(&self.bytes[range], buffer),
+            Found::Bytes(..) | Found::Taken => panic!("values are built, and taken once"),
+        };
+        match value {
+            Ok(_) if is_expired => Ok(None),
+            Ok(value) => Ok(Some(OpenKey { name: &self.bytes[self.keys[index].name.clone()], facts, value })),
+            Err(error) => Err(self.error(index, error.into())),
+        }
     }
 
     /// The error that something is wrong with a key.

@@ -23,13 +23,14 @@
 //!
 //! **Reading on several threads.** Finding where a value ends is a small part of the work of building it. The reading
 //! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread makes values of them
-//! ([`Batch::take`]); [`load`] does both. Values above [`VALUE_BYTES_MAX`] are built by the reading thread, from the
-//! file, so that their bytes are not there twice.
+//! ([`Batch::take`]) or puts them into a keyspace ([`Inserter`]); [`load`] brings both together. Values above
+//! [`VALUE_BYTES_MAX`] are built by the reading thread, from the file, so that their bytes are not there twice.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo.
 
 mod batch;
 mod error;
+mod inserting;
 mod loading;
 mod reader;
 mod source;
@@ -39,6 +40,7 @@ mod writer;
 pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, VALUE_BYTES_MAX};
 pub use emberkv_core::rdb::{Encoded, KeyFacts};
 pub use error::{RdbError, RdbProblem};
+pub use inserting::{Inserted, Inserter};
 pub use loading::load;
 pub use reader::{RdbReader, Step};
 pub use source::Source;

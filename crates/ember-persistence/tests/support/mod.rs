@@ -10,14 +10,14 @@ use ember_persistence::aof::{AofDirectory, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::{Encryption, Ending, FileSink};
 use ember_persistence::files::{Disk, FileReader};
 use ember_persistence::rdb_file::{
-    self, KeyFacts, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, Written,
+    self, Batch, Inserter, KeyFacts, RdbError, RdbReader, RdbWriter, SaveOptions, Step, Written,
 };
 use ember_protocol::{OwnedBatch, Protocol};
 use ember_testkit::{Value as Reply, split_arguments};
 use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::entry::EntryRef;
 use emberkv_core::local::Local;
-use emberkv_core::rdb::Value;
+use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
 /// The reply to a command.
@@ -207,20 +207,11 @@ pub fn save(local: &Local, disk: &Arc<dyn Disk>, path: &Path, version: u16) -> W
     .unwrap()
 }
 
-/// Inserts a key that was read.
-pub fn insert(keyspace: &Keyspace, name: &[u8], facts: KeyFacts, value: Value) -> Result<(), RdbProblem> {
-    if facts.database >= keyspace.databases() {
-        return Err(RdbProblem::Database(facts.database as u64));
-    }
-    let hash = keyspace.hash(name);
-    let mut buffer = Vec::new();
-    let mut guards = keyspace.lock(hash.shard());
-    if guards.find(facts.database, hash, name).is_some() {
-        return Err(RdbProblem::DuplicateKey(name.to_vec()));
-    }
-    guards.insert(facts.database, hash, name, value.into_new(&mut buffer), facts.expire_at_ms, 0);
-    keyspace.release(hash.shard(), guards);
-    Ok(())
+/// What inserts the keys that are read.
+fn insert_into(keyspace: &Keyspace) -> impl FnMut(&mut Batch) -> Result<(), RdbError> {
+    // As long ago as that nothing has expired.
+    let mut inserter = Inserter::new(keyspace, Turn::new(0, 1), EncodingLimits::DEFAULT);
+    move |batch| inserter.insert(batch).map(drop)
 }
 
 /// Loads what a reader gives into an empty keyspace; and all that was not keys.
@@ -231,8 +222,7 @@ pub fn load<R: io::Read>(reader: &mut RdbReader<R>, threads: usize) -> Result<(L
     rdb_file::load(
         reader,
         threads,
-        &EncodingLimits::DEFAULT,
-        || |name: &[u8], facts: KeyFacts, value: Value| insert(keyspace, name, facts, value),
+        || insert_into(keyspace),
         |step, _| {
             if !matches!(step, Step::Keys | Step::End) {
                 steps.push(step);
@@ -281,13 +271,7 @@ fn start_file(
         Err(source) => source,
         Ok(mut rdb) => {
             let keyspace = &local.keyspace;
-            rdb_file::load(
-                &mut rdb,
-                0,
-                &EncodingLimits::DEFAULT,
-                || |name: &[u8], facts, value| insert(keyspace, name, facts, value),
-                |_, _| Ok(()),
-            )?;
+            rdb_file::load(&mut rdb, 0, || insert_into(keyspace), |_, _| Ok(()))?;
             rdb.into_source()
         }
     };

@@ -146,6 +146,7 @@ config! {
     /// 0 for none.
     metrics_port: u16,
     metrics_bind: Vec<BindAddress>,
+    metrics_dashboard: bool,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,

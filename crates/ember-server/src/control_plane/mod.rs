@@ -5,7 +5,10 @@
 //!
 //! A client of this port can be slow, silent or hostile: [`CONNECTIONS_MAX`], [`HEADERS_WITHIN`], [`ANSWERED_WITHIN`] and
 //! the bounds of a request's head say what it can cost. A connection serves one request.
+//!
+//! Commands of the dashboard are run by workers, for a connection that this thread gives them ([`dashboard`]).
 
+mod dashboard;
 mod routes;
 
 use std::io;
@@ -21,6 +24,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::client::Peer;
 use crate::config::{BindAddress, Config};
 use crate::server::Server;
 
@@ -80,8 +84,7 @@ impl Sockets {
             .enable_io()
             .enable_time()
             .thread_name("control-plane-work")
-            // One look at the server at a time, whoever asks for how many.
-            .max_blocking_threads(1)
+            .max_blocking_threads(CONNECTIONS_MAX)
             .build()
             .map_err(wrong)?;
         let run = move || {
@@ -139,10 +142,13 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, serve
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, remote)) => {
                 tokio::spawn(async move {
                     let _place = place;
-                    answer(stream, server).await;
+                    match stream.local_addr() {
+                        Ok(local) => answer(stream, Visitor { remote, local }, server).await,
+                        Err(error) => tracing::debug!("metrics-port: a connection broke at once: {error}"),
+                    }
                 });
             }
             Err(error) => {
@@ -153,15 +159,29 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, serve
     }
 }
 
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Visitor {
+    remote: SocketAddr,
+    local: SocketAddr,
+}
+
+impl Visitor {
+    /// What its commands' connection is to show.
+    fn into_peer(self) -> Peer {
+        Peer::Http { remote: self.remote, local: self.local }
+    }
+}
+
 /// Serves one connection to its end, or to the end of its time.
-async fn answer(stream: TcpStream, server: &'static Server) {
+async fn answer(stream: TcpStream, visitor: Visitor, server: &'static Server) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .keep_alive(false);
-    let service = service_fn(move |request| routes::answer(request, server));
+    let service = service_fn(move |request| routes::answer(request, visitor, server));
     let connection = http.serve_connection(TokioIo::new(stream), service);
     match tokio::time::timeout(ANSWERED_WITHIN, connection).await {
         Ok(Ok(())) => {}

@@ -6,15 +6,21 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
 
+use super::{Visitor, dashboard};
 use crate::metrics;
 use crate::server::Server;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Answers a request; what it carries behind its head is not looked at.
+/// One look at all the server counts at a time, whoever asks for how many.
+static LOOKING: Semaphore = Semaphore::const_new(1);
+
+/// Answers a request; what one for anything but the dashboard carries behind its head is not looked at.
 pub(super) async fn answer(
     request: Request<Incoming>,
+    visitor: Visitor,
     server: &'static Server,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let route: Option<Route> = match request.uri().path() {
@@ -25,12 +31,11 @@ pub(super) async fn answer(
     };
     let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = match route {
-        None => plain(StatusCode::NOT_FOUND, "not found\n"),
-        Some(_) if !is_asked => {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            response
-        }
+        None => match dashboard::answer(request, visitor, server).await {
+            Some(response) => response,
+            None => plain(StatusCode::NOT_FOUND, "not found\n"),
+        },
+        Some(_) if !is_asked => not_allowed("GET, HEAD"),
         Some(Route::Metrics) => scrape(server).await,
         Some(Route::Health) => plain(StatusCode::OK, "ok\n"),
         Some(Route::Ready) => match server.why_not_ready() {
@@ -55,20 +60,49 @@ enum Route {
 
 /// Looks at the server beside this thread: that may wait for a lock, and `/health` is to be answered meanwhile.
 async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
-    match tokio::task::spawn_blocking(|| metrics::render(server)).await {
-        Ok(text) => of_type(StatusCode::OK, metrics::CONTENT_TYPE, text),
-        Err(error) => {
-            tracing::error!("a bug kept the metrics from being told: {error}");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
-        }
-    }
+    let Ok(looking) = LOOKING.acquire().await else { return internal_error() };
+    let look = move || {
+        let _looking = looking;
+        metrics::render(server)
+    };
+    beside(look)
+        .await
+        .map_or_else(|_: Bug| internal_error(), |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
 
-fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+/// A bug ended what was to make an answer; it is logged.
+pub(super) struct Bug;
+
+/// Does what may wait on a thread beside the one that answers.
+pub(super) async fn beside<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, Bug> {
+    tokio::task::spawn_blocking(act).await.map_err(|error| {
+        tracing::error!("a bug kept a request on metrics-port from being answered: {error}");
+        Bug
+    })
+}
+
+fn internal_error() -> Response<Full<Bytes>> {
+    plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
+}
+
+/// Answers a request of another method than `allowed`.
+pub(super) fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// An answer for people.
+pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     of_type(status, PLAIN, text)
 }
 
-fn of_type(status: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+/// An answer of a media type.
+pub(super) fn of_type(
+    status: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

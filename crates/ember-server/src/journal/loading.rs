@@ -47,6 +47,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     }
     let mut directory = open(server, &config)?;
     let shown = |error: AofError| error.to_string();
+    snapshot::tell_removed(directory.remove_leftovers().map_err(shown)?);
     if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
         directory.adopt().map_err(shown)?;
         tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);

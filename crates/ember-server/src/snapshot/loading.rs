@@ -1,22 +1,26 @@
 //! Reading the data set at the start: workers run already and answer that they are loading.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_persistence::encryption::{Ending, FileSource};
-use ember_persistence::files::remove_leftovers;
-use ember_persistence::rdb_file::{self, KeyFacts, RdbProblem, RdbReader, Step};
-use emberkv_core::rdb::Value;
+use ember_persistence::files::{directory_of, remove_leftovers};
+use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Step};
 use emberkv_core::turn::Turn;
 
 use crate::commands::declared_library;
 use crate::config::Config;
 use crate::server::{Server, unix_ms};
 
-/// Threads that build values while the calling one reads: more would wait for it.
+/// Threads that insert keys beside the one that reads: more would wait for it.
 const LOADERS_MAX: usize = 8;
+
+/// In a file as long as it is, no more keys are expected than such small ones: tables are made for those that a file says
+/// are in it, which may be wrong.
+const KEY_BYTES_MIN: u64 = 8;
 
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -95,10 +99,9 @@ impl Loading {
 pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
-    let removed = remove_leftovers(disk.as_ref(), path).map_err(|error| error.to_string())?;
-    if removed > 0 {
-        tracing::warn!("{removed} files that were not written to their ends are removed");
-    }
+    let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
+    let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
+    tell_removed(removed.map_err(|error| error.to_string())?);
     let file = match disk.open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return Ok(()),
@@ -114,6 +117,13 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     load_from(server, &config, &mut reader, path)
 }
 
+/// Tells the log of files that a server which did not end by itself has left, and that are gone now.
+pub(crate) fn tell_removed(leftovers: usize) {
+    if leftovers > 0 {
+        tracing::warn!("{leftovers} files that were not written to their ends are removed");
+    }
+}
+
 /// Reads an RDB file, or the RDB part of an AOF, into the empty keyspace.
 ///
 /// # Errors
@@ -125,7 +135,8 @@ pub(crate) fn load_from(
     path: &Path,
 ) -> Result<(), String> {
     let state = &server.snapshots;
-    let limits = config.encoding_limits();
+    let mut possible_keys = state.loading.total_bytes.load(Ordering::Relaxed) / KEY_BYTES_MIN;
+    let mut expected = BTreeSet::new();
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -133,7 +144,6 @@ pub(crate) fn load_from(
     let loaded = rdb_file::load(
         reader,
         threads,
-        &limits,
         || insert_into(server, config),
         |step, read| {
             state.loading.note_read(read);
@@ -152,11 +162,23 @@ pub(crate) fn load_from(
                     }
                     Ok(())
                 }
-                Step::Keys | Step::Sizes { .. } | Step::End => Ok(()),
+                Step::Sizes { database, keys, .. } => {
+                    // Once for each, however often a damaged file says it.
+                    if database < server.keyspace.databases() && expected.insert(database) {
+                        let believed = keys.min(possible_keys);
+                        possible_keys -= believed;
+                        server.keyspace.make_room_for(database, usize::try_from(believed).unwrap_or(0));
+                    }
+                    Ok(())
+                }
+                Step::Keys | Step::End => Ok(()),
             }
         },
     );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
+    for database in expected {
+        server.keyspace.give_back_room(database);
+    }
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
     tracing::info!(
         "loaded {} keys from {} in {:.3} seconds; {} had expired",
@@ -171,33 +193,15 @@ pub(crate) fn load_from(
 /// What takes one thread's keys.
 fn insert_into<'s>(
     server: &'s Server,
-    config: &'s Config,
-) -> impl FnMut(&[u8], KeyFacts, Value) -> Result<(), RdbProblem> + use<'s> {
+    config: &Config,
+) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.policy = config.maxmemory_policy;
-    let mut buffer = Vec::new();
-    move |name, facts, mut value| {
-        let keyspace = &server.keyspace;
-        if facts.database >= keyspace.databases() {
-            return Err(RdbProblem::Database(facts.database as u64));
-        }
-        if value.is_over(turn.now_ms) || facts.expire_at_ms.is_some_and(|at_ms| at_ms <= turn.now_ms) {
-            server.snapshots.expired.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        }
-        let clock = match (facts.idle_s, facts.frequency) {
-            (Some(seconds), _) if !turn.policy.is_lfu() => turn.idle_clock(seconds),
-            (_, Some(counter)) if turn.policy.is_lfu() => turn.frequency_clock(counter),
-            _ => turn.new_clock(),
-        };
-        let hash = keyspace.hash(name);
-        let mut shard = keyspace.lock(hash.shard());
-        if shard.find(facts.database, hash, name).is_some() {
-            return Err(RdbProblem::DuplicateKey(name.to_vec()));
-        }
-        shard.insert(facts.database, hash, name, value.into_new(&mut buffer), facts.expire_at_ms, clock);
-        keyspace.publish_bytes(keyspace.release(hash.shard(), shard));
-        server.snapshots.loaded.fetch_add(1, Ordering::Relaxed);
+    let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits());
+    move |batch| {
+        let inserted = inserter.insert(batch)?;
+        server.snapshots.loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
+        server.snapshots.expired.fetch_add(inserted.expired, Ordering::Relaxed);
         Ok(())
     }
 }

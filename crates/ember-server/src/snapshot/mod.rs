@@ -15,7 +15,7 @@ mod saving;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 pub(crate) use background::{Background, GIVE_UP_WAIT, Unbegun, begin_bgsave};
-pub(crate) use loading::{Loading, load_at_start, load_from};
+pub(crate) use loading::{Loading, load_at_start, load_from, tell_removed};
 pub(crate) use point_in_time::{Claim, Claims, PointInTime, Purpose, begin};
 pub(crate) use saving::{save, save_at_end, save_before_end, write_all};
 

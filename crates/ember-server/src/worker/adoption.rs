@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
 use ember_protocol::{Protocol, Reply};
 use parking_lot::Mutex;
@@ -44,15 +44,11 @@ impl Worker {
 
     /// Gives a new connection to the worker with the fewest.
     pub(super) fn place(&mut self, incoming: Incoming) {
-        let workers = &self.server.workers;
-        let load = |worker: &usize| workers[*worker].connections.load(Ordering::Relaxed);
-        let chosen = (0..workers.len()).min_by_key(load).expect("there is at least one worker");
-        // Counted at once, so that the next connection of the same burst goes elsewhere.
-        workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
+        let chosen = self.server.reserve_place();
         if chosen == self.executor.index {
             self.adopt(incoming);
         } else {
-            workers[chosen].mailbox.send(Letter::Adopt(incoming));
+            self.server.workers[chosen].mailbox.send(Letter::Adopt(incoming));
         }
     }
 

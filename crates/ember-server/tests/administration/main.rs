@@ -7,6 +7,7 @@ mod client;
 mod command_docs;
 mod command_log;
 mod config;
+mod dashboard;
 mod debug;
 mod hot_keys;
 mod info;
@@ -26,7 +27,7 @@ const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
 /// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)

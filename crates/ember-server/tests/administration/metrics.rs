@@ -162,7 +162,11 @@ fn metrics_and_info_agree() {
             ("ember_forwarded_commands_total", "ember_forwarded_commands"),
             ("ember_loading", "loading"),
         ] {
-            assert_eq!(value(&samples, name), info(client, field).parse().unwrap(), "{name} and {field}");
+            assert_eq!(
+                value(&samples, name),
+                info(client, field).parse::<f64>().unwrap(),
+                "{name} and {field}"
+            );
         }
         for (name, field) in [
             ("ember_memory_used_bytes", "used_memory"),
@@ -212,7 +216,11 @@ fn the_append_only_file_is_told_as_info_tells_it() {
             ("ember_aof_delayed_syncs_total", "aof_delayed_fsync"),
             ("ember_aof_last_rewrite_seconds", "aof_last_rewrite_time_sec"),
         ] {
-            assert_eq!(value(&samples, name), info(client, field).parse().unwrap(), "{name} and {field}");
+            assert_eq!(
+                value(&samples, name),
+                info(client, field).parse::<f64>().unwrap(),
+                "{name} and {field}"
+            );
         }
         assert!(value(&samples, "ember_aof_size_bytes") > 0.0);
         assert_eq!(value(&samples, "ember_writes_refused"), 0.0);

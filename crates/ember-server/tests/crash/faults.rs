@@ -12,7 +12,7 @@ use ember_testkit::{RawClient, Server, Value};
 use crate::{Directory, builder};
 
 /// How long a server may take to notice that something fails, or no more.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const ENOSPC: &str = "28";
 const EIO: &str = "5";

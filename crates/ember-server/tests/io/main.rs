@@ -30,7 +30,7 @@ const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
 /// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tests that measure time or memory take turns, and nothing else runs meanwhile.
 static MACHINE: RwLock<()> = RwLock::new(());

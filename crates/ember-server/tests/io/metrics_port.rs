@@ -165,3 +165,70 @@ fn a_script_that_runs_for_ever_does_not_keep_metrics_from_being_told() {
         assert!(running.read_value().unwrap().is_error());
     }
 }
+
+#[test]
+fn visitors_of_the_dashboard_who_never_send_their_request_are_sent_away() {
+    let _together = together();
+    let server = builder(MODES[0])
+        .arguments(&["--requirepass", "open-sesame", "--metrics-dashboard", "yes"])
+        .metrics()
+        .start();
+    let address = server.metrics_address();
+    let mut client = server.client();
+    client.run("AUTH open-sesame");
+    let before = rss(&server);
+    // `default:open-sesame`, and nobody.
+    let known = "Authorization: Basic ZGVmYXVsdDpvcGVuLXNlc2FtZQ==\r\n";
+    let mut visitors: Vec<TcpStream> = [known, ""]
+        .into_iter()
+        .cycle()
+        .take(12)
+        .map(|authorization| {
+            let mut stream = connect(address);
+            let head = format!(
+                "POST /dashboard/api/commands HTTP/1.1\r\nHost: {address}\r\n{authorization}\
+                 Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n{{"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let count = |client: &mut ember_testkit::RawClient| {
+        client.run("CLIENT LIST").text().matches(" name=dashboard ").count()
+    };
+    crate::wait_until("those who are known are clients", || count(&mut client) == 6);
+    assert_eq!(http_get(address, "/health").unwrap().status, 200, "there is a place left");
+    for (index, stream) in visitors.iter_mut().enumerate() {
+        let answer = String::from_utf8_lossy(&read_to_close(stream)).into_owned();
+        let expected = if index % 2 == 0 { "" } else { "HTTP/1.1 401 " };
+        assert!(answer.starts_with(expected) && (!expected.is_empty() || answer.is_empty()), "{answer}");
+    }
+    crate::wait_until("they are no clients any more", || count(&mut client) == 0);
+    assert!(rss(&server) < before + (32 << 20), "{before} bytes have become {}", rss(&server));
+}
+
+#[test]
+fn a_script_that_runs_for_ever_does_not_keep_the_dashboard_from_ending_it() {
+    let _together = together();
+    for mode in MODES {
+        let server = builder(mode)
+            .arguments(&["--busy-reply-threshold", "50", "--metrics-dashboard", "yes"])
+            .metrics()
+            .start();
+        let mut running = server.client();
+        running.send_command(&["EVAL", "while true do end", "0"]).unwrap();
+        let mut client = server.client();
+        crate::wait_until("others are told", || client.run("GET a").text().starts_with("BUSY"));
+        let address = server.metrics_address();
+        let body = r#"{"commands": [["GET", "a"], ["SCRIPT", "KILL"]]}"#;
+        let request = format!(
+            "POST /dashboard/api/commands HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = http_exchange(address, request.as_bytes()).unwrap();
+        assert!(answer.status == 200 && answer.body.contains("BUSY"), "{answer:?}");
+        assert!(answer.body.ends_with(r#",{"simple":"OK"}]}"#), "{answer:?}");
+        assert!(running.read_value().unwrap().is_error());
+    }
+}

@@ -1,13 +1,15 @@
 //! The append-only file: what is there after a crash, what a torn or damaged file does, rewriting, switching.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_testkit::Value;
+use ember_testkit::{RawClient, Server, Value};
+use rustix::process::{Resource, getrlimit};
 
-use crate::{Directory, MODES, builder, digest, fill, info, refusal, start_in};
+use crate::{Directory, MODES, builder, digest, fill, info, program, refusal, start_in};
 
 const ALWAYS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
@@ -243,6 +245,36 @@ fn switching_on_fails_where_nothing_can_be_written() {
     assert!(refused.contains("'appendonly') - Unable to turn on AOF. Check server logs."), "{refused}");
     assert_eq!(client.run("CONFIG GET appendonly"), Value::Array(vec!["appendonly".into(), "no".into()]));
     assert!(!client.run("SET a 1").is_error());
+}
+
+#[test]
+fn writes_are_refused_at_the_limit_of_file_sizes_and_accepted_above_it() {
+    for mode in MODES {
+        let directory = Directory::new("aof-file-size");
+        let limited = directory.0.join("limited.sh");
+        let script = format!("#!/bin/sh\nulimit -S -f 256\nexec '{}' \"$@\"\n", program().display());
+        fs::write(&limited, script).unwrap();
+        fs::set_permissions(&limited, Permissions::from_mode(0o755)).unwrap();
+        let arguments = [mode, &["--appendonly", "yes", "--enable-debug-command", "yes"]].concat();
+        let mut server = Server::builder(&limited).arguments(&arguments).directory(&directory.0).start();
+        let mut client = server.client();
+        let value = "x".repeat(10_000);
+        let set = |client: &mut RawClient| client.command(&["SET", "key", value.as_str()]);
+        eventually("the limit is met", || {
+            set(&mut client).text().starts_with("MISCONF Errors writing to the AOF")
+        });
+        assert_eq!(client.run("GET key"), Value::from(value.as_str()));
+        assert_eq!(info(&mut client, "aof_last_write_status"), "err");
+        let pid = rustix::process::Pid::from_raw(server.pid().cast_signed());
+        rustix::process::prlimit(pid, Resource::Fsize, getrlimit(Resource::Fsize)).unwrap();
+        eventually("writes are accepted again", || set(&mut client) == Value::ok());
+        client.run("SET after 1");
+        let before = digest(&mut client);
+        client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+        assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+        let server = start_in(&directory.0, &arguments);
+        assert_eq!(digest(&mut server.client()), before);
+    }
 }
 
 #[test]

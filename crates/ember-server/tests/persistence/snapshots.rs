@@ -7,7 +7,7 @@ use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{Directory, MODES, builder, digest, fill, program, start_in};
+use crate::{Directory, MODES, builder, digest, fill, info, program, start_in};
 
 #[test]
 fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
@@ -179,6 +179,26 @@ fn keys_whose_time_has_come_are_not_loaded() {
 }
 
 #[test]
+fn a_file_that_promises_more_keys_than_it_has_is_loaded_and_takes_no_more_memory() {
+    for mode in MODES {
+        let directory = Directory::new("promise");
+        let promise = [&b"\xFB"[..], b"\x81", &[0xFF; 8], b"\x81", &[0xFF; 8]].concat();
+        let body = [&b"REDIS0010\xFE\x00"[..], &promise.repeat(1000), b"\x00\x01a\x01b"].concat();
+        let more = [&b"\xFE\x03"[..], &promise, b"\x00\x01c\xC0\x05\xFF\0\0\0\0\0\0\0\0"].concat();
+        fs::write(directory.0.join("dump.rdb"), [body, more].concat()).unwrap();
+        let server = start_in(&directory.0, mode);
+        let mut client = server.client();
+        assert_eq!(client.run("GET a"), Value::from("b"));
+        assert_eq!(client.run("DBSIZE"), Value::Integer(1));
+        client.run("SELECT 3");
+        assert_eq!(client.run("INCR c"), Value::Integer(6));
+        // Room for what so short a file could have, and that is given back.
+        let bytes: u64 = info(&mut client, "used_memory_dataset").parse().unwrap();
+        assert!(bytes < 64 * 1024 * 1024, "{bytes}");
+    }
+}
+
+#[test]
 fn the_file_has_the_name_of_the_configuration() {
     let directory = Directory::new("name");
     let server = start_in(&directory.0, &["--dbfilename", "data.rdb", "--rdbcompression", "no"]);
@@ -219,4 +239,25 @@ fn a_file_that_was_not_written_to_its_end_is_removed_at_the_start() {
     assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
     assert!(!directory.0.join("temp-ember-1-0-dump.rdb").exists());
     assert!(directory.0.join("temp-ember-1-0-other.rdb").exists());
+}
+
+#[test]
+fn a_base_that_was_not_written_to_its_end_is_removed_at_the_start() {
+    let directory = Directory::new("leftover-base");
+    let arguments = ["--appendonly", "yes"];
+    drop(start_in(&directory.0, &arguments));
+    let files = directory.0.join("appendonlydir");
+    let own = ["temp-ember-1-0-appendonly.aof.2.base.rdb", "temp-ember-1-1-appendonly.aof.manifest"];
+    let others = ["temp-ember-1-0-other.aof.manifest", "temp-ember-notes.manifest"];
+    for name in own.iter().chain(&others) {
+        fs::write(files.join(name), b"REDIS0010").unwrap();
+    }
+    let server = start_in(&directory.0, &arguments);
+    assert!(
+        server.log().contains("2 files that were not written to their ends are removed"),
+        "{}",
+        server.log()
+    );
+    assert!(own.iter().all(|name| !files.join(name).exists()));
+    assert!(others.iter().all(|name| files.join(name).exists()));
 }

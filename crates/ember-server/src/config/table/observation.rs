@@ -130,7 +130,16 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "127.0.0.1 -::1",
         mutable: false,
         about: "The addresses to listen on there, as in `bind`. Who reaches them can read all metrics: they name commands \
-                and count keys, but show no data.",
+                and count keys, but show no data. The dashboard does.",
+    },
+    Parameter {
+        name: "metrics-dashboard",
+        aliases: &[],
+        kind: Kind::YesNo(field!(metrics_dashboard)),
+        default: "no",
+        mutable: true,
+        about: "Whether `/dashboard/` is served there too: a page to look at the server and its keys, with the rights of \
+                the user who logs in. As soon as the default user needs a password, the page asks for one.",
     },
     Parameter {
         name: "tracking-table-max-keys",

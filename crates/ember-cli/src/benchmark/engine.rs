@@ -1,0 +1,547 @@
+//! The load generator: threads that each drive their connections from one event loop.
+//!
+//! A connection has one batch under way. In a *closed* loop it gets the next one as soon as all replies of the last one are
+//! there. In an *open* loop (`--rate`) requests are due at fixed times, whatever the server does; a batch is what is due
+//! when a connection is free. Latency counts from then in both: in an open loop a request that had to wait for a connection,
+//! because the server made all of them wait, is as late as it is late (this is what is called corrected for coordinated
+//! omission).
+//!
+//! Only the batch's digits differ between connections, so a thread has one batch for all of them; a connection copies what
+//! its socket has no room for. A reply costs a part of a read, of a wait and of a look at the clock; nothing is allocated.
+
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use super::failure::Failure;
+use super::link::{Link, LinkError};
+use super::recorder::{Latencies, Moment, Recorder, Series, no_latencies};
+use super::replies::Tally;
+use super::requests::{Batch, part_at};
+use super::thread_time::ThreadTime;
+use super::workload::Workload;
+use crate::connection::Address;
+
+/// What is read at once; [`crate::connection::Connection::read_into`] reads directly into a buffer of this size.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Connections that are served between two waits.
+const EVENTS_MAX: usize = 256;
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Goal {
+    /// After so many requests.
+    Requests(u64),
+    /// After so much time, and the replies to what was sent until then.
+    Time(Duration),
+}
+
+/// How requests are sent.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) goal: Goal,
+    /// Most requests of a batch.
+    pub(super) pipeline: u32,
+    /// Requests a second of an open loop.
+    pub(super) rate: Option<f64>,
+    /// How long no reply may come.
+    pub(super) timeout: Duration,
+}
+
+/// What a run has shown.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    pub(super) tally: Tally,
+    /// Requests that asked for something that may not be there.
+    pub(super) reads: u64,
+    /// Requests that were due and were never sent, because no connection was free to the end. Their latencies, as far as
+    /// they had come by then, are among the latencies.
+    pub(super) never_sent: u64,
+    /// The text of the first error.
+    pub(super) first_error: Option<String>,
+    pub(super) latencies: Latencies,
+    /// To the last reply.
+    pub(super) elapsed: Duration,
+    /// What each thread used.
+    pub(super) threads: Vec<ThreadTime>,
+    pub(super) moments: Vec<Moment>,
+}
+
+/// Sends requests over connections until the goal is reached. `links` has those of each thread.
+///
+/// # Errors
+/// In words: a connection broke, something came that is no reply, no reply came for too long.
+pub(super) fn run(
+    address: &Address,
+    links: &mut [Vec<Link>],
+    workload: &Workload,
+    plan: &Plan,
+    series: &Series,
+) -> Result<Measured, Failure> {
+    let shared = Shared {
+        left: AtomicU64::new(match plan.goal {
+            Goal::Requests(count) => count,
+            Goal::Time(_) => u64::MAX,
+        }),
+        has_failed: AtomicBool::new(false),
+        barrier: Barrier::new(links.len()),
+        threads: links.len() as u64,
+    };
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = links
+            .iter_mut()
+            .enumerate()
+            .map(|(index, links)| {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let result = Runner::new(links, workload, plan, shared, series, index as u64)
+                        .and_then(|runner| runner.run(address));
+                    if result.is_err() {
+                        shared.has_failed.store(true, Ordering::Relaxed);
+                    }
+                    result
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join().expect("a thread that does not panic"));
+        joined.collect::<Vec<_>>()
+    });
+    combine(results, series)
+}
+
+fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Result<Measured, Failure> {
+    let mut measured = Measured {
+        tally: Tally::default(),
+        reads: 0,
+        never_sent: 0,
+        first_error: None,
+        latencies: no_latencies(),
+        elapsed: Duration::ZERO,
+        threads: Vec::new(),
+        moments: Vec::new(),
+    };
+    let mut elapsed_ns = 0;
+    // Threads that ended because of another one say nothing.
+    let is_reason = |failure: &&Failure| !failure.0.is_empty();
+    if let Some(failure) = results.iter().filter_map(|result| result.as_ref().err()).find(is_reason) {
+        return Err(failure.clone());
+    }
+    for result in results {
+        let result = result?;
+        measured.tally.replies += result.tally.replies;
+        measured.tally.errors += result.tally.errors;
+        measured.tally.misses += result.tally.misses;
+        measured.reads += result.reads;
+        measured.never_sent += result.never_sent;
+        measured.first_error = measured.first_error.or(result.first_error);
+        measured.latencies.add(&result.latencies).expect("histograms of the same bounds");
+        measured.threads.push(result.time);
+        elapsed_ns = elapsed_ns.max(result.last_reply_ns);
+    }
+    measured.elapsed = Duration::from_nanos(elapsed_ns);
+    measured.moments = series.finish(elapsed_ns);
+    Ok(measured)
+}
+
+/// What the threads of a run share.
+struct Shared {
+    /// Requests that nobody has taken.
+    left: AtomicU64,
+    has_failed: AtomicBool,
+    /// All begin together.
+    barrier: Barrier,
+    threads: u64,
+}
+
+struct ThreadResult {
+    tally: Tally,
+    reads: u64,
+    never_sent: u64,
+    first_error: Option<String>,
+    latencies: Latencies,
+    time: ThreadTime,
+    last_reply_ns: u64,
+}
+
+/// When the requests of one thread are due in an open loop: this one and every so many nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    first_ns: f64,
+    interval_ns: f64,
+    /// How many have been sent.
+    next: u64,
+}
+
+impl Schedule {
+    fn of(rate: f64, index: u64, threads: u64) -> Schedule {
+        let between_ns = 1e9 / rate;
+        // The threads take turns.
+        Schedule { first_ns: index as f64 * between_ns, interval_ns: threads as f64 * between_ns, next: 0 }
+    }
+
+    /// When the next one is due.
+    fn next_ns(&self) -> f64 {
+        self.first_ns + self.next as f64 * self.interval_ns
+    }
+
+    /// How many are due by then that were not sent.
+    fn due(&self, now_ns: u64) -> u64 {
+        let since = now_ns as f64 - self.next_ns();
+        if since < 0.0 { 0 } else { (since / self.interval_ns) as u64 + 1 }
+    }
+}
+
+/// One thread.
+struct Runner<'a> {
+    queue: OwnedFd,
+    links: &'a mut [Link],
+    plan: &'a Plan,
+    shared: &'a Shared,
+    parts_read: &'a [bool],
+    workload: &'a Workload,
+    batch: Batch,
+    recorder: Recorder,
+    buffer: Vec<u8>,
+    start: Instant,
+    /// Connections without a batch, in an open loop.
+    idle: VecDeque<usize>,
+    schedule: Option<Schedule>,
+    /// Whether there is nothing left to send.
+    is_over: bool,
+    in_flight: u64,
+    tally: Tally,
+    reads: u64,
+    first_error: Option<String>,
+    last_reply_ns: u64,
+    /// Since when requests are under way and no reply has come.
+    quiet_since_ns: u64,
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        links: &'a mut [Link],
+        workload: &'a Workload,
+        plan: &'a Plan,
+        shared: &'a Shared,
+        series: &Series,
+        index: u64,
+    ) -> Result<Runner<'a>, Failure> {
+        let ready = watch(links);
+        // Also after a failure: the others wait for everybody.
+        shared.barrier.wait();
+        let queue = ready.map_err(|error| Failure(format!("The sockets cannot be watched: {error}")))?;
+        Ok(Runner {
+            queue,
+            idle: if plan.rate.is_some() { (0..links.len()).collect() } else { VecDeque::new() },
+            links,
+            plan,
+            shared,
+            parts_read: &workload.reads,
+            workload,
+            batch: Batch::new(&workload.parts, plan.pipeline),
+            recorder: Recorder::new(series),
+            buffer: vec![0; READ_BYTES],
+            start: Instant::now(),
+            schedule: plan.rate.map(|rate| Schedule::of(rate, index, shared.threads)),
+            is_over: false,
+            in_flight: 0,
+            tally: Tally::default(),
+            reads: 0,
+            first_error: None,
+            last_reply_ns: 0,
+            quiet_since_ns: 0,
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// When nothing is sent any more.
+    fn deadline_ns(&self) -> u64 {
+        match self.plan.goal {
+            Goal::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+            Goal::Requests(_) => u64::MAX,
+        }
+    }
+
+    fn run(mut self, address: &Address) -> Result<ThreadResult, Failure> {
+        let before = ThreadTime::now();
+        if self.schedule.is_none() {
+            for index in 0..self.links.len() {
+                self.send_next(index).map_err(|error| explain(error, address))?;
+            }
+        }
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        loop {
+            let now_ns = self.now_ns();
+            self.send_due(now_ns).map_err(|error| explain(error, address))?;
+            self.is_over |= now_ns >= self.deadline_ns();
+            if self.is_over && self.in_flight == 0 {
+                break;
+            }
+            self.check(now_ns, address)?;
+            events.clear();
+            let wait = duration(self.wake_ns().saturating_sub(now_ns));
+            match epoll::wait(&self.queue, spare_capacity(&mut events), Some(&wait)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Failure(format!("The sockets cannot be watched: {error}"))),
+            }
+            for event in &events {
+                let index = usize::try_from({ event.data }.u64()).unwrap_or(usize::MAX);
+                self.serve(index).map_err(|error| explain(error, address))?;
+            }
+        }
+        let time = ThreadTime::now().since(before);
+        let never_sent = self.count_never_sent();
+        Ok(ThreadResult {
+            tally: self.tally,
+            reads: self.reads,
+            never_sent,
+            first_error: self.first_error,
+            latencies: self.recorder.finish(),
+            time,
+            last_reply_ns: self.last_reply_ns,
+        })
+    }
+
+    /// Ends ticks, and the run when another thread has failed or the server says nothing.
+    fn check(&mut self, now_ns: u64, address: &Address) -> Result<(), Failure> {
+        if now_ns < self.recorder.tick_end_ns() {
+            return Ok(());
+        }
+        self.recorder.advance(now_ns);
+        if self.shared.has_failed.load(Ordering::Relaxed) {
+            // The other thread says why.
+            return Err(Failure(String::new()));
+        }
+        let silence = Duration::from_nanos(now_ns.saturating_sub(self.quiet_since_ns));
+        if self.in_flight > 0 && silence > self.plan.timeout {
+            return Err(Failure(format!(
+                "The server at {} has not answered for {} seconds",
+                address.shown_in_errors(),
+                self.plan.timeout.as_secs_f64()
+            )));
+        }
+        Ok(())
+    }
+
+    /// When there is something to do if no reply comes.
+    fn wake_ns(&self) -> u64 {
+        let tick = self.recorder.tick_end_ns();
+        match &self.schedule {
+            Some(schedule) if !self.is_over && !self.idle.is_empty() => {
+                tick.min(schedule.next_ns().ceil() as u64).min(self.deadline_ns())
+            }
+            _ => tick,
+        }
+    }
+
+    /// In an open loop, sends what is due as long as connections are free.
+    fn send_due(&mut self, now_ns: u64) -> Result<(), LinkError> {
+        let Some(mut schedule) = self.schedule else { return Ok(()) };
+        let now_ns = now_ns.min(self.deadline_ns());
+        while !self.is_over
+            && let Some(&index) = self.idle.front()
+        {
+            let due = schedule.due(now_ns).min(u64::from(self.plan.pipeline)) as u32;
+            if due == 0 {
+                break;
+            }
+            let count = self.take(due);
+            if count == 0 {
+                self.is_over = true;
+                break;
+            }
+            self.idle.pop_front();
+            let first_ns = schedule.next_ns();
+            schedule.next += u64::from(count);
+            self.send(index, count, Some((first_ns, schedule.interval_ns)))?;
+        }
+        self.schedule = Some(schedule);
+        Ok(())
+    }
+
+    /// In a closed loop, sends the next batch.
+    fn send_next(&mut self, index: usize) -> Result<(), LinkError> {
+        let count = if self.is_over { 0 } else { self.take(self.plan.pipeline) };
+        if count == 0 {
+            self.is_over = true;
+            return Ok(());
+        }
+        self.send(index, count, None)
+    }
+
+    /// Takes up to so many of the requests that are left.
+    fn take(&self, wanted: u32) -> u32 {
+        if matches!(self.plan.goal, Goal::Time(_)) {
+            // Of an open loop all is sent that is due before the end, if connections are free.
+            return if self.schedule.is_some() || self.now_ns() < self.deadline_ns() { wanted } else { 0 };
+        }
+        let wanted = u64::from(wanted);
+        let taken = self.shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            (left > 0).then(|| left - wanted.min(left))
+        });
+        // At most what was wanted.
+        taken.map_or(0, |left| left.min(wanted) as u32)
+    }
+
+    /// Sends a batch. Its requests are due at `due`, and so much apart; or now.
+    fn send(&mut self, index: usize, count: u32, due: Option<(f64, f64)>) -> Result<(), LinkError> {
+        let link = &mut self.links[index];
+        let bytes = self.batch.fill(count, link.turn, &mut link.keys);
+        if due.is_none() || self.in_flight == 0 {
+            let now_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            if self.in_flight == 0 {
+                self.quiet_since_ns = now_ns;
+            }
+            (link.due_ns, link.step_ns) = due.unwrap_or((now_ns as f64, 0.0));
+        } else if let Some(due) = due {
+            (link.due_ns, link.step_ns) = due;
+        }
+        self.reads += match self.parts_read {
+            [reads] => u64::from(count) * u64::from(*reads),
+            parts => (link.turn..link.turn + u64::from(count))
+                .filter(|&turn| parts[part_at(&self.workload.parts, turn)])
+                .count() as u64,
+        };
+        link.turn += u64::from(count);
+        link.in_flight = count;
+        self.in_flight += u64::from(count);
+        link.send(bytes).map_err(LinkError::Io)?;
+        self.watch_for_room(index).map_err(LinkError::Io)
+    }
+
+    /// Asks to be told of room in a full socket, and no longer when it is not full.
+    fn watch_for_room(&mut self, index: usize) -> io::Result<()> {
+        let link = &mut self.links[index];
+        if link.is_full() != link.is_watched_for_room {
+            link.is_watched_for_room = link.is_full();
+            let wanted =
+                if link.is_watched_for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            epoll::modify(&self.queue, &*link, EventData::new_u64(index as u64), wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Does what there is to do on a connection.
+    fn serve(&mut self, index: usize) -> Result<(), LinkError> {
+        let Some(link) = self.links.get_mut(index) else { return Ok(()) };
+        if link.is_full() {
+            link.send_rest().map_err(LinkError::Io)?;
+            self.watch_for_room(index).map_err(LinkError::Io)?;
+        }
+        loop {
+            let link = &mut self.links[index];
+            let before = self.tally;
+            let has_more = link.receive(&mut self.buffer, &mut self.tally)?;
+            let count = self.tally.replies - before.replies;
+            if self.tally.errors > before.errors && self.first_error.is_none() {
+                self.first_error = link.take_first_error();
+            }
+            if count > u64::from(link.in_flight) || (link.in_flight == 0 && !link.is_between_replies()) {
+                let said = self.first_error.take();
+                let said = said.map_or_else(|| "a reply to nothing".to_owned(), |text| format!("\"{text}\""));
+                return Err(LinkError::NoReply(said));
+            }
+            if count > 0 {
+                self.record(index, count as u32);
+                if self.links[index].in_flight == 0 {
+                    self.become_free(index)?;
+                }
+            }
+            if !has_more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn become_free(&mut self, index: usize) -> Result<(), LinkError> {
+        if self.schedule.is_none() {
+            return self.send_next(index);
+        }
+        self.idle.push_back(index);
+        Ok(())
+    }
+
+    /// Counts replies, at most as many as requests are under way.
+    fn record(&mut self, index: usize, count: u32) {
+        let now_ns = self.now_ns();
+        let link = &mut self.links[index];
+        self.last_reply_ns = now_ns;
+        self.quiet_since_ns = now_ns;
+        link.in_flight -= count;
+        self.in_flight -= u64::from(count);
+        if link.step_ns == 0.0 {
+            let latency_ns = (now_ns as f64 - link.due_ns).max(0.0) as u64;
+            self.recorder.record(latency_ns, u64::from(count));
+            return;
+        }
+        for _ in 0..count {
+            let latency_ns = (now_ns as f64 - link.due_ns).max(0.0) as u64;
+            link.due_ns += link.step_ns;
+            self.recorder.record(latency_ns, 1);
+        }
+    }
+
+    /// What was due before the end of an open loop and found no connection has waited at least until the end.
+    fn count_never_sent(&mut self) -> u64 {
+        let (Some(mut schedule), Goal::Time(_)) = (self.schedule, self.plan.goal) else { return 0 };
+        let end_ns = self.deadline_ns();
+        let count = schedule.due(end_ns);
+        for _ in 0..count {
+            self.recorder.record((end_ns as f64 - schedule.next_ns()).max(0.0) as u64, 1);
+            schedule.next += 1;
+        }
+        count
+    }
+}
+
+fn explain(error: LinkError, address: &Address) -> Failure {
+    match error {
+        LinkError::Io(error) => Failure::lost(address, &error),
+        LinkError::NoReply(said) => {
+            Failure(format!("The server at {} said {said}, which is no answer", address.shown_in_errors()))
+        }
+    }
+}
+
+/// An event queue that tells when replies come.
+fn watch(links: &[Link]) -> io::Result<OwnedFd> {
+    // What is due in an open loop is sent then, and not when the system finds it convenient; it goes without, too.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (index, link) in links.iter().enumerate() {
+        epoll::add(&queue, link, EventData::new_u64(index as u64), EventFlags::IN)?;
+    }
+    Ok(queue)
+}
+
+fn duration(ns: u64) -> Timespec {
+    const NS: u64 = 1_000_000_000;
+    Timespec { tv_sec: (ns / NS).cast_signed(), tv_nsec: (ns % NS).cast_signed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_the_times_of_an_open_loop() {
+        let schedules = [0, 1].map(|index| Schedule::of(1000.0, index, 2));
+        assert_eq!(schedules.map(|schedule| schedule.due(0)), [1, 0]);
+        assert_eq!(schedules.map(|schedule| schedule.due(10_500_000)), [6, 5]);
+        let later = Schedule { next: 6, ..schedules[0] };
+        assert_eq!((later.due(10_500_000), later.due(12_000_000)), (0, 1));
+    }
+}

@@ -1,0 +1,112 @@
+//! What a server says of itself: what it is, how many threads it has, how much processor time it has used.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ember_protocol::client::Value;
+
+use crate::connection::Connection;
+
+/// The lines of INFO.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Info(BTreeMap<String, String>);
+
+impl Info {
+    /// Asks for it. A server that does not say, or not to us, has no lines.
+    pub(super) fn of(connection: &mut Connection) -> Info {
+        let text = connection.ask(&["INFO"]).map(|answer| answer.text()).unwrap_or_default();
+        Info::parse(&text)
+    }
+
+    fn parse(text: &str) -> Info {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let pairs = lines.filter_map(|line| line.trim_end().split_once(':'));
+        Info(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn number<N: std::str::FromStr>(&self, name: &str) -> Option<N> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// Processor time of all its threads since it started.
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        let user: f64 = self.number("used_cpu_user")?;
+        let system: f64 = self.number("used_cpu_sys")?;
+        Duration::try_from_secs_f64(user + system).ok()
+    }
+
+    /// Name and version.
+    pub(super) fn server(&self) -> String {
+        let known = ["ember", "valkey", "redis"];
+        // Those that stand in for Redis say its version too, so that it comes last.
+        let found = known.iter().find_map(|name| Some((name, self.get(&format!("{name}_version"))?)));
+        found.map_or_else(
+            || "a server that does not say what it is".to_owned(),
+            |(name, version)| format!("{name} {version}"),
+        )
+    }
+
+    /// Its name alone.
+    pub(super) fn name(&self) -> String {
+        self.server().split(' ').next().unwrap_or_default().to_owned()
+    }
+}
+
+/// What does not change while it is measured.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// Name and version.
+    pub(super) server: String,
+    /// Its name as KVBench's tables have it: that of the store.
+    pub(super) store: String,
+    /// Threads that serve clients, if that is known.
+    pub(super) threads: Option<u32>,
+    /// `appendonly`, if it says so.
+    pub(super) append_only: Option<String>,
+    /// `appendfsync`, if it says so.
+    pub(super) append_fsync: Option<String>,
+}
+
+impl Facts {
+    /// Asks for them.
+    pub(super) fn of(connection: &mut Connection) -> Facts {
+        let info = Info::of(connection);
+        let io_threads = parameter(connection, "io-threads").and_then(|text| text.parse().ok());
+        // KVBench calls ember's keyspace, a hash table in memory with a log, "map".
+        let store = if info.name() == "ember" { "map".to_owned() } else { info.name() };
+        Facts {
+            server: info.server(),
+            store,
+            threads: info.number("ember_workers").or(io_threads),
+            append_only: parameter(connection, "appendonly"),
+            append_fsync: parameter(connection, "appendfsync"),
+        }
+    }
+}
+
+fn parameter(connection: &mut Connection, name: &str) -> Option<String> {
+    let answer = connection.ask(&["CONFIG", "GET", name]).ok()?;
+    answer.get(name).as_ref().map(Value::text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_understood() {
+        let text = "# Server\r\nredis_version:7.2.4\r\nember_version:0.1.0\r\nember_workers:2\r\n\r\n\
+                    used_cpu_sys:1.500000\r\nused_cpu_user:2.250000\r\n";
+        let info = Info::parse(text);
+        assert_eq!((info.server().as_str(), info.name().as_str()), ("ember 0.1.0", "ember"));
+        assert_eq!(info.cpu(), Some(Duration::from_secs_f64(3.75)));
+        assert_eq!(info.number("ember_workers"), Some(2));
+        assert_eq!(Info::parse("redis_version:7.0.15").server(), "redis 7.0.15");
+        let nothing = Info::parse("");
+        assert_eq!((nothing.cpu(), nothing.name().as_str()), (None, "a"));
+    }
+}

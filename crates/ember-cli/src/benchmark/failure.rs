@@ -1,0 +1,21 @@
+//! Why a benchmark ends before it is done.
+
+use std::io;
+
+use crate::connection::{Address, cause};
+
+/// Why a benchmark ends before it is done, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure(pub(super) String);
+
+impl Failure {
+    /// A connection that is gone.
+    pub(super) fn lost(address: &Address, error: &io::Error) -> Failure {
+        let place = address.shown_in_errors();
+        Failure(if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("The server at {place} closed a connection")
+        } else {
+            format!("The connection to {place} broke: {}", cause(error))
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! `--matrix`: the table of KVBench, for the options that the server runs with.
+
+use serde_json::{Value, json};
+
+use super::arguments::BenchmarkArguments;
+use super::facts::Facts;
+use super::failure::Failure;
+use super::figures::Figures;
+use super::report::{csv, table};
+use super::target::{Load, Target};
+use super::workload::Workload;
+use crate::connection::Address;
+use crate::print::put;
+
+/// Pipelines and clients of KVBench's three suites.
+const SUITES: [(u32, u32); 3] = [(1, 1), (1, 256), (256, 256)];
+
+const COLUMNS: [&str; 7] = ["Store", "Pipeline", "Clients", "Persist", "Fsync", "SET/sec", "GET/sec"];
+
+/// Measures SET and GET in each suite and prints the table; how many answers were errors.
+///
+/// # Errors
+/// In words: the server cannot be measured.
+pub(super) fn run(
+    arguments: &BenchmarkArguments,
+    workloads: &[Workload],
+    address: Address,
+) -> Result<u64, Failure> {
+    let mut target = Target::open(address, arguments)?;
+    let (persist, fsync) = durability(&target.facts);
+    let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
+    let mut errors = 0;
+    for (pipeline, clients) in SUITES {
+        let mut row = vec![target.facts.store.clone()];
+        row.extend([pipeline.to_string(), clients.to_string(), persist.clone(), fsync.clone()]);
+        let options = Load::of(arguments);
+        let threads = arguments.load.threads.min(clients);
+        let load = Load { pipeline, clients, threads, ..options };
+        for workload in workloads {
+            let result = target.measure(workload, &load)?;
+            errors += result.measured.tally.errors;
+            row.push(format!("{:.0}", Figures::of(&result).rate));
+        }
+        rows.push(row);
+    }
+    let text = if arguments.output.json {
+        format!("{:#}\n", document(&rows))
+    } else if arguments.output.csv {
+        rows.into_iter().map(|row| csv::row(row.into_iter())).collect()
+    } else {
+        table(&rows, 1)
+    };
+    put(text.as_bytes());
+    Ok(errors)
+}
+
+/// Rows as objects whose fields are the columns.
+fn document(rows: &[Vec<String>]) -> Value {
+    let objects = rows.iter().skip(1).map(|row| {
+        let cells =
+            row.iter().map(|cell| cell.parse::<u64>().map_or_else(|_| json!(cell), |number| json!(number)));
+        let names = COLUMNS.iter().map(|name| name.to_lowercase().replace('/', "_per_"));
+        Value::Object(names.zip(cells).collect())
+    });
+    Value::Array(objects.collect())
+}
+
+/// Whether what is written is kept on a disk, and whether it is there before it is answered.
+fn durability(facts: &Facts) -> (String, String) {
+    let persist = facts.append_only.clone().unwrap_or_else(|| "unknown".to_owned());
+    let fsync = match facts.append_fsync.as_deref() {
+        _ if persist == "no" => "no",
+        Some("always") => "yes",
+        Some(other) => other,
+        None => "unknown",
+    };
+    (persist, fsync.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_says_of_its_log_is_what_kvbench_asks() {
+        let of = |append_only: Option<&str>, append_fsync: Option<&str>| {
+            let (persist, fsync) = durability(&Facts {
+                server: String::new(),
+                store: String::new(),
+                threads: None,
+                append_only: append_only.map(str::to_owned),
+                append_fsync: append_fsync.map(str::to_owned),
+            });
+            format!("{persist} {fsync}")
+        };
+        assert_eq!(of(Some("no"), Some("everysec")), "no no");
+        assert_eq!(of(Some("yes"), Some("always")), "yes yes");
+        assert_eq!(of(Some("yes"), Some("no")), "yes no");
+        assert_eq!(of(Some("yes"), Some("everysec")), "yes everysec");
+        assert_eq!(of(None, None), "unknown unknown");
+    }
+}

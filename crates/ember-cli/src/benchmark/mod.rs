@@ -1,0 +1,117 @@
+//! `ember-cli benchmark`: what a server can do, and how sure that is.
+
+mod arguments;
+mod compare;
+mod engine;
+mod facts;
+mod failure;
+mod figures;
+mod keys;
+mod link;
+mod matrix;
+mod progress;
+mod recorder;
+mod replies;
+mod report;
+mod requests;
+mod sweep;
+mod target;
+mod thread_time;
+mod workload;
+
+use std::process::ExitCode;
+
+pub(crate) use arguments::BenchmarkArguments;
+
+use crate::connection::Address;
+use crate::print::put;
+use failure::Failure;
+use report::{csv, html, json, text};
+use target::{Load, Target, TestResult};
+use workload::Workload;
+
+/// Most bytes that are sent at once on a connection.
+const BATCH_BYTES_MAX: usize = 1 << 30;
+
+/// What is wrong with the command line gives this.
+const EXIT_USAGE: u8 = 2;
+
+/// Measures what the options ask for, and prints it.
+pub(crate) fn run(arguments: &BenchmarkArguments) -> ExitCode {
+    let prepared = workload::chosen(arguments).and_then(|workloads| {
+        check_batches(&workloads, arguments.load.pipeline)?;
+        let target = &arguments.target;
+        Ok((workloads, Address::of(&arguments.server, &arguments.tls, target.database)?))
+    });
+    let (workloads, address) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    match measure(arguments, &workloads, address) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(errors) => {
+            eprintln!("{errors} answers were errors");
+            ExitCode::FAILURE
+        }
+        Err(failure) => {
+            eprintln!("{}", failure.0);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check_batches(workloads: &[Workload], pipeline: u32) -> Result<(), String> {
+    let longest =
+        workloads.iter().flat_map(|workload| &workload.parts).map(|(template, _)| template.len()).max();
+    match longest.unwrap_or(0).checked_mul(pipeline as usize) {
+        Some(bytes) if bytes <= BATCH_BYTES_MAX => Ok(()),
+        _ => Err("-P requests of -d bytes are more than 1 GiB at once".to_owned()),
+    }
+}
+
+/// How many answers were errors.
+fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
+    if arguments.output.matrix {
+        return matrix::run(arguments, workloads, address);
+    }
+    if !arguments.target.compare.is_empty() {
+        return compare::run(arguments, workloads, address);
+    }
+    single(arguments, workloads, address)
+}
+
+/// One server, one test after the other.
+fn single(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
+    let (output, data_bytes) = (&arguments.output, arguments.work.data_bytes);
+    let load = Load::of(arguments);
+    let mut target = Target::open(address, arguments)?;
+    let page = output.report.as_deref().map(html::Page::create).transpose()?;
+    if output.csv {
+        put(csv::head().as_bytes());
+    } else if !output.json && !output.quiet {
+        put(text::head(&target, data_bytes).as_bytes());
+    }
+    let mut results: Vec<TestResult> = Vec::new();
+    for workload in workloads {
+        let result = target.measure(workload, &load)?;
+        if output.csv {
+            put(csv::line(&result).as_bytes());
+        } else if output.quiet {
+            put(text::line(&result).as_bytes());
+        } else if !output.json {
+            put(text::block(&result).as_bytes());
+        }
+        results.push(result);
+    }
+    if output.json {
+        put(json::document(&target, data_bytes, &results).as_bytes());
+    }
+    if let Some(page) = page {
+        let scalings = sweep::run(&mut target, workloads, &load)?;
+        page.write(&target, data_bytes, &results, &scalings)?;
+    }
+    Ok(results.iter().map(|result| result.measured.tally.errors).sum())
+}

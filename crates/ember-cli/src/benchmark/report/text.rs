@@ -1,0 +1,73 @@
+//! Results for people: a block for each test, or with `-q` a line.
+
+use std::fmt::Write;
+
+use crate::benchmark::figures::{Figures, remarks};
+use crate::benchmark::target::{Target, TestResult};
+
+/// The line of `-q`, as redis-benchmark writes it.
+pub(in crate::benchmark) fn line(result: &TestResult) -> String {
+    let figures = Figures::of(result);
+    format!("{}: {:.2} requests per second, p50={:.3} msec\n", result.name, figures.rate, figures.latency.p50)
+}
+
+/// Which server was measured, and with what.
+pub(in crate::benchmark) fn head(target: &Target, data_bytes: u32) -> String {
+    let keys = match target.key_count() {
+        1 => "1 key".to_owned(),
+        count => format!("{count} keys"),
+    };
+    let place = target.address.shown_in_errors();
+    format!("{} at {place}; {keys}, values of {data_bytes} bytes\n", target.facts.server)
+}
+
+/// `1 client`, `2 clients`.
+pub(super) fn plural(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// All about one test.
+pub(in crate::benchmark) fn block(result: &TestResult) -> String {
+    let figures = Figures::of(result);
+    let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);
+    let mut text = format!("\n{}\n", result.name);
+    let mut put = |name: &str, value: String| {
+        writeln!(text, "  {name:<12} {value}").expect("a string takes everything");
+    };
+    let rate = load.rate.map_or_else(String::new, |rate| format!(", {rate} due a second"));
+    put(
+        "requests",
+        format!(
+            "{} in {:.3} s by {} on {}, pipeline {}{rate}",
+            measured.tally.replies,
+            measured.elapsed.as_secs_f64(),
+            plural(load.clients, "client"),
+            plural(load.threads, "thread"),
+            load.pipeline
+        ),
+    );
+    put("throughput", format!("{:.2} requests per second", figures.rate));
+    put(
+        "latency, ms",
+        format!(
+            "avg {:.3}  min {:.3}  p50 {:.3}  p95 {:.3}  p99 {:.3}  p99.9 {:.3}  max {:.3}",
+            latency.average, latency.min, latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max
+        ),
+    );
+    if let Some(rate) = figures.hit_rate {
+        put("hit rate", format!("{:.2} %", rate * 100.0));
+    }
+    let server = figures.server_us.map_or_else(String::new, |us| format!(", server {us:.2} µs"));
+    put(
+        "CPU",
+        format!(
+            "client {:.2} µs{server} for a request; busiest thread of the client {:.0} %",
+            figures.client_us,
+            figures.client_busy * 100.0
+        ),
+    );
+    for remark in remarks(result, &figures) {
+        put("note", remark);
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! A server that is measured: its connections, what is filled into it, and one test after the other.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::arguments::{BenchmarkArguments, KeyPattern};
+use super::engine::{self, Goal, Measured, Plan};
+use super::facts::{Facts, Info};
+use super::failure::Failure;
+use super::keys::{KEYS_MAX, Keys};
+use super::link::{Link, connect};
+use super::progress;
+use super::recorder::Series;
+use super::requests::Template;
+use super::workload::{ELEMENT_PREFIX, LIST, Needs, SET, SORTED_SET, Workload, data, set_words};
+use crate::connection::{Address, Connection};
+
+/// Requests that are sent at once to fill a server.
+const FILL_PIPELINE: u32 = 128;
+
+/// Most bytes that are sent at once to fill a server.
+const FILL_BYTES: u32 = 1 << 20;
+
+/// How a test is run.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) goal: Goal,
+    pub(super) clients: u32,
+    pub(super) pipeline: u32,
+    pub(super) threads: u32,
+    pub(super) rate: Option<f64>,
+    pub(super) warm_up: Option<Duration>,
+    pub(super) timeout: Duration,
+}
+
+impl Load {
+    /// What the options say.
+    pub(super) fn of(arguments: &BenchmarkArguments) -> Load {
+        let options = &arguments.load;
+        Load {
+            goal: options.duration.map_or(Goal::Requests(options.requests), Goal::Time),
+            clients: options.clients,
+            pipeline: options.pipeline,
+            // A thread without a connection has nothing to do.
+            threads: options.threads.min(options.clients),
+            rate: options.rate,
+            warm_up: options.warm_up,
+            timeout: options.timeout,
+        }
+    }
+
+    fn plan(&self, goal: Goal) -> Plan {
+        Plan { goal, pipeline: self.pipeline, rate: self.rate, timeout: self.timeout }
+    }
+}
+
+/// What a test has shown, and how it was run.
+#[derive(Clone, Debug)]
+pub(super) struct TestResult {
+    pub(super) name: String,
+    pub(super) load: Load,
+    pub(super) measured: Measured,
+    /// Processor time the server used meanwhile, if it says so.
+    pub(super) server_cpu: Option<Duration>,
+    /// Threads of the server that serve clients, if it says so.
+    pub(super) server_threads: Option<u32>,
+    /// Whether the server is on this machine, and shares its processors.
+    pub(super) is_local: bool,
+}
+
+/// A server that is measured.
+pub(super) struct Target {
+    pub(super) address: Address,
+    pub(super) facts: Facts,
+    control: Connection,
+    keys: Keys,
+    data: Vec<u8>,
+    ttl: Option<u32>,
+    is_resp3: bool,
+    /// Elements that tests which take elements away find, at least.
+    elements: u64,
+    /// Whether all keys have been written, to stay.
+    is_filled: bool,
+}
+
+impl Target {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// In words: it is not there, or does not let us in.
+    pub(super) fn open(address: Address, arguments: &BenchmarkArguments) -> Result<Target, Failure> {
+        let is_resp3 = arguments.target.resp3;
+        let mut control = connect(&address, is_resp3)?;
+        let options = &arguments.work;
+        let default_keys = if arguments.output.matrix { arguments.load.requests } else { 1 };
+        Ok(Target {
+            facts: Facts::of(&mut control),
+            address,
+            control,
+            keys: Keys::new(
+                options.keys.unwrap_or(default_keys),
+                options.key_pattern,
+                options.distinct_seeds,
+            ),
+            data: data(options),
+            ttl: options.ttl,
+            is_resp3,
+            elements: arguments.load.requests,
+            is_filled: false,
+        })
+    }
+
+    /// How many keys there are.
+    pub(super) fn key_count(&self) -> u64 {
+        self.keys.count()
+    }
+
+    /// Runs a test: fills what it needs, warms up, measures.
+    ///
+    /// # Errors
+    /// In words: a connection broke, the server says nothing or nonsense, it cannot be filled.
+    pub(super) fn measure(&mut self, workload: &Workload, load: &Load) -> Result<TestResult, Failure> {
+        self.fill(workload.needs, load)?;
+        let mut links = self.open_links(load)?;
+        let address = &self.address;
+        if let Some(time) = load.warm_up {
+            let series = Series::new(links.len());
+            let plan = load.plan(Goal::Time(time));
+            progress::show(&format!("{} (warming up)", workload.name), plan.goal, &series, || {
+                engine::run(address, &mut links, workload, &plan, &series)
+            })?;
+        }
+        let series = Series::new(links.len());
+        let plan = load.plan(load.goal);
+        let cpu_before = Info::of(&mut self.control).cpu();
+        let measured = progress::show(&workload.name, plan.goal, &series, || {
+            engine::run(address, &mut links, workload, &plan, &series)
+        })?;
+        let cpu_after = Info::of(&mut self.control).cpu();
+        Ok(TestResult {
+            name: workload.name.clone(),
+            load: load.clone(),
+            measured,
+            server_cpu: cpu_after.zip(cpu_before).map(|(after, before)| after.saturating_sub(before)),
+            server_threads: self.facts.threads,
+            is_local: self.address.is_local(),
+        })
+    }
+
+    /// The connections of each thread.
+    fn open_links(&self, load: &Load) -> Result<Vec<Vec<Link>>, Failure> {
+        allow_sockets(load.clients);
+        let keys = self.keys.again();
+        let mut links: Vec<Vec<Link>> = (0..load.threads).map(|_| Vec::new()).collect();
+        for index in 0..load.clients {
+            let connection = connect(&self.address, self.is_resp3)?;
+            let keys = keys.sequence(u64::from(index));
+            let link = Link::new(connection, keys).map_err(|error| Failure::lost(&self.address, &error))?;
+            links[(index % load.threads) as usize].push(link);
+        }
+        Ok(links)
+    }
+
+    fn fill(&mut self, needs: Needs, load: &Load) -> Result<(), Failure> {
+        let keys = self.keys.count();
+        let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+        match needs {
+            Needs::Nothing => Ok(()),
+            Needs::Keys if self.is_filled => Ok(()),
+            Needs::Keys => {
+                self.send_all(&set_words(self.ttl), keys, load)?;
+                self.is_filled = self.ttl.is_none();
+                Ok(())
+            }
+            Needs::List(count) => {
+                let wanted = count.unwrap_or(self.elements);
+                let answer = self.control.ask(&["LLEN", LIST]);
+                let there = answer.ok().and_then(|answer| answer.integer()).unwrap_or(0).unsigned_abs();
+                self.send_all(&words(&format!("LPUSH {LIST} __data__")), wanted.saturating_sub(there), load)
+            }
+            Needs::Set => {
+                let line = format!("SADD {SET} {ELEMENT_PREFIX}__rand_int__");
+                self.send_all(&words(&line), self.elements, load)
+            }
+            Needs::SortedSet => {
+                let line = format!("ZADD {SORTED_SET} __rand_int__ {ELEMENT_PREFIX}__rand_int__");
+                self.send_all(&words(&line), self.elements, load)
+            }
+        }
+    }
+
+    /// Sends a command so many times, with one number after the other.
+    fn send_all(&self, words: &[Vec<u8>], count: u64, load: &Load) -> Result<(), Failure> {
+        if count == 0 {
+            return Ok(());
+        }
+        let template = Template::of_command(words, &self.data);
+        let numbers = count.saturating_mul(template.hole_count().max(1) as u64).min(KEYS_MAX);
+        let keys = Keys::new(numbers, KeyPattern::Sequential, false).sequence(0);
+        let connection = connect(&self.address, self.is_resp3)?;
+        let link = Link::new(connection, keys).map_err(|error| Failure::lost(&self.address, &error))?;
+        let pipeline = FILL_PIPELINE.min(FILL_BYTES / (self.data.len() as u32).max(1)).max(1);
+        let plan = Plan { goal: Goal::Requests(count), pipeline, rate: None, timeout: load.timeout };
+        let workload = Workload {
+            name: "filling".to_owned(),
+            parts: vec![(template, 1)],
+            reads: vec![false],
+            needs: Needs::Nothing,
+        };
+        let (series, mut links) = (Series::new(1), [vec![link]]);
+        let measured = progress::show(&workload.name, plan.goal, &series, || {
+            engine::run(&self.address, &mut links, &workload, &plan, &series)
+        })?;
+        match measured.first_error {
+            Some(text) => Err(Failure(format!("The server cannot be filled: {text}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes room for sockets, as far as the system lets us; opening them says what is missing.
+fn allow_sockets(clients: u32) {
+    /// Files that are open besides.
+    const OTHERS: u64 = 64;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = u64::from(clients) + OTHERS;
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
+    }
+}

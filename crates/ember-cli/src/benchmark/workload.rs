@@ -1,0 +1,246 @@
+//! Workloads: which requests a test sends, and what has to be there before they mean anything.
+
+use std::os::unix::ffi::OsStrExt;
+
+use ember_protocol::client::split_arguments;
+
+use super::arguments::{BenchmarkArguments, WorkOptions};
+use super::requests::Template;
+
+/// A test.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// As it stands in reports.
+    pub(super) name: String,
+    /// Kinds of requests, and how many of each come in a row.
+    pub(super) parts: Vec<(Template, u32)>,
+    /// Which of the parts ask for something that may not be there.
+    pub(super) reads: Vec<bool>,
+    /// What is made first.
+    pub(super) needs: Needs,
+}
+
+/// What has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A string at every key.
+    Keys,
+    /// A list of so many elements, or of as many as there are requests.
+    List(Option<u64>),
+    /// A set with the elements of all keys, or of as many as there are requests.
+    Set,
+    /// A sorted set of the same.
+    SortedSet,
+}
+
+/// The list of the tests of lists.
+pub(super) const LIST: &str = "mylist";
+/// The set of the tests of sets.
+pub(super) const SET: &str = "myset";
+/// The sorted set of the tests of sorted sets.
+pub(super) const SORTED_SET: &str = "myzset";
+/// What elements of sets begin with.
+pub(super) const ELEMENT_PREFIX: &str = "element:";
+
+/// Commands that read strings: for them keys are filled.
+const STRING_READERS: [&[u8]; 5] = [b"GET", b"MGET", b"GETRANGE", b"STRLEN", b"SUBSTR"];
+
+/// A test that everybody knows.
+struct Known {
+    /// As it is asked for, with the names of groups it belongs to.
+    names: &'static [&'static str],
+    /// As it stands in redis-benchmark's reports.
+    title: &'static str,
+    command: &'static str,
+    reads: bool,
+    needs: Needs,
+}
+
+const fn test(
+    names: &'static [&'static str],
+    title: &'static str,
+    command: &'static str,
+    reads: bool,
+    needs: Needs,
+) -> Known {
+    Known { names, title, command, reads, needs }
+}
+
+/// In the order of redis-benchmark.
+const TESTS: [Known; 19] = [
+    test(&["ping_inline", "ping"], "PING_INLINE", "", false, Needs::Nothing),
+    test(&["ping_mbulk", "ping"], "PING_MBULK", "PING", false, Needs::Nothing),
+    test(&["set"], "SET", "SET __key__ __data__", false, Needs::Nothing),
+    test(&["get"], "GET", "GET __key__", true, Needs::Keys),
+    test(&["incr"], "INCR", "INCR counter:__rand_int__", false, Needs::Nothing),
+    test(&["lpush"], "LPUSH", "LPUSH mylist __data__", false, Needs::Nothing),
+    test(&["rpush"], "RPUSH", "RPUSH mylist __data__", false, Needs::Nothing),
+    test(&["lpop"], "LPOP", "LPOP mylist", true, Needs::List(None)),
+    test(&["rpop"], "RPOP", "RPOP mylist", true, Needs::List(None)),
+    test(&["sadd"], "SADD", "SADD myset element:__rand_int__", false, Needs::Nothing),
+    test(&["hset"], "HSET", "HSET myhash element:__rand_int__ __data__", false, Needs::Nothing),
+    test(&["spop"], "SPOP", "SPOP myset", true, Needs::Set),
+    test(&["zadd"], "ZADD", "ZADD myzset __rand_int__ element:__rand_int__", false, Needs::Nothing),
+    test(&["zpopmin"], "ZPOPMIN", "ZPOPMIN myzset", true, Needs::SortedSet),
+    test(
+        &["lrange_100", "lrange"],
+        "LRANGE_100 (first 100 elements)",
+        "LRANGE mylist 0 99",
+        true,
+        Needs::List(Some(100)),
+    ),
+    test(
+        &["lrange_300", "lrange"],
+        "LRANGE_300 (first 300 elements)",
+        "LRANGE mylist 0 299",
+        true,
+        Needs::List(Some(300)),
+    ),
+    test(
+        &["lrange_500", "lrange"],
+        "LRANGE_500 (first 500 elements)",
+        "LRANGE mylist 0 499",
+        true,
+        Needs::List(Some(500)),
+    ),
+    test(
+        &["lrange_600", "lrange"],
+        "LRANGE_600 (first 600 elements)",
+        "LRANGE mylist 0 599",
+        true,
+        Needs::List(Some(600)),
+    ),
+    test(&["mset"], "MSET (10 keys)", "MSET", false, Needs::Nothing),
+];
+
+/// Keys of one MSET.
+const MSET_KEYS: usize = 10;
+
+/// The byte that values are made of, as redis-benchmark makes them.
+const DATA_BYTE: u8 = b'x';
+
+/// A value.
+pub(super) fn data(options: &WorkOptions) -> Vec<u8> {
+    vec![DATA_BYTE; options.data_bytes as usize]
+}
+
+/// What the options ask for, in order.
+///
+/// # Errors
+/// In words: tests that do not exist, commands that are none, options that do not go together.
+pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, String> {
+    let options = &arguments.work;
+    let data = data(options);
+    let workloads = if let Some(ratio) = options.ratio {
+        vec![mixed(ratio, options.ttl, &data)]
+    } else if let Some(command) = &options.command {
+        let words = split_arguments(command.as_bytes()).filter(|words| !words.is_empty());
+        vec![custom(&words.ok_or("--command is not a command: a quote is open, or it is empty")?, &data)]
+    } else if !arguments.words.is_empty() {
+        let words: Vec<Vec<u8>> = arguments.words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        vec![custom(&words, &data)]
+    } else if arguments.output.matrix {
+        named(&["set".to_owned(), "get".to_owned()], options.ttl, &data)?
+    } else {
+        named(&options.tests, options.ttl, &data)?
+    };
+    let has_set = |workload: &Workload| options.ratio.is_some() || workload.name == "SET";
+    let writes_strings = |workload: &Workload| has_set(workload) || workload.needs == Needs::Keys;
+    if options.ttl.is_some() && !workloads.iter().any(writes_strings) {
+        return Err("--ttl is for what SET writes, and none of the tests has one".to_owned());
+    }
+    Ok(workloads)
+}
+
+/// SET, with an expiry if that is wanted.
+pub(super) fn set_words(ttl: Option<u32>) -> Vec<Vec<u8>> {
+    let mut words = vec![b"SET".to_vec(), b"__key__".to_vec(), b"__data__".to_vec()];
+    words.extend(ttl.into_iter().flat_map(|ttl| [b"EX".to_vec(), ttl.to_string().into_bytes()]));
+    words
+}
+
+fn mixed((sets, gets): (u32, u32), ttl: Option<u32>, data: &[u8]) -> Workload {
+    let get = [b"GET".to_vec(), b"__key__".to_vec()];
+    let parts = [
+        (Template::of_command(&set_words(ttl), data), sets, false),
+        (Template::of_command(&get, data), gets, true),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|(_, times, _)| *times > 0).collect();
+    Workload {
+        name: format!("SET:GET {sets}:{gets}"),
+        reads: parts.iter().map(|(_, _, reads)| *reads).collect(),
+        parts: parts.into_iter().map(|(template, times, _)| (template, times)).collect(),
+        needs: if gets > 0 { Needs::Keys } else { Needs::Nothing },
+    }
+}
+
+fn custom(words: &[Vec<u8>], data: &[u8]) -> Workload {
+    let template = Template::of_command(words, data);
+    let is_reader = STRING_READERS.iter().any(|name| name.eq_ignore_ascii_case(&words[0]));
+    let needs = if is_reader && template.hole_count() > 0 { Needs::Keys } else { Needs::Nothing };
+    let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    Workload { name: shown.join(" "), parts: vec![(template, 1)], reads: vec![is_reader], needs }
+}
+
+fn named(names: &[String], ttl: Option<u32>, data: &[u8]) -> Result<Vec<Workload>, String> {
+    let wanted: Vec<String> = names.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    let is_known = |name: &String| TESTS.iter().any(|test| test.names.contains(&name.as_str()));
+    if let Some(name) = wanted.iter().find(|name| !is_known(name)) {
+        return Err(format!("there is no test {name}; --help has their names"));
+    }
+    let is_wanted = |test: &&Known| {
+        wanted.is_empty() || test.names.iter().any(|name| wanted.iter().any(|wanted| wanted == name))
+    };
+    Ok(TESTS.iter().filter(is_wanted).map(|known| workload(known, ttl, data)).collect())
+}
+
+fn workload(known: &Known, ttl: Option<u32>, data: &[u8]) -> Workload {
+    let template = match known.title {
+        "PING_INLINE" => Template::of_bytes(b"PING\r\n"),
+        "SET" => Template::of_command(&set_words(ttl), data),
+        _ => {
+            let mut words: Vec<Vec<u8>> =
+                known.command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            if known.command == "MSET" {
+                words.extend((0..MSET_KEYS).flat_map(|_| [b"__key__".to_vec(), b"__data__".to_vec()]));
+            }
+            Template::of_command(&words, data)
+        }
+    };
+    Workload {
+        name: known.title.to_owned(),
+        parts: vec![(template, 1)],
+        reads: vec![known.reads],
+        needs: known.needs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(tests: &str) -> Result<Vec<String>, String> {
+        let tests: Vec<String> = tests.split(',').map(str::to_owned).collect();
+        named(&tests, None, b"xxx").map(|found| found.into_iter().map(|workload| workload.name).collect())
+    }
+
+    #[test]
+    fn tests_are_found_by_their_names_and_groups() {
+        assert_eq!(names("get,SET").unwrap(), ["SET", "GET"]);
+        assert_eq!(names("ping").unwrap(), ["PING_INLINE", "PING_MBULK"]);
+        assert_eq!(names("lrange").unwrap().len(), 4);
+        assert_eq!(names("lrange_500").unwrap(), ["LRANGE_500 (first 500 elements)"]);
+        assert!(names("get,gets").unwrap_err().contains("no test gets"));
+        assert_eq!(named(&[], None, b"x").unwrap().len(), TESTS.len());
+    }
+
+    #[test]
+    fn a_command_of_strings_wants_its_keys_filled() {
+        let needs = |line: &str| custom(&split_arguments(line).unwrap(), b"x").needs;
+        assert_eq!(needs("get __key__"), Needs::Keys);
+        assert_eq!(needs("GET fixed"), Needs::Nothing);
+        assert_eq!(needs("HGETALL __key__"), Needs::Nothing);
+    }
+}

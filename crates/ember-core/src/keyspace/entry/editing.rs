@@ -1,0 +1,282 @@
+//! The value inside an entry, changed where it stands.
+#![allow(unsafe_code, reason = "a part of the entry layout")]
+
+use std::ptr;
+use std::sync::Arc;
+
+use super::{Encoding, LARGE_VALUE_MIN_BYTES, NewValue, Shape, SharedValue, Slot, StringValue, ValueType};
+use crate::types::Aggregate;
+
+impl Slot {
+    /// The value, to be stored elsewhere; this slot is to be dropped next. O(1), but for the bytes of an inline string.
+    pub fn moved_value(&mut self) -> NewValue<'_> {
+        match self.take_aggregate() {
+            Some(aggregate) => NewValue::Aggregate(aggregate),
+            None => self.entry().duplicate_string(),
+        }
+    }
+
+    /// The value with elements, to be changed; `None` for a string.
+    #[inline]
+    pub fn aggregate_mut(&mut self) -> Option<&mut Aggregate> {
+        // SAFETY: the pointer was made by Box::into_raw, and the borrow of self is the only access to the value.
+        self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
+    }
+
+    /// Another owner of a value behind a pointer, which it keeps as it is now; `None` for strings inside the entry. O(1).
+    ///
+    /// The value is copied if it is to be changed while the other owner lives.
+    pub fn share(&mut self) -> Option<SharedValue> {
+        match self.entry().encoding() {
+            Encoding::Int | Encoding::Embstr | Encoding::Raw => None,
+            Encoding::Large => {
+                let StringValue::Large(large) = self.entry().string() else { return None };
+                Some(SharedValue::String(large.share()))
+            }
+            Encoding::Aggregate => {
+                let value_type = self.entry().value_type();
+                let shared = Arc::from(self.take_aggregate()?);
+                self.write_shared(Arc::clone(&shared), value_type);
+                Some(SharedValue::Aggregate(shared))
+            }
+            Encoding::Shared => {
+                let shared = self.take_shared();
+                self.write_shared(Arc::clone(&shared), shared.value_type());
+                Some(SharedValue::Aggregate(shared))
+            }
+        }
+    }
+
+    /// Makes the entry the only owner of its value with elements; a copy of it while somebody else owns it too.
+    #[cold]
+    fn unshare(&mut self) {
+        let aggregate = Box::new(Arc::unwrap_or_clone(self.take_shared()));
+        let value_type = aggregate.value_type();
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: Int, which is left here by take_shared, has eight value bytes, which take the box in raw form.
+        unsafe {
+            self.base().add(offset).cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
+            self.base().write(value_type as u8 | (Encoding::Aggregate as u8) << 4);
+        }
+    }
+
+    /// Takes the entry's share of a value out; the integer 0 is left in its place.
+    fn take_shared(&mut self) -> Arc<Aggregate> {
+        assert!(self.entry().encoding() == Encoding::Shared, "the callers have seen the encoding");
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: the Shared encoding's eight value bytes are the entry's own share, made by Arc::into_raw. The header says
+        // Int before anybody looks again, and Int has eight value bytes too.
+        unsafe {
+            let place = self.base().add(offset);
+            let shared = Arc::from_raw(place.cast::<*const Aggregate>().read_unaligned());
+            self.base().write(ValueType::String as u8 | (Encoding::Int as u8) << 4);
+            place.cast::<i64>().write_unaligned(0);
+            shared
+        }
+    }
+
+    /// Puts a share of a value in the place of an integer.
+    fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
+        assert!(self.entry().encoding() == Encoding::Int, "the callers have taken the value out");
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: Int has eight value bytes, which take the share in raw form.
+        unsafe {
+            self.base().add(offset).cast::<*const Aggregate>().write_unaligned(Arc::into_raw(shared));
+            self.base().write(value_type as u8 | (Encoding::Shared as u8) << 4);
+        }
+    }
+
+    /// The box of an aggregate in raw form; a shared one is made the entry's own first.
+    #[inline]
+    fn aggregate_pointer(&mut self) -> Option<*mut Aggregate> {
+        if self.entry().encoding() != Encoding::Aggregate {
+            if self.entry().encoding() != Encoding::Shared {
+                return None;
+            }
+            self.unshare();
+        }
+        let entry = self.entry();
+        // SAFETY: the Aggregate encoding has the pointer in its eight value bytes.
+        Some(unsafe {
+            entry.base.add(entry.shape().value_offset()).cast::<*mut Aggregate>().read_unaligned()
+        })
+    }
+
+    /// Takes an aggregate out; the integer 0 is left in its place.
+    pub(super) fn take_aggregate(&mut self) -> Option<Box<Aggregate>> {
+        let aggregate = self.aggregate_pointer()?;
+        let offset = self.entry().shape().value_offset();
+        // SAFETY: the box is the entry's own, made by Box::into_raw. The header says Int before anybody looks again, and Int
+        // has eight value bytes too.
+        unsafe {
+            self.base().write(ValueType::String as u8 | (Encoding::Int as u8) << 4);
+            self.base().add(offset).cast::<i64>().write_unaligned(0);
+            Some(Box::from_raw(aggregate))
+        }
+    }
+
+    /// # Safety
+    /// `shape` describes this entry's allocation with `value` in it, and whatever value was there before holds no
+    /// reference.
+    pub(super) unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
+        let base = self.base();
+        let (encoding, value_type) = (value.encoding(), value.value_type());
+        // SAFETY: by the caller the value's bytes fit behind the key, and nobody else sees the entry.
+        unsafe {
+            base.write(value_type as u8 | (encoding as u8) << 4);
+            let inline_len =
+                if matches!(encoding, Encoding::Embstr | Encoding::Raw) { shape.value_bytes } else { 0 };
+            let inline_len =
+                u16::try_from(inline_len).expect("inline values are below LARGE_VALUE_MIN_BYTES");
+            base.add(6).cast::<u16>().write_unaligned(inline_len);
+            let target = base.add(shape.value_offset());
+            match value {
+                NewValue::Int(number) => target.cast::<i64>().write_unaligned(number),
+                NewValue::Bytes(bytes) | NewValue::Edited(bytes) => {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len());
+                }
+                NewValue::Large(large) => {
+                    target.cast::<*const Vec<u8>>().write_unaligned(Arc::into_raw(large))
+                }
+                NewValue::Aggregate(aggregate) => {
+                    target.cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
+                }
+            }
+        }
+    }
+
+    /// Overwrites the integer of an `Int` value in place.
+    ///
+    /// # Panics
+    /// If the value is not an integer.
+    pub fn set_int(&mut self, number: i64) {
+        let entry = self.entry();
+        assert!(entry.encoding() == Encoding::Int, "set_int is for the int encoding");
+        let offset = entry.shape().value_offset();
+        // SAFETY: the Int encoding has eight value bytes at value_offset.
+        unsafe { self.base().add(offset).cast::<i64>().write_unaligned(number) };
+    }
+
+    /// The bytes of the value for an edit that keeps their number, marked `raw` from now on.
+    /// `None` for an integer, which has no bytes to edit.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let shape = self.entry().shape();
+        let base = self.base();
+        match self.entry().encoding() {
+            Encoding::Int | Encoding::Aggregate | Encoding::Shared => None,
+            Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
+            // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
+            Encoding::Embstr | Encoding::Raw => unsafe {
+                base.write(ValueType::String as u8 | (Encoding::Raw as u8) << 4);
+                let value = base.add(shape.value_offset());
+                Some(std::slice::from_raw_parts_mut(value.as_ptr(), shape.value_bytes))
+            },
+        }
+    }
+
+    /// The bytes of the value for an edit that may need more of them: at least `len_min`, what was missing at the end is
+    /// zero. An integer becomes its digits; the value is marked `raw` from now on.
+    ///
+    /// Amortised O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
+    /// has room, and both grow by a share of their size. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
+    pub fn bytes_mut_grown(&mut self, len_min: usize) -> &mut [u8] {
+        match self.entry().string() {
+            StringValue::Int(number) => {
+                let mut digits = itoa::Buffer::new();
+                self.move_padded(digits.format(number).as_bytes(), len_min);
+            }
+            StringValue::Inline(bytes) if bytes.len() < len_min => self.grow_inline(len_min),
+            StringValue::Inline(_) => {}
+            StringValue::Large(_) => {
+                let bytes = self.large_mut().expect("the encoding is Large");
+                if bytes.len() < len_min {
+                    bytes.resize(len_min, 0);
+                }
+            }
+        }
+        self.bytes_mut().expect("the value is no integer any more")
+    }
+
+    /// Appends zeros to an inline value until it has `len` bytes, more than it had.
+    fn grow_inline(&mut self, len: usize) {
+        let old = self.entry().shape();
+        let new = Shape { value_bytes: len, ..old };
+        match u16::try_from(len) {
+            Ok(inline_len)
+                if len < LARGE_VALUE_MIN_BYTES && new.allocation_bytes() == old.allocation_bytes() =>
+            {
+                let base = self.base();
+                // SAFETY: the allocation has room for `new`, of which only the value's length differs; the bytes added
+                // to the value are initialised here.
+                unsafe {
+                    base.add(old.value_offset() + old.value_bytes).write_bytes(0, len - old.value_bytes);
+                    base.add(6).cast::<u16>().write_unaligned(inline_len);
+                }
+            }
+            _ => {
+                let StringValue::Inline(bytes) = self.entry().string() else { return };
+                let bytes = bytes.to_vec();
+                self.move_padded(&bytes, len);
+            }
+        }
+    }
+
+    /// Makes `bytes`, with zeros behind them up to `len_min` bytes, the value in a new allocation.
+    fn move_padded(&mut self, bytes: &[u8], len_min: usize) {
+        let mut padded = vec![0; len_min.max(bytes.len())];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let value = if padded.len() >= LARGE_VALUE_MIN_BYTES {
+            NewValue::Large(Arc::new(padded))
+        } else {
+            NewValue::Edited(&padded)
+        };
+        *self = self.rebuilt(value, self.entry().expire_at_ms());
+    }
+
+    /// Lets `edit` change a `Large` value in any way (copied first when somebody still shares it).
+    /// `None`, without calling, for the other encodings.
+    pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        self.large_mut().map(edit)
+    }
+
+    fn large_mut(&mut self) -> Option<&mut Vec<u8>> {
+        let entry = self.entry();
+        if entry.encoding() != Encoding::Large {
+            return None;
+        }
+        let offset = entry.shape().value_offset();
+        // SAFETY: the Large encoding has the entry's own reference there, in raw form. If make_mut moves to a new
+        // allocation, it has dropped that reference, and the new one is stored in its place at once.
+        unsafe {
+            let place = self.base().add(offset).cast::<*const Vec<u8>>();
+            let mut large = Arc::from_raw(place.read_unaligned());
+            Arc::make_mut(&mut large);
+            let raw = Arc::into_raw(large);
+            place.write_unaligned(raw);
+            Some(&mut *raw.cast_mut())
+        }
+    }
+
+    /// Gives up what the value bytes refer to; they are to be overwritten or freed next.
+    #[inline]
+    pub(super) fn release_owned(&mut self) {
+        match self.entry().encoding() {
+            Encoding::Int | Encoding::Embstr | Encoding::Raw => {}
+            Encoding::Large => {
+                let StringValue::Large(large) = self.entry().string() else { return };
+                // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
+                drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
+            }
+            Encoding::Aggregate => {
+                if let Some(aggregate) = self.take_aggregate() {
+                    aggregate.free();
+                }
+            }
+            Encoding::Shared => {
+                if let Some(aggregate) = Arc::into_inner(self.take_shared()) {
+                    Box::new(aggregate).free();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A browser without a window, driven over WebDriver: the JSON over HTTP of the W3C's recommendation, and two of
+//! Chromium's own commands.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value as Json, json};
+
+use crate::require_program;
+
+/// How long one step may take, and how long a page may take to become as it is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The name that references to elements have in JSON.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Keys that are no letters.
+pub mod key {
+    /// The tabulator.
+    pub const TAB: &str = "\u{e004}";
+    /// The return key.
+    pub const ENTER: &str = "\u{e007}";
+    /// The escape key.
+    pub const ESCAPE: &str = "\u{e00c}";
+}
+
+/// A browser with one page and a profile of its own. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Browser {
+    driver: Child,
+    /// What the driver writes to; it ends when nobody holds the other end.
+    _output: BufReader<ChildStdout>,
+    port: u16,
+    session: String,
+}
+
+impl Browser {
+    /// Starts one, with a window of 1280 by 900.
+    ///
+    /// # Panics
+    /// When it is not installed, or does not start.
+    pub fn start() -> Browser {
+        let chromium = require_program("chromium");
+        let mut driver = Command::new(require_program("chromedriver"))
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("chromedriver can be run");
+        let mut output = BufReader::new(driver.stdout.take().expect("it was asked for"));
+        let port = (&mut output).lines().find_map(|line| {
+            let line = line.expect("chromedriver writes text");
+            line.split(" successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
+        });
+        let port = port.expect("chromedriver says on which port it was started");
+        let mut browser = Browser { driver, _output: output, port, session: String::new() };
+        let options = json!({
+            "binary": chromium,
+            // As root and in containers there is no sandbox, and little shared memory.
+            "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                "--window-size=1280,900"],
+        });
+        let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
+        let answer = browser.call("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
+        let id = answer["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}"));
+        browser.session = format!("/session/{id}");
+        browser.act("/timeouts", &json!({ "script": PATIENCE.as_millis() as u64 }));
+        browser
+    }
+
+    /// Opens a page, and waits until it is loaded.
+    ///
+    /// # Panics
+    /// As all that follow: when the browser does not do it.
+    pub fn open(&self, url: &str) {
+        self.act("/url", &json!({ "url": url }));
+    }
+
+    /// Runs the body of a function in the page; what it returns, or what the promise it returns becomes.
+    pub fn run(&self, body: &str) -> Json {
+        self.act("/execute/sync", &json!({ "script": body, "args": [] }))
+    }
+
+    /// Waits until an expression is true, and returns its value.
+    #[track_caller]
+    pub fn wait_for(&self, expression: &str) -> Json {
+        let script = format!(
+            "const done = arguments[0], end = Date.now() + {};
+             const look = () => {{
+                 let found = null;
+                 try {{ found = {expression}; }} catch {{}}
+                 if (found || Date.now() > end) done(found || null); else setTimeout(look, 30);
+             }};
+             look();",
+            PATIENCE.as_millis() / 2
+        );
+        let found = self.act("/execute/async", &json!({ "script": script, "args": [] }));
+        let text = || self.run("return document.body.innerText");
+        assert!(
+            !found.is_null(),
+            "this never came true: {expression}\nthe page: {}",
+            text().as_str().unwrap_or("")
+        );
+        found
+    }
+
+    /// Waits until the text of the first element that a selector means contains something.
+    #[track_caller]
+    pub fn wait_for_text(&self, selector: &str, text: &str) {
+        self.wait_for(&format!(
+            "document.querySelector({}).innerText.includes({})",
+            json!(selector),
+            json!(text)
+        ));
+    }
+
+    /// The visible text of the first element that a selector means.
+    #[track_caller]
+    pub fn text(&self, selector: &str) -> String {
+        let text = self.wait_for(&format!("[document.querySelector({}).innerText]", json!(selector)));
+        text[0].as_str().expect("text is a string").to_owned()
+    }
+
+    /// How many elements a selector means.
+    pub fn count(&self, selector: &str) -> u64 {
+        let count = self.run(&format!("return document.querySelectorAll({}).length", json!(selector)));
+        count.as_u64().expect("a length is a number")
+    }
+
+    /// Clicks into the middle of the first element that a selector means, when it is there.
+    #[track_caller]
+    pub fn click(&self, selector: &str) {
+        self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
+        self.act(&format!("/element/{}/click", self.find("css selector", selector)), &json!({}));
+    }
+
+    /// Clicks at the first button, or link, with this text or label inside what a selector means, when it is there.
+    #[track_caller]
+    pub fn click_button(&self, inside: &str, label: &str) {
+        let condition = format!("(text() = '{label}' or .//text() = '{label}' or @aria-label = '{label}')");
+        let path = format!("{inside}//*[self::button or self::a][{condition}]");
+        let found = format!("document.evaluate({}, document, null, 9).singleNodeValue !== null", json!(path));
+        self.wait_for(&found);
+        self.act(&format!("/element/{}/click", self.find("xpath", &path)), &json!({}));
+    }
+
+    /// Empties a field and types into it.
+    #[track_caller]
+    pub fn fill(&self, selector: &str, text: &str) {
+        self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
+        let element = self.find("css selector", selector);
+        self.act(&format!("/element/{element}/clear"), &json!({}));
+        self.act(&format!("/element/{element}/value"), &json!({ "text": text }));
+    }
+
+    /// Presses keys, one after the other, wherever the focus is.
+    pub fn press(&self, keys: &str) {
+        let presses: Vec<Json> = keys
+            .chars()
+            .flat_map(|letter| {
+                [json!({ "type": "keyDown", "value": letter }), json!({ "type": "keyUp", "value": letter })]
+            })
+            .collect();
+        self.act(
+            "/actions",
+            &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }),
+        );
+    }
+
+    /// Makes the page think that the system prefers dark colours, or light ones.
+    pub fn prefer_dark(&self, is_dark: bool) {
+        let value = if is_dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
+        self.chromium("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// Makes the page so wide and high, in its own pixels.
+    pub fn resize(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.chromium("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    fn chromium(&self, command: &str, parameters: Json) {
+        self.act("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
+    }
+
+    /// Keeps a picture of the page in a file.
+    pub fn keep_picture(&self, path: &Path) {
+        let picture = self.call("GET", &format!("{}/screenshot", self.session), &Json::Null);
+        let picture = STANDARD.decode(picture.as_str().expect("a picture is text")).expect("it is base64");
+        assert!(picture.starts_with(b"\x89PNG"), "a picture is a PNG file");
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder can be made");
+        fs::write(path, picture).expect("a picture can be written");
+    }
+
+    /// What the page, or the browser about it, has written to the console since the last call.
+    pub fn console(&self) -> Vec<String> {
+        let entries = self.act("/se/log", &json!({ "type": "browser" }));
+        let entries = entries.as_array().expect("the log is a list");
+        entries.iter().map(|entry| entry["message"].to_string()).collect()
+    }
+
+    fn find(&self, using: &str, value: &str) -> String {
+        let found = self.act("/element", &json!({ "using": using, "value": value }));
+        found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {value}: {found}")).to_owned()
+    }
+
+    /// Sends a command of the session.
+    #[track_caller]
+    fn act(&self, path: &str, parameters: &Json) -> Json {
+        self.call("POST", &format!("{}{path}", self.session), parameters)
+    }
+
+    #[track_caller]
+    fn call(&self, method: &str, path: &str, parameters: &Json) -> Json {
+        let (status, mut answer) =
+            exchange(self.port, method, path, parameters).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let value = answer["value"].take();
+        assert_eq!(status, 200, "{path} {parameters}: {value:#}");
+        value
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Closes the browser; there is nothing to be done if it is closed already.
+        let _ = exchange(self.port, "DELETE", &self.session, &Json::Null);
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// One request, one answer: its status and its body.
+fn exchange(port: u16, method: &str, path: &str, parameters: &Json) -> io::Result<(u16, Json)> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(2 * PATIENCE))?;
+    let body = if method == "POST" { parameters.to_string() } else { String::new() };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
+         Content-Type: application/json; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())?;
+    let mut reader = BufReader::new(stream);
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no answer of HTTP");
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim_end().is_empty() {
+            break;
+        }
+        lines.push(line.to_ascii_lowercase());
+    }
+    let status = lines.first().and_then(|line| line.split(' ').nth(1)?.parse().ok()).ok_or_else(wrong)?;
+    let length = lines.iter().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = Vec::new();
+    reader.take(length.ok_or_else(wrong)?).read_to_end(&mut body)?;
+    Ok((status, serde_json::from_slice(&body)?))
+}

@@ -1,0 +1,622 @@
+//! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its clients beside.
+
+#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_peers::browser::{Browser, key};
+use ember_testkit::{RawClient, Server, Value, find_ember_server};
+use serde_json::{Value as Json, json};
+
+fn start(arguments: &[&str]) -> Server {
+    Server::builder(find_ember_server())
+        .arguments(&["--shards", "2", "--metrics-dashboard", "yes"])
+        .arguments(arguments)
+        .metrics()
+        .start()
+}
+
+/// Opens a view of a server's dashboard.
+fn open(browser: &Browser, server: &Server, view: &str) {
+    browser.open(&format!("http://{}/dashboard/#{view}", server.metrics_address()));
+}
+
+/// Where pictures are kept.
+fn picture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard").join(format!("{name}.png"))
+}
+
+/// What the page may not do is in the console, and so is what went wrong in it. Refusals that were meant to be are not
+/// counted.
+#[track_caller]
+fn assert_nothing_went_wrong(browser: &Browser) {
+    let wrong: Vec<String> =
+        browser.console().into_iter().filter(|line| !line.contains("status of 401")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Logs in, in the dialog that is open.
+fn log_in(browser: &Browser, user: &str, password: &str) {
+    browser.fill("#login [name=user]", user);
+    browser.fill("#login [name=password]", password);
+    browser.click("#login [type=submit]");
+}
+
+/// Chooses a key in the list.
+fn choose(browser: &Browser, name: &str) {
+    browser.click_button("//ul[@class='keys']", name);
+    browser.wait_for_text("#key h2", name);
+    browser.wait_for("document.querySelector('#content').childElementCount > 0");
+}
+
+/// Clicks at a button of the key that is shown.
+fn click_at_key(browser: &Browser, label: &str) {
+    browser.click_button("//*[@id='key']", label);
+}
+
+/// Fills a field of the dialog that is open.
+fn answer(browser: &Browser, field: &str, text: &str) {
+    browser.fill(&format!("dialog[open] [name={field}]"), text);
+}
+
+/// Says yes in the dialog that is open, and waits until it is closed.
+#[track_caller]
+fn confirm(browser: &Browser) {
+    browser.click("dialog[open] [type=submit]");
+    browser.wait_for("document.querySelector('dialog[open]') === null");
+}
+
+/// The number at the begin of a figure's text, without its unit.
+fn figure(browser: &Browser, tile: &str) -> String {
+    browser.text(&format!("{tile} .figure"))
+}
+
+#[test]
+fn a_user_logs_in_and_watches_the_figures_move() {
+    let server = start(&["--requirepass", "open-sesame"]);
+    let mut client = server.client();
+    client.run("AUTH open-sesame");
+    client.run("ACL SETUSER watcher on >pass-word ~* +@read +info");
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#login').open");
+    browser.wait_for_text("#login-reason", "NOAUTH");
+    log_in(&browser, "watcher", "wrong");
+    browser.wait_for_text("#login-reason", "WRONGPASS");
+    assert_eq!(browser.count("#throughput"), 0, "nothing is shown before");
+    log_in(&browser, "watcher", "pass-word");
+    browser.wait_for("!document.querySelector('#login').open");
+    assert_eq!(browser.text("#user"), "watcher");
+
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                client.run(&format!("SET key:{} {number}", number % 500));
+                client.run(&format!("GET key:{}", number % 1000));
+            }
+        });
+        browser.wait_for(
+            "parseFloat(document.querySelector('#throughput .figure').innerText.replace(',', '')) > 100",
+        );
+        let before = figure(&browser, "#throughput");
+        browser.wait_for(&format!(
+            "document.querySelector('#throughput .figure').innerText !== {}",
+            json!(before)
+        ));
+        browser.wait_for("/\\d.* (µs|ms|s)$/.test(document.querySelector('#latency .figure').innerText)");
+        browser.wait_for("/^[45]\\d/.test(document.querySelector('#hits .figure').innerText)");
+        browser.wait_for("/ [KM]iB$/.test(document.querySelector('#memory .figure').innerText)");
+        browser.wait_for("document.querySelector('#keycount .figure').innerText === '500'");
+        browser.wait_for_text("#commands", "get");
+        browser.wait_for("[...document.querySelectorAll('#workers meter')].some((meter) => meter.value > 0)");
+        assert_eq!(browser.count("#workers tbody tr"), 2);
+        browser.wait_for(
+            "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 3",
+        );
+        browser.keep_picture(&picture("overview"));
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(figure(&browser, "#persistence"), "well");
+
+    // Nothing is asked of anybody else, and nothing was refused by the policy.
+    let foreign = browser.run(
+        "return performance.getEntriesByType('resource').map(({ name }) => name)
+             .filter((name) => !name.startsWith(location.origin))",
+    );
+    assert_eq!(foreign, json!([]));
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn a_page_of_somebody_else_gets_nothing() {
+    let server = start(&[]);
+    let other = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &other, "");
+    browser.wait_for("document.querySelector('#throughput')");
+    let url = json!(format!("http://{}/dashboard/api/commands", server.metrics_address()));
+    for (mode, kind) in [("cors", "application/json"), ("cors", "text/plain"), ("no-cors", "text/plain")] {
+        let script = format!(
+            "return fetch({url}, {{ method: 'POST', mode: '{mode}', headers: {{ 'Content-Type': '{kind}' }},
+                body: '{{\"commands\": [[\"SET\", \"k\", \"v\"]]}}' }}).then((answer) => answer.text(), () => '')"
+        );
+        assert_eq!(browser.run(&script), "", "{mode} {kind}");
+    }
+    assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
+    // The page's own requests go through.
+    let own = "return import('/dashboard/api.js').then((api) => api.run(['SET', 'k', 'v']))";
+    assert_eq!(browser.run(own), "OK");
+    assert_eq!(other.client().run("GET k").text(), "v");
+}
+
+/// A key of each type.
+fn fill(client: &mut RawClient) {
+    client.command(&[&b"SET"[..], b"a-string", b"line one\nline \xc3\xa4"]);
+    client.command(&[&b"SET"[..], b"a-binary\xff", b"\x00\xff\\"]);
+    for line in [
+        "EXPIRE a-string 5000",
+        "RPUSH a-list zero one two two",
+        "HSET a-hash name alice age 30",
+        "HEXPIRE a-hash 3000 FIELDS 1 age",
+        "SADD a-set red green",
+        "ZADD a-zset 1 low 2.5 high",
+        "XADD a-stream 1-1 kind login",
+        "XGROUP CREATE a-stream readers 0",
+    ] {
+        assert!(!client.run(line).is_error(), "{line}");
+    }
+}
+
+#[test]
+fn keys_of_each_type_are_shown_changed_and_deleted() {
+    let server = start(&["--concurrent", "yes"]);
+    let mut client = server.client();
+    fill(&mut client);
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "7 keys");
+    browser.fill("[name=pattern]", "a-s*");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for_text("#found", "3 keys");
+    browser.fill("[name=pattern]", "*");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for_text("#found", "7 keys");
+
+    strings_are_edited(&browser, &mut client);
+    elements_are_edited(&browser, &mut client);
+    whole_keys_are_changed(&browser, &mut client);
+    browser.keep_picture(&picture("keys"));
+    assert_nothing_went_wrong(&browser);
+}
+
+fn strings_are_edited(browser: &Browser, client: &mut RawClient) {
+    choose(browser, "a-string");
+    browser.wait_for("document.querySelector('#content textarea').value === 'line one\\nline ä'");
+    browser.fill("#content textarea", "other\ntext\\x00");
+    click_at_key(browser, "Save");
+    browser.wait_for_text("#status", "was saved");
+    assert_eq!(client.run("GET a-string"), Value::Bulk(b"other\ntext\0".to_vec()));
+    assert!(client.run("TTL a-string").integer().unwrap() > 4000, "it keeps its time to live");
+    // Somebody else is not overwritten.
+    client.run("SET a-string somebody-else");
+    browser.fill("#content textarea", "mine");
+    click_at_key(browser, "Save");
+    browser.wait_for_text("#status", "changed by somebody else");
+    assert_eq!(client.run("GET a-string").text(), "somebody-else");
+    browser.fill("#content textarea", "\\q");
+    click_at_key(browser, "Save");
+    browser.wait_for_text("#status", "A backslash begins");
+
+    choose(browser, "a-binary\\xff");
+    browser.wait_for("document.querySelector('#content textarea').value === '\\\\x00\\\\xff\\\\\\\\'");
+    browser.fill("#content textarea", "\\xfe\\n");
+    click_at_key(browser, "Save");
+    browser.wait_for_text("#status", "was saved");
+    assert_eq!(client.command(&[&b"GET"[..], b"a-binary\xff"]), Value::Bulk(b"\xfe\n".to_vec()));
+}
+
+fn elements_are_edited(browser: &Browser, client: &mut RawClient) {
+    choose(browser, "a-list");
+    browser.wait_for_text("#content", "4 of 4 elements");
+    click_at_key(browser, "Edit 1 one");
+    answer(browser, "value", "uno");
+    confirm(browser);
+    click_at_key(browser, "Delete 3 two");
+    confirm(browser);
+    browser.wait_for_text("#content", "3 of 3 elements");
+    click_at_key(browser, "Add");
+    answer(browser, "value", "last");
+    confirm(browser);
+    browser.wait_for_text("#content", "4 of 4 elements");
+    let list: Vec<String> =
+        client.run("LRANGE a-list 0 -1").elements().unwrap().iter().map(Value::text).collect();
+    assert_eq!(list, ["zero", "uno", "two", "last"]);
+    // What has moved is not what was meant.
+    client.run("LPUSH a-list new");
+    click_at_key(browser, "Delete 0 zero");
+    browser.click("dialog[open] [type=submit]");
+    browser.wait_for_text("dialog[open] [role=alert]", "It has moved");
+    browser.press(key::ESCAPE);
+    assert_eq!(client.run("LLEN a-list"), Value::Integer(5));
+
+    choose(browser, "a-hash");
+    browser.wait_for_text("#content", "49 min");
+    click_at_key(browser, "Edit age 30");
+    answer(browser, "value", "31");
+    confirm(browser);
+    browser.wait_for_text("#content", "31");
+    assert!(client.run("HTTL a-hash FIELDS 1 age").elements().unwrap()[0].integer().unwrap() > 2000);
+    click_at_key(browser, "Add");
+    answer(browser, "name", "city");
+    answer(browser, "value", "Ulm");
+    confirm(browser);
+    click_at_key(browser, "Delete name alice");
+    confirm(browser);
+    browser.wait_for_text("#content", "2 of 2 elements");
+    assert_eq!(
+        (client.run("HGET a-hash city").text(), client.run("HGET a-hash name")),
+        ("Ulm".to_owned(), Value::Null)
+    );
+
+    choose(browser, "a-set");
+    click_at_key(browser, "Delete red");
+    confirm(browser);
+    browser.wait_for_text("#content", "1 of 1 elements");
+    assert_eq!(client.run("SISMEMBER a-set red"), Value::Integer(0));
+
+    choose(browser, "a-zset");
+    browser.wait_for_text("#content", "2.5");
+    click_at_key(browser, "Edit 0 1 low");
+    answer(browser, "score", "7");
+    confirm(browser);
+    browser.wait_for_text("#content tr:nth-child(2)", "7");
+    assert_eq!(client.run("ZSCORE a-zset low").text(), "7");
+
+    choose(browser, "a-stream");
+    browser.wait_for_text("#content", "kind: login");
+    browser.wait_for_text("#content", "readers");
+    click_at_key(browser, "Add");
+    answer(browser, "name", "kind");
+    answer(browser, "value", "logout");
+    confirm(browser);
+    browser.wait_for_text("#content", "kind: logout");
+    click_at_key(browser, "Delete 1-1 kind: login");
+    confirm(browser);
+    browser.wait_for_text("#content", "1 of 1 elements");
+    assert_eq!(client.run("XLEN a-stream"), Value::Integer(1));
+}
+
+fn whole_keys_are_changed(browser: &Browser, client: &mut RawClient) {
+    choose(browser, "a-zset");
+    click_at_key(browser, "Set time to live");
+    answer(browser, "seconds", "100");
+    confirm(browser);
+    browser.wait_for_text("#key .facts", "1 min");
+    assert!((1..=100).contains(&client.run("TTL a-zset").integer().unwrap()));
+    click_at_key(browser, "Keep for ever");
+    browser.wait_for_text("#key .facts", "none");
+    assert_eq!(client.run("TTL a-zset"), Value::Integer(-1));
+    click_at_key(browser, "Rename");
+    answer(browser, "to", "a-list");
+    browser.click("dialog[open] [type=submit]");
+    browser.wait_for_text("dialog[open] [role=alert]", "There is a key with this name.");
+    answer(browser, "to", "renamed\\x00");
+    confirm(browser);
+    browser.wait_for_text("#key h2", "renamed\\x00");
+    assert_eq!(client.command(&[&b"TYPE"[..], b"renamed\0"]).text(), "zset");
+    click_at_key(browser, "Delete");
+    confirm(browser);
+    browser.wait_for_text("#key", "Choose a key.");
+    assert_eq!(client.command(&[&b"EXISTS"[..], b"renamed\0"]), Value::Integer(0));
+
+    browser.click_button("//form[@role='search']", "New key");
+    answer(browser, "key", "fresh");
+    browser.run(
+        "const kind = document.querySelector('dialog[open] [name=type]'); kind.value = 'hash';
+        kind.dispatchEvent(new Event('input', { bubbles: true }))",
+    );
+    answer(browser, "name", "field");
+    answer(browser, "value", "<b>bold</b>");
+    confirm(browser);
+    browser.wait_for_text("#content", "<b>bold</b>");
+    assert_eq!(client.run("HGET fresh field").text(), "<b>bold</b>");
+    assert_eq!(browser.count("#content b"), 0, "data is text");
+}
+
+#[test]
+fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
+    let server = start(&["--concurrent", "no"]);
+    let mut client = server.client();
+    fill(&mut client);
+    client.run("ACL SETUSER reader on >pass ~a-* +@read");
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "7 keys");
+    browser.click("#switch");
+    log_in(&browser, "reader", "pass");
+    browser.wait_for("!document.querySelector('#login').open");
+    browser.wait_for_text("#found", "7 keys");
+    for name in ["a-string", "a-list", "a-hash", "a-set", "a-zset", "a-stream"] {
+        choose(&browser, name);
+        browser.wait_for_text("#content", "Read only.");
+        let buttons = browser
+            .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
+        assert_eq!(buttons, json!(["Refresh"]), "{name}");
+    }
+    // And if the page asked nevertheless:
+    let refused = browser.run(
+        "return import('/dashboard/api.js').then(async ({ runAll }) =>
+             (await runAll([['DEL', 'a-list'], ['GET', 'b']])).map((reply) => reply.message))",
+    );
+    let refusals = [
+        "NOPERM User reader has no permissions to run the 'del' command",
+        "NOPERM No permissions to access a key",
+    ];
+    assert_eq!(refused, json!(refusals));
+    assert_eq!(client.run("EXISTS a-list"), Value::Integer(1));
+    for (view, command) in [
+        ("overview", "info"),
+        ("heavy", "hotkeys|get"),
+        ("clients", "client|list"),
+        ("slowlog", "slowlog|get"),
+    ] {
+        open(&browser, &server, view);
+        browser.wait_for_text(
+            "#main .refused",
+            &format!("NOPERM User reader has no permissions to run the '{command}' command"),
+        );
+    }
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
+    let server = start(&["--hotkeys-sampling", "1", "--slowlog-log-slower-than", "1000000"]);
+    let mut client = server.client();
+    client.command(&["SET", "the-big-one", &"x".repeat(300_000)]);
+    let pipeline: Vec<Vec<String>> =
+        (0..300).map(|number| vec!["SET".to_owned(), format!("k{number}"), "v".to_owned()]).collect();
+    client.pipeline(&pipeline).unwrap();
+    let browser = Browser::start();
+    open(&browser, &server, "heavy");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                client.run("GET k7");
+            }
+        });
+        browser.wait_for_text("#hot tbody", "k7");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    browser.click_button("//*[@id='big']", "Look for big keys");
+    browser.wait_for_text("#big caption", "looked at 301 of 301 keys");
+    browser.wait_for_text("#big tbody tr", "the-big-one");
+    browser.wait_for_text("#big tbody tr", "KiB");
+    browser.keep_picture(&picture("heavy"));
+    browser.click_button("//*[@id='big']//tbody", "the-big-one");
+    browser.wait_for_text("#key h2", "the-big-one");
+    browser.wait_for_text("#content", "the first 64 KiB");
+
+    let mut doomed = server.client();
+    doomed.run("CLIENT SETNAME doomed");
+    browser.click_button("//nav", "Clients");
+    browser.wait_for_text("#clients-list", "doomed");
+    browser.fill("#main input[type=search]", "name=doomed");
+    browser.wait_for("document.querySelectorAll('#clients-list tbody tr').length === 1");
+    browser.click("#clients-list tbody button");
+    browser.wait_for_text("dialog[open]", "doomed");
+    confirm(&browser);
+    browser.wait_for_text("#status", "was closed");
+    assert!(doomed.is_closed().unwrap());
+
+    client.run("CONFIG SET slowlog-log-slower-than 0");
+    client.run("SET slow-key v");
+    client.run("CONFIG SET slowlog-log-slower-than 1000000");
+    browser.click_button("//nav", "Slow log");
+    browser.wait_for_text("#main tbody", "SET slow-key v");
+    browser.click("#empty");
+    confirm(&browser);
+    browser.wait_for_text("#main tbody", "nothing");
+    assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(0));
+    assert_nothing_went_wrong(&browser);
+}
+
+/// What the keyboard is at: its label, or its text; nothing if it is at the page as a whole.
+fn focused(browser: &Browser) -> String {
+    let text = browser.run(
+        "const at = document.activeElement;
+         return at === document.body ? '' : at.getAttribute('aria-label') || at.innerText || at.name || ''",
+    );
+    text.as_str().unwrap().trim().to_owned()
+}
+
+/// Presses the tabulator until the keyboard is at something.
+#[track_caller]
+fn go_to(browser: &Browser, label: &str) {
+    let mut passed = Vec::new();
+    while passed.len() < 60 {
+        browser.press(key::TAB);
+        let now = focused(browser);
+        if now == label || now.lines().any(|line| line == label) {
+            return;
+        }
+        passed.push(now);
+    }
+    panic!("{label} cannot be reached: {passed:#?}");
+}
+
+#[test]
+fn all_can_be_done_with_the_keyboard_alone() {
+    let server = start(&["--requirepass", "open-sesame"]);
+    let mut client = server.client();
+    client.run("AUTH open-sesame");
+    fill(&mut client);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    // The dialog has the focus by itself, in the field of the name.
+    browser.wait_for("document.activeElement.name === 'user'");
+    browser.press(key::TAB);
+    browser.press("open-sesame");
+    browser.press(key::ENTER);
+    browser.wait_for("!document.querySelector('#login').open && document.querySelector('#throughput')");
+    browser.run("document.activeElement.blur()");
+    go_to(&browser, "Skip to the content");
+    go_to(&browser, "Keys");
+    let outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle");
+    assert_eq!(outline, "solid", "one sees where the keyboard is");
+    browser.press(key::ENTER);
+    browser.wait_for_text("#found", "7 keys");
+    go_to(&browser, "a-set");
+    browser.press(key::ENTER);
+    browser.wait_for_text("#key h2", "a-set");
+    browser.wait_for_text("#content", "2 of 2 elements");
+    assert_eq!(
+        browser.run("return document.querySelector('.keys [aria-pressed=true]').innerText.includes('a-set')"),
+        true
+    );
+    go_to(&browser, "Delete green");
+    browser.press(key::ENTER);
+    browser.wait_for("document.querySelector('dialog[open]')");
+    browser.press(key::ESCAPE);
+    browser.wait_for("!document.querySelector('dialog[open]')");
+    assert_eq!(focused(&browser), "Delete green", "the focus is back where it was");
+    assert_eq!(client.run("SCARD a-set"), Value::Integer(2));
+    browser.press(key::ENTER);
+    browser.wait_for("document.querySelector('dialog[open]')");
+    go_to(&browser, "Delete it");
+    browser.press(key::ENTER);
+    browser.wait_for("!document.querySelector('dialog[open]')");
+    browser.wait_for_text("#status", "was deleted");
+    assert_eq!(client.run("SMEMBERS a-set").elements().unwrap().len(), 1);
+    assert_ne!(browser.run("return document.activeElement === document.body"), true, "the focus is not lost");
+    // Figures that move leave the focus where it is.
+    browser.run("location.hash = '#overview'");
+    browser.wait_for("document.querySelector('#workers .scroll')");
+    browser.run("document.querySelector('#workers .scroll').focus()");
+    browser.wait_for(
+        "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 2",
+    );
+    assert_eq!(focused(&browser), "Threads that serve clients");
+    assert_nothing_went_wrong(&browser);
+}
+
+/// The contrast of text and ground, by the formula of WCAG 2.
+const CONTRAST: &str = "
+    const light = (colour) => {
+        const [red, green, blue] = colour.match(/[\\d.]+/g).slice(0, 3).map((value) => {
+            const share = value / 255;
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const ground = light(getComputedStyle(document.querySelector('.tile')).backgroundColor);
+    const contrast = (selector) => {
+        const text = light(getComputedStyle(document.querySelector(selector)).color);
+        return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05);
+    };
+    return [ground, contrast('.figure'), contrast('.tile h3'), contrast('.facts dt')];";
+
+#[test]
+fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
+    let server = start(&[]);
+    let mut client = server.client();
+    fill(&mut client);
+    client.command(&["SET", &"a-long-name".repeat(30), "v"]);
+    let browser = Browser::start();
+    for is_dark in [false, true] {
+        browser.prefer_dark(is_dark);
+        open(&browser, &server, "overview");
+        browser.wait_for("document.querySelectorAll('.facts dt').length > 20");
+        let found = browser.run(CONTRAST);
+        let [ground, contrasts @ ..] = found.as_array().unwrap().as_slice() else { panic!("{found}") };
+        assert_eq!(ground.as_f64().unwrap() < 0.1, is_dark, "{found}");
+        assert!(contrasts.iter().all(|contrast| contrast.as_f64().unwrap() >= 4.5), "{found}");
+        browser.keep_picture(&picture(if is_dark { "dark" } else { "light" }));
+    }
+    browser.resize(360, 740);
+    for view in ["overview", "keys", "heavy", "clients", "slowlog"] {
+        open(&browser, &server, view);
+        browser.wait_for("document.querySelector('#main section')");
+        if view == "keys" {
+            browser.wait_for_text("#found", "8 keys");
+            choose(&browser, "a-hash");
+        }
+        let hidden = browser.run(
+            "const page = document.documentElement; return [innerWidth, page.scrollWidth - page.clientWidth]",
+        );
+        assert_eq!(hidden, json!([360, 0]), "{view} does not need to be moved sideways");
+        browser.keep_picture(&picture(&format!("narrow-{view}")));
+    }
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn bytes_are_written_so_that_they_are_read_back() {
+    let server = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    let script = "return import('/dashboard/bytes.js').then(({ fromBytes, typed, Bytes }) => {
+        const wrong = [];
+        const check = (bytes) => {
+            const value = fromBytes(Uint8Array.from(bytes));
+            for (const text of [value.line, value.lines]) {
+                if (!typed(text).equals(value)) wrong.push([bytes, text]);
+                if (/[\\x00-\\x09\\x0b-\\x1f\\x7f\\u202e\\u200b]/.test(text)) wrong.push([bytes, 'unseen']);
+            }
+        };
+        for (let first = 0; first < 256; first += 1) {
+            check([first]);
+            for (const second of [0, 10, 34, 92, 120, 128, 191, 255]) check([first, second, 65]);
+        }
+        for (const text of ['ä€😀', '\\u202eabc', '\\u200b', '\\ufeffx', 'a\\\\n\\n', '']) {
+            check(new TextEncoder().encode(text));
+        }
+        for (const bad of ['\\\\', '\\\\q', '\\\\x1', '\\\\xg0']) {
+            try { typed(bad); wrong.push(bad); } catch {}
+        }
+        return [wrong, typed('\\\\xff').word, Bytes.of('ä').word, typed('\\\\xc3\\\\xa4').word];
+    })";
+    assert_eq!(browser.run(script), json!([[], { "base64": "/w==" }, "ä", "ä"]));
+    let percentiles = browser.run(
+        "return import('/dashboard/overview.js').then(({ percentile }) =>
+             [percentile([99, 0, 0, 0, 1], 99), percentile([99, 0, 0, 0, 1], 99.9), percentile([], 50)])",
+    );
+    assert_eq!(percentiles, json!([1, 16, Json::Null]), "as INFO latencystats tells them");
+}
+
+#[test]
+fn a_server_that_is_gone_is_said_to_be_gone() {
+    let server = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#throughput')");
+    assert_eq!(browser.run("return document.querySelector('#trouble').hidden"), true);
+    drop(server);
+    browser.wait_for_text("#trouble", "No answer from the server");
+}
+
+#[test]
+fn figures_stand_still_while_the_page_is_paused() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '0'");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#pause').getAttribute('aria-pressed') === 'true'");
+    // What was asked before may still be answered.
+    let asked = "performance.getEntriesByName(location.origin + '/dashboard/api/overview').length";
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    let before = browser.run(&format!("return {asked}"));
+    client.run("SET a b");
+    browser.run("return new Promise((resolve) => setTimeout(resolve, 1500))");
+    assert_eq!(browser.run(&format!("return {asked}")), before, "nothing more is asked");
+    assert_eq!(figure(&browser, "#keycount"), "0");
+    browser.click("#pause");
+    browser.wait_for("document.querySelector('#keycount .figure').innerText === '1'");
+}

@@ -1,0 +1,155 @@
+//! Batches of keys into a keyspace: in the order of shards, each of whose locks is taken once for a batch.
+//!
+//! Keys come in no order that the tables know. So all of a batch are hashed first; while one is inserted, the table lines of
+//! those behind it are fetched.
+
+use emberkv_core::keyspace::hash::KeyHash;
+use emberkv_core::keyspace::shard::ShardData;
+use emberkv_core::keyspace::{Keyspace, SHARDS};
+use emberkv_core::rdb::KeyFacts;
+use emberkv_core::turn::Turn;
+use emberkv_core::types::limits::EncodingLimits;
+
+use super::batch::OpenKey;
+use super::{Batch, RdbError, RdbProblem};
+
+/// How many keys ahead table lines are fetched: memory answers by then.
+const FETCHED_AHEAD: usize = 12;
+
+/// Inserts batches into a keyspace whose keys nobody else sees yet.
+pub struct Inserter<'k> {
+    keyspace: &'k Keyspace,
+    turn: Turn,
+    limits: EncodingLimits,
+    /// Of the batch's keys, in its order.
+    hashes: Vec<KeyHash>,
+    /// The numbers of the keys in the order of shards.
+    order: Vec<u32>,
+    /// Where each shard begins in that; kept for its memory.
+    places: Vec<u32>,
+    /// Where values go that are not stored as they stand in the file.
+    buffer: Vec<u8>,
+}
+
+/// What became of a batch's keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inserted {
+    /// So many are there now.
+    pub loaded: u64,
+    /// So many were left out, because their time had come.
+    pub expired: u64,
+}
+
+impl<'k> Inserter<'k> {
+    /// One for `keyspace`. `turn` has the time, and how eviction clocks are set; values get the encodings that `limits` ask
+    /// for.
+    pub fn new(keyspace: &'k Keyspace, turn: Turn, limits: EncodingLimits) -> Inserter<'k> {
+        let (hashes, order, places, buffer) = Default::default();
+        Inserter { keyspace, turn, limits, hashes, order, places, buffer }
+    }
+
+    /// Inserts all keys of a batch. O(its bytes).
+    ///
+    /// # Errors
+    /// If bytes are no value, a key is there already, or a database is not. Some of the keys are there then.
+    pub fn insert(&mut self, batch: &mut Batch) -> Result<Inserted, RdbError> {
+        batch.build(&self.limits)?;
+        self.sort(batch)?;
+        let order = std::mem::take(&mut self.order);
+        let result = self.insert_in(&order, batch);
+        self.order = order;
+        result
+    }
+
+    /// Hashes all keys and puts their numbers in the order of shards; those of one shard stay as they are.
+    fn sort(&mut self, batch: &Batch) -> Result<(), RdbError> {
+        self.hashes.clear();
+        self.places.clear();
+        self.places.resize(SHARDS + 1, 0);
+        for index in 0..batch.len() {
+            let (name, facts) = batch.key(index);
+            if facts.database >= self.keyspace.databases() {
+                return Err(batch.error(index, RdbProblem::Database(facts.database as u64)));
+            }
+            let hash = self.keyspace.hash(name);
+            self.places[hash.shard() + 1] += 1;
+            self.hashes.push(hash);
+        }
+        for shard in 0..SHARDS {
+            self.places[shard + 1] += self.places[shard];
+        }
+        self.order.clear();
+        self.order.resize(batch.len(), 0);
+        for (index, hash) in (0..).zip(&self.hashes) {
+            let place = &mut self.places[hash.shard()];
+            self.order[*place as usize] = index;
+            *place += 1;
+        }
+        Ok(())
+    }
+
+    fn insert_in(&mut self, order: &[u32], batch: &mut Batch) -> Result<Inserted, RdbError> {
+        let keyspace = self.keyspace;
+        let shard_of = |index: u32, hashes: &[KeyHash]| hashes[index as usize].shard();
+        let mut inserted = Inserted::default();
+        let mut growth = 0;
+        let mut at = 0;
+        for &ahead in order.iter().take(FETCHED_AHEAD) {
+            keyspace.prefetch_group(self.hashes[ahead as usize]);
+        }
+        while let Some(&first) = order.get(at) {
+            let number = shard_of(first, &self.hashes);
+            let mut shard = keyspace.lock(number);
+            let mut result = Ok(());
+            while let Some(&index) = order.get(at)
+                && result.is_ok()
+                && shard_of(index, &self.hashes) == number
+            {
+                if let Some(&ahead) = order.get(at + FETCHED_AHEAD) {
+                    keyspace.prefetch_group(self.hashes[ahead as usize]);
+                }
+                result = self.insert_one(&mut shard, index as usize, batch, &mut inserted);
+                at += 1;
+            }
+            growth += keyspace.release(number, shard);
+            if result.is_err() {
+                keyspace.publish_bytes(growth);
+                return result.map(|()| inserted);
+            }
+        }
+        keyspace.publish_bytes(growth);
+        Ok(inserted)
+    }
+
+    fn insert_one(
+        &mut self,
+        shard: &mut ShardData,
+        index: usize,
+        batch: &mut Batch,
+        inserted: &mut Inserted,
+    ) -> Result<(), RdbError> {
+        let Some(key) = batch.open(index, self.turn.now_ms, &mut self.buffer)? else {
+            inserted.expired += 1;
+            return Ok(());
+        };
+        let OpenKey { name, facts, value } = key;
+        let hash = self.hashes[index];
+        if shard.find(facts.database, hash, name).is_some() {
+            let problem = RdbProblem::DuplicateKey(name.to_vec());
+            return Err(batch.error(index, problem));
+        }
+        let clock = clock_of(&self.turn, facts);
+        shard.insert(facts.database, hash, name, value, facts.expire_at_ms, clock);
+        inserted.loaded += 1;
+        Ok(())
+    }
+}
+
+/// The eviction clock of a key, as far as the file and the policy agree on what is to be known.
+fn clock_of(turn: &Turn, facts: KeyFacts) -> u32 {
+    match (facts.idle_s, facts.frequency) {
+        (Some(seconds), _) if !turn.policy.is_lfu() => turn.idle_clock(seconds),
+        (_, Some(counter)) if turn.policy.is_lfu() => turn.frequency_clock(counter),
+        _ => turn.new_clock(),
+    }
+}

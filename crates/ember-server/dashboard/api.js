@@ -1,0 +1,147 @@
+// What the server is asked: commands as the user who has logged in, and nobody else.
+
+import { Bytes } from "./bytes.js";
+
+/** The user's name and password, kept by this page only, as long as it is open; null for the default user without one. */
+let credentials = null;
+
+/** An error reply. */
+export class ReplyError extends Error {}
+
+/** The server wants to know who asks. */
+export class Unauthorised extends Error {}
+
+/** Becomes another user, if the password is right; otherwise all stays as it was. */
+export async function logIn(user, password) {
+  if (user.includes(":")) {
+    throw new Error("Users with a colon in their name cannot log in here.");
+  }
+  const former = credentials;
+  credentials = { user, password };
+  try {
+    await runAll([]);
+  } catch (error) {
+    credentials = former;
+    throw error;
+  }
+}
+
+/** The name of the user, as far as it was said. */
+export function userName() {
+  return credentials ? credentials.user : "default";
+}
+
+function authorization() {
+  const bytes = new TextEncoder().encode(`${credentials.user}:${credentials.password}`);
+  let binary = "";
+  bytes.forEach((byte) => (binary += String.fromCharCode(byte)));
+  return `Basic ${btoa(binary)}`;
+}
+
+async function ask(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  if (credentials) {
+    headers.Authorization = authorization();
+  }
+  const options = { method: "POST", headers, body: JSON.stringify(body), credentials: "omit", cache: "no-store" };
+  const answer = await fetch(`api/${path}`, options);
+  const isJson = answer.headers.get("Content-Type") === "application/json";
+  const data = isJson ? await answer.json() : { error: (await answer.text()).trim() };
+  if (answer.status === 401) {
+    throw new Unauthorised(data.error);
+  }
+  if (!answer.ok) {
+    throw new Error(data.error || `HTTP ${answer.status}`);
+  }
+  return data;
+}
+
+/** A word of a command: bytes, text or a number. */
+function word(value) {
+  return value instanceof Bytes ? value.word : String(value);
+}
+
+/** Runs commands one by one; their replies, errors among them. */
+export async function runAll(commands, database = 0) {
+  const asked = commands.map((command) => command.map(word));
+  const { replies, error } = await ask("commands", { database, commands: asked });
+  const read = replies.map(value);
+  while (read.length < commands.length) {
+    read.push(new ReplyError(error));
+  }
+  return read;
+}
+
+/** Runs a command; throws an error reply. */
+export async function run(command, database = 0) {
+  const [reply] = await runAll([command], database);
+  return unless(reply);
+}
+
+/** A reply that is no error; throws it otherwise. */
+export function unless(reply) {
+  if (reply instanceof ReplyError) {
+    throw reply;
+  }
+  return reply;
+}
+
+/** Runs commands as one transaction; the replies, or the first error thrown. */
+export async function transaction(commands, database = 0) {
+  const replies = await runAll([["MULTI"], ...commands, ["EXEC"]], database);
+  replies.forEach(unless);
+  return replies.at(-1).map(unless);
+}
+
+/** Which of the commands the user may run. */
+export async function permitted(commands) {
+  const asked = commands.map((command) => command.map(word));
+  return (await ask("permitted", { commands: asked })).permitted;
+}
+
+/** INFO as an object, and the counters it does not tell. Throws what INFO is refused with. */
+export async function overview() {
+  const { info, figures, refused } = await ask("overview", { commands: [] });
+  if (refused) {
+    throw new ReplyError(refused);
+  }
+  const fields = {};
+  for (const line of info.split("\r\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) {
+      fields[line.slice(0, colon)] = line.slice(colon + 1);
+    }
+  }
+  return { info: fields, ...figures };
+}
+
+/** A reply as a value of JavaScript: lists, Maps by text, numbers where they are exact, `Bytes`. */
+function value(reply) {
+  if (reply === null || typeof reply === "boolean") {
+    return reply;
+  }
+  if (Array.isArray(reply)) {
+    return reply.map(value);
+  }
+  const [[kind, content]] = Object.entries(reply);
+  switch (kind) {
+    case "error":
+      return new ReplyError(content);
+    case "integer":
+      return Number.isSafeInteger(Number(content)) ? Number(content) : content;
+    case "set":
+      return content.map(value);
+    case "map":
+      return new Map(content.map(([name, inner]) => [plain(value(name)), value(inner)]));
+    case "text":
+    case "base64":
+      return new Bytes(reply);
+    default:
+      return content;
+  }
+}
+
+/** A name in a reply. */
+export function plain(name) {
+  return name instanceof Bytes ? name.line : String(name);
+}

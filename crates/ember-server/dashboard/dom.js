@@ -1,0 +1,162 @@
+// Elements of the page. Text is only ever set as text.
+
+/** Makes an element. `properties` are attributes; `on…` are listeners; true and false set and leave out. */
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) {
+      element.addEventListener(name.slice(2), value);
+    } else if (value === true) {
+      element.setAttribute(name, "");
+    } else if (value !== false && value !== undefined && value !== null) {
+      element.setAttribute(name, value);
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/**
+ * Makes the children of an element what `children` are. What is alike stays in place and keeps focus, selection and scroll
+ * position; so it is for elements without listeners of their own.
+ */
+export function renew(element, ...children) {
+  const old = [...element.childNodes];
+  children.forEach((child, at) => (at < old.length ? patch(old[at], child) : element.append(child)));
+  old.slice(children.length).forEach((child) => child.remove());
+}
+
+function patch(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
+    old.replaceWith(fresh);
+  } else if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) {
+      old.data = fresh.data;
+    }
+  } else {
+    [...old.attributes].filter(({ name }) => !fresh.hasAttribute(name)).forEach(({ name }) => old.removeAttribute(name));
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) {
+        old.setAttribute(name, value);
+      }
+    }
+    renew(old, ...fresh.childNodes);
+  }
+}
+
+/** A button that does something that may fail: it does nothing else meanwhile, and what goes wrong is told. */
+export function button(label, act, properties = {}) {
+  const element = el("button", { type: "button", ...properties }, label);
+  element.addEventListener("click", async () => {
+    // One that were disabled would lose the focus.
+    if (element.hasAttribute("aria-busy")) {
+      return;
+    }
+    element.setAttribute("aria-busy", "true");
+    try {
+      await act(element);
+    } catch (error) {
+      tell(error.message);
+    } finally {
+      element.removeAttribute("aria-busy");
+    }
+  });
+  return element;
+}
+
+/** Says something to everybody, those who cannot see it included. */
+export function tell(text) {
+  document.querySelector("#status").textContent = text;
+}
+
+/** A table. A column is `[heading]` or `[heading, "number"]`; a cell is text or an element. */
+export function table(caption, columns, rows) {
+  const head = el("tr", {}, columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)));
+  const line = (row) =>
+    el("tr", {}, row.map((cell, at) => el("td", { class: columns[at][1] }, typeof cell === "number" ? String(cell) : cell)));
+  const body = rows.length > 0
+    ? rows.map(line)
+    : el("tr", {}, el("td", { colspan: String(columns.length), class: "faint" }, "nothing"));
+  const whole = el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body));
+  // What is wider than the window can be moved with the keyboard too.
+  return el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" }, whole);
+}
+
+/** Names and values. */
+export function facts(pairs) {
+  const known = pairs.filter(([, value]) => value !== undefined && value !== null);
+  return el("dl", { class: "facts" }, known.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+/** A part of the page with a heading. */
+export function tile(title, properties, ...children) {
+  const extra = properties.class ? ` ${properties.class}` : "";
+  return el("section", { ...properties, class: `tile${extra}`, "aria-label": title }, el("h3", {}, title), ...children);
+}
+
+/** Bytes in their own type. */
+export function bytesOf(value) {
+  return el("div", { class: "bytes" }, value.line);
+}
+
+/** What cannot be shown, and why. */
+export function refused(error) {
+  return el("p", { class: "refused" }, error.message);
+}
+
+/**
+ * Asks in a dialog. A field is `{name, label, value, kind}` with the kind "text", "lines" or a list of choices; without
+ * fields it asks yes or no. `act` gets the values by name; the dialog closes when it succeeds, and says why if not.
+ */
+export function dialog(title, fields, verb, act, properties = {}) {
+  const reason = el("p", { class: "refused", role: "alert" });
+  const inputs = fields.map((field) => {
+    const { name, label, value = "", kind = "text" } = field;
+    const shared = { name, autocapitalize: "off", autocomplete: "off", spellcheck: "false" };
+    let input;
+    if (Array.isArray(kind)) {
+      input = el("select", { name }, kind.map((choice) => el("option", {}, choice)));
+    } else {
+      input = kind === "lines" ? el("textarea", { ...shared, rows: "8" }) : el("input", { ...shared, type: kind });
+    }
+    if (!Array.isArray(kind)) {
+      input.value = value;
+    }
+    return { ...field, input, row: el("label", {}, label, " ", input) };
+  });
+  const submit = el("button", { type: "submit", class: properties.class }, verb);
+  const cancel = el("button", { type: "button" }, "Cancel");
+  const form = el("form", { method: "dialog" }, el("h2", {}, title), properties.text ?? null, reason,
+    inputs.map(({ row }) => row), el("p", { class: "row" }, submit, cancel));
+  const box = el("dialog", { "aria-label": title }, form);
+  const before = document.activeElement;
+  cancel.addEventListener("click", () => box.close());
+  box.addEventListener("close", () => {
+    box.remove();
+    // What was asked about may be gone with its button.
+    const place = before?.isConnected && before !== document.body ? before : document.querySelector("#key h2, #main");
+    place?.focus();
+  });
+  const refresh = () => {
+    const values = Object.fromEntries(inputs.map(({ name, input }) => [name, input.value]));
+    inputs.forEach(({ row, shows }) => (row.hidden = shows ? !shows(values) : false));
+    return values;
+  };
+  form.addEventListener("input", refresh);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    submit.disabled = true;
+    try {
+      await act(refresh());
+      box.close();
+    } catch (error) {
+      reason.textContent = error.message;
+    } finally {
+      submit.disabled = false;
+    }
+  });
+  refresh();
+  document.body.append(box);
+  box.showModal();
+  return box;
+}

@@ -1,0 +1,256 @@
+// The elements of lists, hashes, sets, sorted sets and streams: a page of them, and what the user may change.
+
+import { permitted, run, runAll, transaction, unless } from "./api.js";
+import { Bytes, typed } from "./bytes.js";
+import { button, bytesOf, dialog, el, table, tell } from "./dom.js";
+import { count, span } from "./format.js";
+
+const PAGE = 100;
+
+/**
+ * A kind of value. `length` is the command that counts; `page(key, from)` is the command of a page and `read` makes
+ * `{items, next}` of its reply, without `next` at the end. `cells(item)` are an item's columns. `check` is answered by the
+ * value of an item, as long as that is where it was. `set`, `remove` and `add` are what may be done; each has `fields` that
+ * are asked for, and `command` or `steps`, which are a transaction.
+ */
+const KINDS = {
+  list: {
+    length: "LLEN",
+    first: 0,
+    columns: [["index", "number"], ["element"]],
+    page: (key, from) => ["LRANGE", key, from, from + PAGE - 1],
+    read: (reply, from) => ({
+      items: reply.map((value, at) => ({ index: from + at, value })),
+      next: reply.length === PAGE ? from + PAGE : undefined,
+    }),
+    cells: ({ index, value }) => [index, bytesOf(value)],
+    check: (key, { index }) => ["LINDEX", key, index],
+    set: {
+      fields: ({ value }) => [{ name: "value", label: "Element", kind: "lines", value: value.lines }],
+      command: (key, { index }, { value }) => ["LSET", key, index, typed(value)],
+    },
+    remove: {
+      // An element is removed by its value only: it gets one that no other has.
+      steps: (key, { index }) => {
+        const mark = `removed-${crypto.getRandomValues(new BigUint64Array(2)).join("-")}`;
+        return [["LSET", key, index, mark], ["LREM", key, 1, mark]];
+      },
+    },
+    add: {
+      fields: () => [
+        { name: "value", label: "Element", kind: "lines" },
+        { name: "end", label: "At", kind: ["the end", "the start"] },
+      ],
+      command: (key, _, { value, end }) => [end === "the start" ? "LPUSH" : "RPUSH", key, typed(value)],
+    },
+  },
+  hash: {
+    length: "HLEN",
+    first: "0",
+    columns: [["field"], ["value"], ["time to live", "number"]],
+    page: (key, from) => ["HSCAN", key, from, "COUNT", PAGE],
+    read: scanned((name, value) => ({ name, value })),
+    async extend(key, items, database) {
+      const left = await runAll([["HPTTL", key, "FIELDS", items.length, ...items.map(({ name }) => name)]], database);
+      items.forEach((item, at) => (item.left = Array.isArray(left[0]) ? left[0][at] : -1));
+    },
+    cells: ({ name, value, left }) => [bytesOf(name), bytesOf(value), left >= 0 ? span(left / 1000) : ""],
+    set: {
+      fields: ({ value }) => [{ name: "value", label: "Value", kind: "lines", value: value.lines }],
+      command: (key, { name }, { value }) => ["HSETEX", key, "FXX", "KEEPTTL", "FIELDS", 1, name, typed(value)],
+    },
+    remove: { command: (key, { name }) => ["HDEL", key, name] },
+    add: {
+      fields: () => [{ name: "name", label: "Field" }, { name: "value", label: "Value", kind: "lines" }],
+      command: (key, _, { name, value }) => ["HSETNX", key, typed(name), typed(value)],
+    },
+  },
+  set: {
+    length: "SCARD",
+    first: "0",
+    columns: [["member"]],
+    page: (key, from) => ["SSCAN", key, from, "COUNT", PAGE],
+    read: ([next, members]) => ({
+      items: members.map((value) => ({ value })),
+      next: next.text === "0" ? undefined : next.text,
+    }),
+    cells: ({ value }) => [bytesOf(value)],
+    remove: { command: (key, { value }) => ["SREM", key, value] },
+    add: {
+      fields: () => [{ name: "value", label: "Member", kind: "lines" }],
+      command: (key, _, { value }) => ["SADD", key, typed(value)],
+    },
+  },
+  zset: {
+    length: "ZCARD",
+    first: 0,
+    columns: [["rank", "number"], ["score", "number"], ["member"]],
+    page: (key, from) => ["ZRANGE", key, from, from + PAGE - 1, "WITHSCORES"],
+    read: (reply, from) => ({
+      items: reply.map(([value, score], at) => ({ index: from + at, value, score })),
+      next: reply.length === PAGE ? from + PAGE : undefined,
+    }),
+    cells: ({ index, score, value }) => [index, score, bytesOf(value)],
+    set: {
+      fields: ({ score }) => [{ name: "score", label: "Score", value: score }],
+      command: (key, { value }, { score }) => ["ZADD", key, "XX", score, value],
+    },
+    remove: { command: (key, { value }) => ["ZREM", key, value] },
+    add: {
+      fields: () => [{ name: "score", label: "Score", value: "0" }, { name: "value", label: "Member", kind: "lines" }],
+      command: (key, _, { score, value }) => ["ZADD", key, "NX", score, typed(value)],
+    },
+  },
+  stream: {
+    length: "XLEN",
+    first: "-",
+    columns: [["entry"], ["fields"]],
+    page: (key, from) => ["XRANGE", key, from, "+", "COUNT", PAGE],
+    read: (reply) => ({
+      items: reply.map(([id, fields]) => ({ id: id.text, fields })),
+      next: reply.length === PAGE ? `(${reply.at(-1)[0].text}` : undefined,
+    }),
+    cells: ({ id, fields }) => [id, el("div", { class: "bytes" }, pairs(fields))],
+    remove: { command: (key, { id }) => ["XDEL", key, id] },
+    add: {
+      fields: () => [{ name: "name", label: "Field" }, { name: "value", label: "Value", kind: "lines" }],
+      command: (key, _, { name, value }) => ["XADD", key, "*", typed(name), typed(value)],
+    },
+  },
+};
+
+/** Reads the pairs of a SCAN's reply. */
+function scanned(make) {
+  return ([next, flat]) => ({
+    items: Array.from({ length: flat.length / 2 }, (_, at) => make(flat[2 * at], flat[2 * at + 1])),
+    next: next.text === "0" ? undefined : next.text,
+  });
+}
+
+function pairs(fields) {
+  const pair = (_, at) => `${fields[2 * at].line}: ${fields[2 * at + 1].line}`;
+  return Array.from({ length: fields.length / 2 }, pair).join("\n");
+}
+
+/** Shows the elements of a key, a page of them first. `again` shows the key anew, after a change. */
+export async function elementsOf(type, content, shown, again) {
+  const kind = KINDS[type];
+  if (!kind) {
+    content.replaceChildren(el("p", {}, `Values of the type ${type} cannot be shown here.`));
+    return;
+  }
+  const { key, database } = shown;
+  const [total] = await runAll([[kind.length, key]], database);
+  const may = await rights(kind, key);
+  const list = el("div", {});
+  const foot = el("p", { class: "row" });
+  const items = [];
+  let from = kind.first;
+  const load = async () => {
+    const page = kind.read(unless((await runAll([kind.page(key, from)], database))[0]), from);
+    if (kind.extend && page.items.length > 0) {
+      await kind.extend(key, page.items, database);
+    }
+    items.push(...page.items);
+    from = page.next;
+    draw();
+  };
+  const draw = () => {
+    const columns = may.set || may.remove ? [...kind.columns, ["", "actions"]] : kind.columns;
+    const rows = items.map((item) => {
+      const cells = kind.cells(item);
+      return columns === kind.columns ? cells : [...cells, itemActions(kind, may, item, shown, again)];
+    });
+    const all = typeof total === "number" ? ` of ${count(total)}` : "";
+    list.replaceChildren(table(`${count(items.length)}${all} elements`, columns, rows));
+    foot.replaceChildren(...[
+      from === undefined ? null : button("More", load),
+      may.add ? button("Add", () => ask("Add", kind, kind.add, {}, shown, again)) : null,
+      may.set || may.remove || may.add ? null : el("span", { class: "faint" }, "Read only."),
+    ].filter(Boolean));
+  };
+  await load();
+  content.replaceChildren(list, foot, ...(type === "stream" ? [await groups(key, database)] : []));
+}
+
+/** What the user may do with elements of the key. */
+async function rights(kind, key) {
+  const sample = { index: 0, value: Bytes.of(""), name: Bytes.of(""), id: "0-1" };
+  const answers = { value: "", name: "", score: "0", end: "the end" };
+  const acts = ["set", "remove", "add"].filter((name) => kind[name]);
+  const calls = acts.map((name) => callsOf(kind[name], key, sample, answers));
+  const allowed = await permitted(calls.flat());
+  const may = {};
+  acts.forEach((name, at) => (may[name] = allowed.splice(0, calls[at].length).every(Boolean)));
+  return may;
+}
+
+function callsOf(act, key, item, answers) {
+  return act.steps ? [["MULTI"], ...act.steps(key, item), ["EXEC"]] : [act.command(key, item, answers)];
+}
+
+function itemActions(kind, may, item, shown, again) {
+  // The time left is not part of what an item is.
+  const cells = kind.cells({ ...item, left: undefined }).map((cell) => cell.textContent ?? cell);
+  const about = cells.join(" ").trim().slice(0, 60);
+  const edit = may.set
+    ? button("Edit", () => ask("Edit", kind, kind.set, item, shown, again), { "aria-label": `Edit ${about}` })
+    : null;
+  const remove = may.remove
+    ? button("Delete", () => confirmRemove(kind, item, about, shown, again),
+      { class: "danger", "aria-label": `Delete ${about}` })
+    : null;
+  return el("span", {}, edit, " ", remove);
+}
+
+/** Throws if an item is not where it was. */
+async function checkPlace(kind, item, { key, database }) {
+  if (kind.check) {
+    const value = await run(kind.check(key, item), database);
+    if (value === null || !value.equals(item.value)) {
+      throw new Error("It has moved or changed: refresh to see where it is.");
+    }
+  }
+}
+
+function ask(verb, kind, act, item, shown, again) {
+  const { key, database } = shown;
+  dialog(verb, act.fields(item), verb === "Edit" ? "Save" : verb, async (values) => {
+    if (verb === "Edit") {
+      await checkPlace(kind, item, shown);
+    }
+    const reply = await run(act.command(key, item, values), database);
+    await again();
+    tell(reply === 0 && verb === "Add" ? "It is there already." : "It was saved.");
+  });
+}
+
+function confirmRemove(kind, item, about, shown, again) {
+  const { key, database, changed } = shown;
+  const act = kind.remove;
+  dialog("Delete this element?", [], "Delete it", async () => {
+    await checkPlace(kind, item, shown);
+    await (act.steps ? transaction(act.steps(key, item), database) : run(act.command(key, item), database));
+    // Without elements there is no key, unless it is a stream.
+    const [exists] = await runAll([["EXISTS", key]], database);
+    await (exists === 0 ? changed(key) : again());
+    tell("The element was deleted.");
+  }, { class: "danger", text: el("p", { class: "bytes" }, about) });
+}
+
+/** The consumer groups of a stream. */
+async function groups(key, database) {
+  const [found] = await runAll([["XINFO", "GROUPS", key]], database);
+  if (!Array.isArray(found) || found.length === 0) {
+    return el("p", { class: "faint" }, "No consumer groups.");
+  }
+  const rows = found.map((group) => [
+    bytesOf(group.get("name")),
+    count(group.get("consumers")),
+    count(group.get("pending")),
+    group.get("last-delivered-id").text,
+    group.get("lag") === null ? "?" : count(group.get("lag")),
+  ]);
+  const columns = [["group"], ["consumers", "number"], ["pending", "number"], ["delivered up to"], ["lag", "number"]];
+  return table("Consumer groups", columns, rows);
+}

@@ -1,0 +1,121 @@
+// The page: which view is shown, when it looks at the server again, and who the user is.
+
+import { Unauthorised, logIn, userName } from "./api.js";
+import { view as clients } from "./clients.js";
+import { view as heavy } from "./heavy.js";
+import { view as keys } from "./keys.js";
+import { view as overview } from "./overview.js";
+import { view as slowlog } from "./slowlog.js";
+
+const VIEWS = { overview, keys, heavy, clients, slowlog };
+const AGAIN_MS = 2000;
+
+const main = document.querySelector("#main");
+const trouble = document.querySelector("#trouble");
+const pause = document.querySelector("#pause");
+const login = document.querySelector("#login");
+const form = login.querySelector("form");
+
+let current = null;
+/** Where the current view is: it is made anew with each, so that what comes late for another is not shown. */
+let place = null;
+let timer = 0;
+let isPaused = false;
+
+/** Shows a view, and again when its time has come. */
+async function show(view) {
+  clearTimeout(timer);
+  let next = view.period;
+  try {
+    await view.show(place);
+    trouble.hidden = true;
+  } catch (error) {
+    if (error instanceof Unauthorised) {
+      if (!login.open) {
+        askWho(error.message);
+      }
+      return;
+    }
+    trouble.textContent = `No answer from the server: ${error.message}`;
+    trouble.hidden = false;
+    next = AGAIN_MS;
+  }
+  // Another view may have been chosen meanwhile.
+  if (next && current === view && !isPaused && !document.hidden) {
+    clearTimeout(timer);
+    timer = setTimeout(() => show(view), next);
+  }
+}
+
+/** Shows the view that the address names. */
+function route() {
+  const name = location.hash.slice(1);
+  const view = VIEWS[name] ?? overview;
+  document.querySelectorAll("nav a").forEach((link) => {
+    const isCurrent = VIEWS[link.hash.slice(1)] === view;
+    link.toggleAttribute("aria-current", isCurrent);
+    if (isCurrent) {
+      link.setAttribute("aria-current", "page");
+    }
+  });
+  document.title = `${view.title} – ember`;
+  place = document.createElement("div");
+  main.replaceChildren(place);
+  document.querySelector("#status").textContent = "";
+  current = view;
+  show(view);
+}
+
+function showUser() {
+  document.querySelector("#user").textContent = userName();
+  document.querySelector("#switch").textContent = userName() === "default" ? "Log in" : "Change user";
+}
+
+/** Asks for a name and a password. */
+function askWho(reason) {
+  clearTimeout(timer);
+  login.querySelector("#login-reason").textContent = reason;
+  form.elements.password.value = "";
+  if (!login.open) {
+    login.showModal();
+  }
+  (reason.startsWith("WRONGPASS") ? form.elements.password : form.elements.user).focus();
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  try {
+    await logIn(form.elements.user.value, form.elements.password.value);
+  } catch (error) {
+    askWho(error.message);
+    return;
+  }
+  form.elements.password.value = "";
+  login.close();
+  showUser();
+  route();
+});
+
+form.elements.cancel.addEventListener("click", () => login.close());
+
+document.querySelector("#switch").addEventListener("click", () => askWho(""));
+
+document.querySelector("#skip").addEventListener("click", () => main.focus());
+
+pause.addEventListener("click", () => {
+  isPaused = !isPaused;
+  pause.setAttribute("aria-pressed", String(isPaused));
+  if (!isPaused) {
+    show(current);
+  }
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && !isPaused && current) {
+    show(current);
+  }
+});
+
+window.addEventListener("hashchange", route);
+showUser();
+route();

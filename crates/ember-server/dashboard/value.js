@@ -1,0 +1,111 @@
+// What is behind a key: its type, time to live and content, and what the user may change of it.
+
+import { ReplyError, permitted, run, runAll, unless } from "./api.js";
+import { typed } from "./bytes.js";
+import { button, dialog, el, facts, refused, tell } from "./dom.js";
+import { elementsOf } from "./elements.js";
+import { size, span } from "./format.js";
+
+/** A longer string is shown only so far, and not changed here. */
+const STRING_MAX = 64 * 1024;
+
+/** Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. */
+export async function showKey(place, shown) {
+  const { key, database } = shown;
+  const [type, left, encoding, bytes] = await runAll(
+    [["TYPE", key], ["PTTL", key], ["OBJECT", "ENCODING", key], ["MEMORY", "USAGE", key]], database);
+  const heading = el("h2", { class: "bytes", tabindex: "-1" }, key.line);
+  if (type instanceof ReplyError || type === "none") {
+    const why = type === "none" ? el("p", {}, "There is no such key.") : refused(type);
+    place.replaceChildren(heading, why);
+    return;
+  }
+  const again = async () => {
+    await showKey(place, shown);
+    // What had the focus is gone, unless it is a dialog.
+    if (document.activeElement === document.body) {
+      place.querySelector("h2").focus();
+    }
+  };
+  const known = (reply, format) => (reply instanceof ReplyError || reply === null ? undefined : format(reply));
+  const about = facts([
+    ["type", type],
+    ["time to live", known(left, (ms) => (ms < 0 ? "none" : ms < 1000 ? `${ms} ms` : span(ms / 1000)))],
+    ["encoding", known(encoding, (name) => name.text)],
+    ["memory", known(bytes, size)],
+  ]);
+  const content = el("div", { id: "content" });
+  place.replaceChildren(heading, about, await keyActions(shown, left, again), content);
+  try {
+    await (type === "string" ? showString(content, shown, again) : elementsOf(type, content, shown, again));
+  } catch (error) {
+    if (!(error instanceof ReplyError)) {
+      throw error;
+    }
+    content.replaceChildren(refused(error));
+  }
+}
+
+/** Buttons for what the user may do with the key as a whole. */
+async function keyActions({ key, database, changed }, left, again) {
+  const [mayExpire, mayPersist, mayRename, mayDelete] = await permitted(
+    [["PEXPIRE", key, 1], ["PERSIST", key], ["RENAMENX", key, key], ["DEL", key]]);
+  const expire = () => dialog("Time to live", [{ name: "seconds", label: "Seconds" }], "Set it", async ({ seconds }) => {
+    const ms = Math.round(Number(seconds) * 1000);
+    if (seconds.trim() === "" || !(ms > 0)) {
+      throw new Error("A number above zero is needed.");
+    }
+    await run(["PEXPIRE", key, ms], database);
+    await again();
+    tell("The time to live was set.");
+  });
+  const persist = async () => {
+    await run(["PERSIST", key], database);
+    await again();
+    tell("The key stays.");
+  };
+  const newName = { name: "to", label: "New name", value: key.line };
+  const rename = () => dialog("Rename", [newName], "Rename it", async ({ to }) => {
+    const name = typed(to);
+    if ((await run(["RENAMENX", key, name], database)) === 0) {
+      throw new Error("There is a key with this name.");
+    }
+    await changed(key, name);
+    tell("The key was renamed.");
+  });
+  const remove = () => dialog("Delete this key?", [], "Delete it", async () => {
+    const removed = await run(["DEL", key], database);
+    await changed(key);
+    tell(removed === 0 ? "The key is gone already." : "The key was deleted.");
+  }, { class: "danger", text: el("p", { class: "bytes" }, key.line) });
+  const actions = [
+    mayExpire ? button("Set time to live", expire) : null,
+    mayPersist && left >= 0 ? button("Keep for ever", persist) : null,
+    mayRename ? button("Rename", rename) : null,
+    mayDelete ? button("Delete", remove, { class: "danger" }) : null,
+  ].filter(Boolean);
+  const none = el("span", { class: "faint" }, "This user may not rename or delete the key.");
+  return el("p", { class: "row", id: "actions" }, button("Refresh", again), actions.length > 0 ? actions : none);
+}
+
+async function showString(content, { key, database }, again) {
+  const [length, start] = (await runAll([["STRLEN", key], ["GETRANGE", key, 0, STRING_MAX - 1]], database)).map(unless);
+  const isWhole = length <= STRING_MAX;
+  // It replaces what was shown and nothing else: whoever has changed the value meanwhile is not overwritten.
+  const save = (value) => ["SET", key, value, "IFEQ", start, "KEEPTTL"];
+  const [maySave] = await permitted([save(start)]);
+  const rows = Math.min(24, start.lines.split("\n").length + 2);
+  const area = el("textarea", { rows, "aria-label": "Value", spellcheck: "false", readonly: !(isWhole && maySave) });
+  area.value = start.lines;
+  const summary = isWhole ? size(length) : `${size(length)}, the first ${size(STRING_MAX)} of them`;
+  const kind = start.isText ? "text" : "binary";
+  const store = button("Save", async () => {
+    if ((await run(save(typed(area.value)), database)) === null) {
+      throw new Error("The value was changed by somebody else: refresh to see it.");
+    }
+    await again();
+    tell("The value was saved.");
+  });
+  content.replaceChildren(el("p", { class: "faint" }, `${summary}, ${kind}; \\ begins an escape: \\\\ \\n \\xff`), area,
+    isWhole && maySave ? el("p", { class: "row" }, store) : el("p", { class: "faint" }, "Read only."));
+}

@@ -1,0 +1,236 @@
+//! A connection of the dashboard's: one end of a socket whose other end a worker serves like any client's.
+//!
+//! So all that holds for a client holds here: the rights of its user, `maxclients`, the logs, `MONITOR`, `CLIENT LIST`,
+//! which shows the browser's address. What a reply may cost is bounded in bytes and in time; a connection that is dropped
+//! ends whatever its last command waits for.
+
+use std::fmt;
+use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ember_protocol::client::{Value, encode_command, read_value};
+
+use super::door::Credentials;
+use crate::client::Peer;
+use crate::listener::Incoming;
+use crate::mailbox::Letter;
+use crate::server::Server;
+
+/// The time from a connection's begin to its last reply.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes that all replies on a connection may have. As values and as JSON they take a multiple of that.
+const REPLIES_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The name that `CLIENT LIST` shows.
+const CLIENT_NAME: &str = "dashboard";
+
+/// Why there is no reply.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The replies have more than [`REPLIES_BYTES_MAX`].
+    TooLarge,
+    /// There was none within [`ENDS_WITHIN`].
+    TooLate,
+    /// The command is answered by messages, which needs a connection that stays.
+    Pushes,
+    /// The server closed the connection, or cannot make one.
+    Closed(io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::TooLarge => write!(f, "the reply has more than {REPLIES_BYTES_MAX} bytes"),
+            Failure::TooLate => {
+                write!(f, "there was no reply within {} seconds", ENDS_WITHIN.as_secs())
+            }
+            Failure::Pushes => f.write_str("this command needs a connection that stays open"),
+            Failure::Closed(error) => write!(f, "the connection was closed: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::TooLate,
+            io::ErrorKind::FileTooLarge => Failure::TooLarge,
+            _ => Failure::Closed(error),
+        }
+    }
+}
+
+/// Why somebody is not let in: the server's own words.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The server's error.
+    Error(String),
+    /// There was no answer.
+    Failure(Failure),
+}
+
+/// Ends its connection when it is dropped, whoever still waits for a reply there.
+pub(super) struct Lifeline(Arc<UnixStream>);
+
+impl Drop for Lifeline {
+    fn drop(&mut self) {
+        // It fails when the worker has closed its end already.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// A connection that has introduced itself. Its calls block.
+pub(super) struct Connection {
+    replies: BufReader<Bounded>,
+    /// The client's number.
+    pub(super) id: u64,
+}
+
+/// A socket inside the process: hands the other end to the worker with the fewest connections.
+///
+/// # Errors
+/// What the system says when it has no sockets left.
+pub(super) fn open(server: &Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
+    server.workers[server.reserve_place()].mailbox.send(Letter::Adopt(incoming));
+    let ours = Arc::new(ours);
+    let lifeline = Lifeline(Arc::clone(&ours));
+    Ok((
+        Socket(Bounded { socket: ours, deadline: Instant::now() + ENDS_WITHIN, left: REPLIES_BYTES_MAX }),
+        lifeline,
+    ))
+}
+
+/// The end of a connection that nobody has introduced.
+pub(super) struct Socket(Bounded);
+
+impl Socket {
+    /// Says who asks.
+    ///
+    /// # Errors
+    /// What the server has against it.
+    pub(super) fn introduce(self, credentials: Option<&Credentials>) -> Result<Connection, Refusal> {
+        let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+        if let Some(Credentials { user, password }) = credentials {
+            words.extend([b"AUTH", user.as_slice(), password.as_slice()]);
+        }
+        words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
+        let mut connection = Connection { replies: BufReader::new(self.0), id: 0 };
+        // A connection that is turned away may be closed before it is written to; what it was told can be read.
+        let asked = connection.send(&words);
+        let reply = match (connection.receive(), asked) {
+            (Ok(reply), _) => reply,
+            (Err(_), Err(failure)) | (Err(failure), Ok(())) => return Err(Refusal::Failure(failure)),
+        };
+        if reply.is_error() {
+            return Err(Refusal::Error(reply.text()));
+        }
+        let id = reply.get("id").and_then(|id| id.integer()).and_then(|id| u64::try_from(id).ok());
+        connection.id = id.expect("HELLO tells the client's number, which is positive");
+        Ok(connection)
+    }
+}
+
+impl Connection {
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// Why there is no reply; then there will be none to any other command either.
+    pub(super) fn run<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<Value, Failure> {
+        self.send(words)?;
+        match self.receive()? {
+            Value::Push(_) => Err(Failure::Pushes),
+            reply => Ok(reply),
+        }
+    }
+
+    fn send<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<(), Failure> {
+        let mut request = Vec::new();
+        encode_command(words, &mut request);
+        self.replies.get_mut().write_all(&request).map_err(Failure::from)
+    }
+
+    fn receive(&mut self) -> Result<Value, Failure> {
+        Ok(read_value(&mut self.replies)?)
+    }
+}
+
+/// A socket that is read and written until its time is over, or so many bytes have come.
+struct Bounded {
+    socket: Arc<UnixStream>,
+    deadline: Instant,
+    left: usize,
+}
+
+impl Bounded {
+    fn time_left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.socket.set_read_timeout(self.time_left()?)?;
+        let wanted = buffer.len().min(self.left);
+        let count = (&*self.socket).read(&mut buffer[..wanted])?;
+        self.left -= count;
+        Ok(count)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(self.time_left()?)?;
+        (&*self.socket).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Bounded, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let deadline = Instant::now() + Duration::from_millis(50);
+        (Bounded { socket: Arc::new(ours), deadline, left: 10 }, theirs)
+    }
+
+    #[test]
+    fn no_more_is_read_than_was_allowed() {
+        let (bounded, mut other) = pair();
+        other.write_all(b"$20\r\naaaaaaaaaaaaaaaaaaaa\r\n").unwrap();
+        let failure = Failure::from(read_value(&mut BufReader::new(bounded)).unwrap_err());
+        assert!(matches!(failure, Failure::TooLarge), "{failure}");
+    }
+
+    #[test]
+    fn waiting_has_an_end() {
+        let (bounded, _other) = pair();
+        let failure = Failure::from(read_value(&mut BufReader::new(bounded)).unwrap_err());
+        assert!(matches!(failure, Failure::TooLate), "{failure}");
+    }
+
+    #[test]
+    fn a_lifeline_that_is_dropped_ends_the_waiting_of_another_thread() {
+        let (mut bounded, other) = pair();
+        bounded.deadline += Duration::from_secs(60);
+        let lifeline = Lifeline(Arc::clone(&bounded.socket));
+        let waiting = std::thread::spawn(move || read_value(&mut BufReader::new(bounded)));
+        drop(lifeline);
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        drop(other);
+    }
+}

@@ -1,0 +1,49 @@
+//! What the page shows of the server and INFO does not tell: the counters of each worker and each command.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::server::{Server, WorkerHandle, unix_ms};
+use crate::stats::CommandTotals;
+
+/// The counters, as they are now: differences of two looks are rates. O(workers × commands); takes no lock.
+///
+/// `latency` counts calls by time: its element b those of at most 2^b µs and more than the element before.
+pub(super) fn of(server: &Server) -> Json {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "now_ms": unix_ms(),
+        "databases": server.config.snapshot().databases,
+        "workers": server.workers.iter().map(worker).collect::<Vec<_>>(),
+        "commands": commands(server),
+    })
+}
+
+fn worker(worker: &WorkerHandle) -> Json {
+    json!({
+        "busy_seconds": worker.stats.busy_nanoseconds.get() as f64 / 1e9,
+        "idle_seconds": worker.stats.idle_nanoseconds.get() as f64 / 1e9,
+        "commands": worker.stats.commands.get(),
+        "connections": worker.connections.load(Ordering::Relaxed),
+    })
+}
+
+/// Those that were called or refused, by their names.
+fn commands(server: &Server) -> Map<String, Json> {
+    let all = server.registry.all().iter().map(|command| (command, server.totals_of(command.index)));
+    let called = all.filter(|(_, totals)| *totals != CommandTotals::default());
+    called
+        .map(|(command, totals)| {
+            let used = totals.latency.iter().rposition(|&calls| calls > 0).map_or(0, |last| last + 1);
+            let figures = json!({
+                "calls": totals.calls,
+                "seconds": totals.nanoseconds as f64 / 1e9,
+                "failed": totals.failed,
+                "rejected": totals.rejected,
+                "latency": &totals.latency[..used],
+            });
+            (command.full_name.clone(), figures)
+        })
+        .collect()
+}

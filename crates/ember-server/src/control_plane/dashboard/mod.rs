@@ -1,0 +1,285 @@
+//! The dashboard: a page to look at the server and its keys, below `/dashboard/`, while `metrics-dashboard` says so.
+//!
+//! The page is a few files that anybody gets. Its data comes from three paths, asked with POST and answered with JSON; what
+//! they run, they run as an ordinary client ([`connection`]), after its user has shown its password:
+//!
+//! ```text
+//! api/commands    runs commands; their replies
+//! api/permitted   which commands the user might run; runs nothing
+//! api/overview    the reply of INFO, and what else is counted; for those who may run INFO
+//! ```
+
+mod connection;
+mod door;
+mod figures;
+mod json;
+mod page;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ember_protocol::OwnedBatch;
+use ember_protocol::client::Value;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::{Value as Json, json};
+use tokio::sync::Semaphore;
+
+use super::Visitor;
+use super::routes::{Bug, beside, not_allowed, of_type, plain};
+use crate::acl::User;
+use crate::server::Server;
+use connection::{Connection, Failure, Refusal};
+use door::Credentials;
+use json::{Commands, Words};
+
+const JSON: &str = "application/json";
+
+/// The path of the page; files and data are below it.
+const HOME: &str = "/dashboard/";
+
+/// Bytes of a request's body.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a body that are read and thrown away when the answer is a refusal: a connection that is closed before all was
+/// read is reset, and the answer may be lost with it.
+const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The time that may take.
+const DISCARDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Requests whose commands are run at a time; so many replies at most are in memory.
+const RUNNING_MAX: usize = 4;
+
+static RUNNING: Semaphore = Semaphore::const_new(RUNNING_MAX);
+
+/// How long a wrong password keeps its answer waiting.
+const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
+
+/// Answers a request, if its path is one of the dashboard's and there is to be a dashboard.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Option<Response<Full<Bytes>>> {
+    let config = server.config.snapshot();
+    let path = request.uri().path();
+    let below = path.strip_prefix(HOME).map(str::to_owned);
+    if !config.metrics_dashboard || (below.is_none() && path != "/" && path != "/dashboard") {
+        return None;
+    }
+    let (head, mut body) = request.into_parts();
+    let mut response = if !door::is_addressed_to_us(&head.headers, &config.metrics_bind) {
+        plain(StatusCode::MISDIRECTED_REQUEST, "ask for it by an IP address, or by a name in metrics-bind\n")
+    } else if let Some(path) = below.as_deref().and_then(|below| below.strip_prefix("api/")) {
+        data(&head, &mut body, path, visitor, server).await.unwrap_or_else(Excuse::into_response)
+    } else if !matches!(head.method, Method::GET | Method::HEAD) {
+        not_allowed("GET, HEAD")
+    } else if let Some(below) = below {
+        page::answer(&below).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found\n"))
+    } else {
+        let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
+        response.headers_mut().insert(LOCATION, HeaderValue::from_static(HOME));
+        response
+    };
+    if response.status().is_client_error() {
+        // Who sends for longer may lose the answer.
+        let _ = tokio::time::timeout(DISCARDS_WITHIN, read_body(&mut body, 0)).await;
+    }
+    page::confine(response.headers_mut());
+    Some(response)
+}
+
+/// What is asked for below `api/`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Commands,
+    Permitted,
+    Overview,
+}
+
+/// Why there is no data.
+struct Excuse(StatusCode, String);
+
+impl Excuse {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Excuse {
+        Excuse(status, reason.into())
+    }
+
+    fn into_response(self) -> Response<Full<Bytes>> {
+        let Excuse(status, reason) = self;
+        let mut response = of_type(status, JSON, json!({ "error": reason }).to_string());
+        if status == StatusCode::UNAUTHORIZED {
+            // A scheme that no browser knows: it would ask for the password itself, and send it unasked from then on.
+            let challenge = HeaderValue::from_static("Ember realm=\"dashboard\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<Bug> for Excuse {
+    fn from(_: Bug) -> Excuse {
+        Excuse::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+    }
+}
+
+impl From<Failure> for Excuse {
+    fn from(failure: Failure) -> Excuse {
+        let status = match failure {
+            Failure::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            Failure::TooLarge | Failure::Pushes => StatusCode::UNPROCESSABLE_ENTITY,
+            Failure::Closed(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Excuse::new(status, failure.to_string())
+    }
+}
+
+impl From<Refusal> for Excuse {
+    fn from(refusal: Refusal) -> Excuse {
+        let text = match refusal {
+            Refusal::Failure(failure) => return failure.into(),
+            Refusal::Error(text) => text,
+        };
+        let status = match text.split(' ').next() {
+            Some("NOAUTH" | "WRONGPASS") => StatusCode::UNAUTHORIZED,
+            Some("DENIED") => StatusCode::FORBIDDEN,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Excuse(status, text)
+    }
+}
+
+/// Answers what the page asks.
+async fn data(
+    head: &Parts,
+    body: &mut Incoming,
+    path: &str,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<Full<Bytes>>, Excuse> {
+    let wish = match path {
+        "commands" => Wish::Commands,
+        "permitted" => Wish::Permitted,
+        "overview" => Wish::Overview,
+        _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
+    };
+    if head.method != Method::POST {
+        return Ok(not_allowed("POST"));
+    }
+    let headers = &head.headers;
+    if !door::comes_from_our_page(headers) {
+        return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may ask"));
+    }
+    if !door::is_json(headers) {
+        return Err(Excuse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json"));
+    }
+    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
+    let credentials = Credentials::of(headers).map_err(malformed)?;
+    if server.is_stopping() {
+        return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+    }
+    let opened = connection::open(server, visitor.into_peer());
+    // It lives as long as somebody waits for the answer.
+    let (socket, _lifeline) = opened.map_err(|error| Excuse::from(Failure::Closed(error)))?;
+    // Before the body is read: who is nobody has nothing kept for him.
+    let introduced = beside(move || socket.introduce(credentials.as_ref())).await?;
+    let mut connection = match introduced.map_err(Excuse::from) {
+        Ok(connection) => connection,
+        Err(excuse) => {
+            if excuse.1.starts_with("WRONGPASS") {
+                tokio::time::sleep(WRONG_PASSWORD_COSTS).await;
+            }
+            return Err(excuse);
+        }
+    };
+    let commands = json::parse(&read_body(body, BODY_BYTES_MAX).await?);
+    let commands = commands.map_err(|reason| Excuse::new(StatusCode::BAD_REQUEST, reason))?;
+    let Ok(running) = RUNNING.acquire().await else {
+        return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+    };
+    beside(move || {
+        let _running = running;
+        match wish {
+            Wish::Commands => run(&mut connection, &commands),
+            Wish::Permitted => Ok(permitted(server, connection.id, &commands).to_string().into()),
+            Wish::Overview => overview(server, &mut connection).map(|data| data.to_string().into()),
+        }
+        .map(|data| of_type(StatusCode::OK, JSON, data))
+    })
+    .await?
+}
+
+/// Reads a body to its end, and keeps it if it has no more than `kept_max` bytes.
+async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excuse> {
+    let (mut kept, mut count) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Excuse::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Some(data) = frame.data_ref() else { continue };
+        count += data.len();
+        if count <= kept_max {
+            kept.extend_from_slice(data);
+        } else if count > DISCARDED_BYTES_MAX {
+            break;
+        }
+    }
+    if count <= kept_max {
+        return Ok(kept);
+    }
+    Err(Excuse::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a request has at most {BODY_BYTES_MAX} bytes")))
+}
+
+/// Runs the commands one by one. If there is no reply to one, the replies before it are told with the reason.
+fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse> {
+    if asked.database != 0 {
+        let selected = connection.run(&["SELECT", &asked.database.to_string()])?;
+        if selected.is_error() {
+            return Err(Excuse::new(StatusCode::BAD_REQUEST, selected.text()));
+        }
+    }
+    let (mut replies, mut failure) = (Vec::new(), None);
+    for words in &asked.commands {
+        match connection.run(words) {
+            Ok(reply) => replies.push(reply),
+            Err(reason) if replies.is_empty() => return Err(reason.into()),
+            Err(reason) => {
+                failure = Some(reason);
+                break;
+            }
+        }
+    }
+    let mut text = b"{\"replies\":".to_vec();
+    json::write_list(&replies, json::write_reply, &mut text);
+    if let Some(reason) = failure {
+        text.extend_from_slice(b",\"error\":");
+        json::write_string(&reason.to_string(), &mut text);
+    }
+    text.push(b'}');
+    Ok(text)
+}
+
+/// Which of the commands the client's user may run, as its rules are now.
+fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
+    // A client that was killed meanwhile may do nothing.
+    let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
+    let allowed = |words: &Words| user.as_ref().is_some_and(|user| may_run(server, user, words));
+    json!({ "permitted": asked.commands.iter().map(allowed).collect::<Vec<_>>() })
+}
+
+fn may_run(server: &Server, user: &User, words: &Words) -> bool {
+    let mut batch = OwnedBatch::new();
+    batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let args = batch.command(0);
+    server.registry.resolve(args).is_ok_and(|command| user.check(command, args).is_ok())
+}
+
+fn overview(server: &Server, connection: &mut Connection) -> Result<Json, Excuse> {
+    let info = connection.run(&["INFO"])?;
+    Ok(match info {
+        Value::Error(_) => json!({ "refused": info.text() }),
+        _ => json!({ "info": info.text(), "figures": figures::of(server) }),
+    })
+}

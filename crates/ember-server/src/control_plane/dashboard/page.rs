@@ -1,0 +1,104 @@
+//! The page itself: files that are part of the program.
+
+use hyper::Response;
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY};
+
+use http_body_util::Full;
+
+use crate::control_plane::routes::of_type;
+
+/// What the page may do: load its own files and ask its own server. Nothing from elsewhere, no code in the text, and the
+/// browser refuses to make elements of text.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+/// A file: its path behind `/dashboard/`, its type and its text.
+struct File {
+    path: &'static str,
+    kind: &'static str,
+    text: &'static str,
+}
+
+macro_rules! files {
+    ($($path:literal: $kind:ident,)*) => {
+        &[$(File {
+            path: $path,
+            kind: $kind,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboard/", $path)),
+        },)*]
+    };
+}
+
+const FILES: &[File] = files! {
+    "index.html": HTML,
+    "style.css": CSS,
+    "icon.svg": SVG,
+    "main.js": SCRIPT,
+    "api.js": SCRIPT,
+    "bytes.js": SCRIPT,
+    "charts.js": SCRIPT,
+    "clients.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "elements.js": SCRIPT,
+    "format.js": SCRIPT,
+    "heavy.js": SCRIPT,
+    "keys.js": SCRIPT,
+    "overview.js": SCRIPT,
+    "slowlog.js": SCRIPT,
+    "value.js": SCRIPT,
+};
+
+/// The file at a path behind `/dashboard/`, if there is one.
+pub(super) fn answer(path: &str) -> Option<Response<Full<Bytes>>> {
+    let path = if path.is_empty() { "index.html" } else { path };
+    let file = FILES.iter().find(|file| file.path == path)?;
+    Some(of_type(StatusCode::OK, file.kind, file.text))
+}
+
+/// What every answer of the dashboard says, data included.
+pub(super) fn confine(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static("same-origin"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn all_files_of_the_folder_are_served() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboard");
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let served: BTreeSet<String> = FILES.iter().map(|file| file.path.to_owned()).collect();
+        assert_eq!(names.collect::<BTreeSet<_>>(), served);
+    }
+
+    /// The policy forbids it too: what it forbids would not work.
+    #[test]
+    fn the_page_makes_no_elements_of_text_and_asks_nobody_else() {
+        let forbidden =
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="];
+        for file in FILES {
+            for word in forbidden {
+                assert!(!file.text.contains(word), "{}: {word}", file.path);
+            }
+            let elsewhere = file.text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!elsewhere.contains("http://") && !elsewhere.contains("https://"), "{}", file.path);
+        }
+    }
+}
