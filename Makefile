@@ -14,8 +14,8 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
-	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-persistence bench-memtier \
-	docker-build clean
+	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency bench-persistence \
+	bench-memtier docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench-types: release ## Memory and CPU time of lists, hashes, sets, sorted sets,
 
 bench-persistence: release ## What an append-only file costs, and saving and loading, beside redis-server.
 	bench/bench-persistence.sh
+
+bench-latency: release ## How late answers are at half load, without and while saving, beside redis-server.
+	bench/bench-latency.sh
 
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh

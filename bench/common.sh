@@ -1,7 +1,7 @@
 # What the benchmarks share: finding programs, starting servers, running one measurement, writing tables.
 # Sourced, never run. Servers started here are stopped, by process ID, when the script ends.
-# EMBER_SERVER and REDIS_SERVER name other programs than the release build and redis-server; BENCH_RESULTS another folder
-# for the CSV files than bench/results.
+# EMBER_SERVER, EMBER_CLI and REDIS_SERVER name other programs than the release build and redis-server; BENCH_RESULTS another
+# folder for the CSV files than bench/results.
 
 bench_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bench_work=$(mktemp -d)
@@ -51,6 +51,12 @@ ember_server() {
     else
         "$bench_root/scripts/server-path.sh" release
     fi
+}
+
+ember_cli() {
+    local server
+    server=$(ember_server)
+    echo "${EMBER_CLI:-${server%/*}/ember-cli}"
 }
 
 answers() { # port

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ember_peers::{require_program, start_redis};
-use ember_testkit::find_ember_server;
+use ember_testkit::{find_ember_cli, find_ember_server};
 
 /// So little of everything that a script is done in seconds.
 const SMALL: [(&str, &str); 7] = [
@@ -76,6 +76,7 @@ fn run(script: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
     }
     command
         .env("EMBER_SERVER", find_ember_server())
+        .env("EMBER_CLI", find_ember_cli())
         .env("BENCH_RESULTS", folder.0.join("results"))
         .env_remove("REDIS_SERVER")
         .envs(SMALL)
@@ -231,6 +232,15 @@ fn bench_persistence_has_policies_and_files() {
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 5, 3));
     assert_eq!(tables[0][0][4], "ember, none");
     assert!(column(&tables[1], "start, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
+}
+
+#[test]
+fn bench_latency_has_both_servers_without_and_while_saving() {
+    let (tables, _) = tables("bench-latency.sh", &[("BENCH_SECONDS", "1")]);
+    assert_eq!(tables[0].len(), 3);
+    for name in ["p99, ms", "p99 while saving, ms", "saves"] {
+        assert!(column(&tables[0], name).iter().all(|figure| *figure > 0.0), "{tables:?}");
+    }
 }
 
 /// What memtier_benchmark prints where its figures are read, and how it was called.
