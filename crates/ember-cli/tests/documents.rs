@@ -29,7 +29,9 @@ fn prepare(folder: &Path) {
     let directory = folder.join("appendonlydir");
     let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &Encryption::off()).unwrap();
     begin_aof(&mut aof, &local);
-    fs::write(folder.join("keys"), "42".repeat(32)).unwrap();
+    let keys = folder.join("keys");
+    fs::write(&keys, "42".repeat(32)).unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// Runs the command lines of a document in a folder of their own; how many there are.
