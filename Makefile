@@ -66,6 +66,8 @@ test-long: ## The tests with many more random cases (half an hour).
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
 		$(CARGO) test --profile test-long -p ember-peers --test differential
+	$(CARGO) build -p ember-server -p ember-cli
+	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme
 
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
 	scripts/fuzz-short.sh $(FUZZ_SECONDS)
