@@ -120,12 +120,13 @@ pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], exp
     }
 }
 
-/// The offset of the first triplet that expires at `at_ms`, later or never.
+/// The offset of the first triplet that expires behind `at_ms` or never: those that expire together stay in the order in which
+/// they came, also when they are written and read again.
 fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
     let mut at = list.first();
     while let Some(name_at) = at {
         let expiry_at = list.next(list.next(name_at)?)?;
-        if expiry(list.get(expiry_at)).is_none_or(|other| other >= at_ms) {
+        if expiry(list.get(expiry_at)).is_none_or(|other| other > at_ms) {
             return Some(name_at);
         }
         at = list.next(expiry_at);

@@ -179,13 +179,22 @@ fn numbered(len: usize, limits: &EncodingLimits) -> Hash {
 fn triplets_stand_in_the_order_of_their_expiries() {
     let limits = EncodingLimits::DEFAULT;
     let mut hash = numbered(6, &limits);
-    for (name, at_ms) in [("3", Some(50)), ("1", Some(70)), ("5", Some(60)), ("3", Some(65)), ("5", None)] {
+    let changes = [
+        ("3", Some(50)),
+        ("1", Some(70)),
+        ("5", Some(60)),
+        ("3", Some(65)),
+        ("5", None),
+        // As early as another one: behind it.
+        ("0", Some(65)),
+    ];
+    for (name, at_ms) in changes {
         hash.set_expiry(name.as_bytes(), at_ms);
         hash.check_invariants();
     }
     let mut order = Vec::new();
     hash.for_each(0, |field| order.push(String::from_utf8(known(field).0).unwrap()));
-    assert_eq!(order, ["3", "1", "0", "2", "4", "5"]);
+    assert_eq!(order, ["3", "0", "1", "2", "4", "5"]);
     assert_eq!(hash.next_expiry_ms(), Some(65));
 }
 
