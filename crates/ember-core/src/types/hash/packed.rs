@@ -120,8 +120,8 @@ pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], exp
     }
 }
 
-/// The offset of the first triplet that expires behind `at_ms` or never: those that expire together stay in the order in which
-/// they came, also when they are written and read again.
+/// The offset of the first triplet that expires behind `at_ms` or never: those that expire together stay in the order they
+/// came, also when they are written and read again.
 fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
     let mut at = list.first();
     while let Some(name_at) = at {
