@@ -356,6 +356,7 @@ fn what_a_visitor_waits_for_ends_when_he_goes() {
 fn visitors_count_as_clients_and_are_seen_as_such() {
     everywhere(&["--maxclients", "2"], |server, client| {
         let mut monitor = server.client();
+        assert_eq!(monitor.run("PING").text(), "PONG", "it has its place before the visitor comes");
         let (status, answer) = ask(server, "commands", None, &json!({ "commands": [["PING"]] }));
         assert_eq!((status, answer["error"].as_str()), (503, Some("ERR max number of clients reached")));
         assert_ok(client, "CONFIG SET maxclients 3");
