@@ -108,9 +108,9 @@ impl Segment {
         (0..self.len()).map(|at| (self.records[at].number, self.effects(at)))
     }
 
-    /// Effects that are to be run one after the other, from the record at this place on: those of the records with the
-    /// numbers that follow one another, each of them with one effect in the same database, until they have `target` bytes.
-    /// Returns how many there are, and their commands; none if the first record has more than one effect. O(records).
+    /// The commands of up to `records` records that follow one another, from the one at this place on, and how many records
+    /// those are. Their numbers leave none out, each has one effect, all in one database; no more are taken once there are
+    /// `target` bytes. None if the first record has several effects. O(records taken).
     pub fn run(&self, at: usize, records: u64, target: usize) -> (usize, Effect<'_>) {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         let (number, database) = (self.records[at].number, self.effects[first].database);

@@ -153,6 +153,39 @@ fn a_unit_is_one_record() {
 }
 
 #[test]
+fn a_run_ends_at_a_unit_at_another_database_and_at_its_bounds() {
+    let mut local = journaled();
+    for line in ["SET a 1", "SET b 2", "SET c 3"] {
+        run(&mut local, line);
+    }
+    local.database = 1;
+    run(&mut local, "SET d 4");
+    local.turn.journal.begin_unit();
+    run(&mut local, "SET e 5");
+    run(&mut local, "SET f 6");
+    local.turn.journal.end_unit();
+    run(&mut local, "SET g 7");
+    let segment = local.turn.journal.take();
+    let bytes = |at| segment.effects(at).next().unwrap().command.len();
+    let run_of = |at, records, target| {
+        let (count, effect) = segment.run(at, records, target);
+        let expected: Vec<u8> =
+            (at..at + count).flat_map(|at| segment.effects(at).next().unwrap().command.to_vec()).collect();
+        assert_eq!(effect.command, expected);
+        (count, effect.database)
+    };
+    assert_eq!(run_of(0, u64::MAX, usize::MAX), (3, 0));
+    assert_eq!(run_of(1, u64::MAX, usize::MAX), (2, 0));
+    assert_eq!(run_of(0, 2, usize::MAX), (2, 0));
+    // As many bytes as asked for, and what is left of the last one.
+    assert_eq!(run_of(0, u64::MAX, bytes(0)), (1, 0));
+    assert_eq!(run_of(0, u64::MAX, bytes(0) + 1), (2, 0));
+    assert_eq!(run_of(3, u64::MAX, usize::MAX), (1, 1));
+    assert_eq!(run_of(4, u64::MAX, usize::MAX).0, 0, "a unit is no part of a run");
+    assert_eq!(run_of(5, u64::MAX, usize::MAX), (1, 1));
+}
+
+#[test]
 fn the_example_of_each_command_has_the_same_effect_again() {
     let commands = FAMILIES.iter().copied().flatten().copied().flatten();
     let commands = commands.flat_map(|command| std::iter::once(command).chain(command.subcommands));

@@ -92,17 +92,19 @@ impl<'k> Inserter<'k> {
         let keyspace = self.keyspace;
         let shard_of = |index: u32, hashes: &[KeyHash]| hashes[index as usize].shard();
         let mut inserted = Inserted::default();
+        let mut result = Ok(());
         let mut growth = 0;
         let mut at = 0;
         for &ahead in order.iter().take(FETCHED_AHEAD) {
             keyspace.prefetch_group(self.hashes[ahead as usize]);
         }
-        while let Some(&first) = order.get(at) {
+        while result.is_ok()
+            && let Some(&first) = order.get(at)
+        {
             let number = shard_of(first, &self.hashes);
             let mut shard = keyspace.lock(number);
-            let mut result = Ok(());
-            while let Some(&index) = order.get(at)
-                && result.is_ok()
+            while result.is_ok()
+                && let Some(&index) = order.get(at)
                 && shard_of(index, &self.hashes) == number
             {
                 if let Some(&ahead) = order.get(at + FETCHED_AHEAD) {
@@ -112,13 +114,9 @@ impl<'k> Inserter<'k> {
                 at += 1;
             }
             growth += keyspace.release(number, shard);
-            if result.is_err() {
-                keyspace.publish_bytes(growth);
-                return result.map(|()| inserted);
-            }
         }
         keyspace.publish_bytes(growth);
-        Ok(inserted)
+        result.map(|()| inserted)
     }
 
     fn insert_one(
