@@ -166,14 +166,11 @@ impl Client {
             }
             _ => true,
         };
-        if let Some(credentials) = &self.address.credentials {
-            let mut command: Vec<&[u8]> = vec![b"AUTH"];
-            command.extend(credentials.user.as_deref());
-            command.push(&credentials.password);
-            if !said("AUTH", connection.ask(&command)?) {
-                self.database = 0;
-                return Ok(());
-            }
+        if let Some(credentials) = &self.address.credentials
+            && !said("AUTH", connection.ask(&credentials.command())?)
+        {
+            self.database = 0;
+            return Ok(());
         }
         if self.database != 0 {
             let number = self.database.to_string();

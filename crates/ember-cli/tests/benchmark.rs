@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use ember_protocol::client::read_value;
-use ember_testkit::{RawClient, Server, Value, find_ember_server};
+use ember_testkit::{RawClient, Server, Value, find_ember_server, free_port};
 use serde_json::Value as Json;
 
 mod certificates;
@@ -484,7 +484,7 @@ fn servers_that_cannot_be_measured_are_told_of() {
         assert_eq!(run.code, 1, "{run:?}");
         run.err
     };
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nobody = free_port();
     let wanted = format!("Could not connect to the server at 127.0.0.1:{nobody}: Connection refused\n");
     assert_eq!(failing(nobody, &[]), wanted);
     let closing = strange_server(|number, _| number < 50);
@@ -566,7 +566,7 @@ fn unix_sockets_and_tls_are_ways_too() {
     certificates::certificates(&folder);
     let file = |name: &str| folder.join(name).display().to_string();
     let (certificate, key, authority) = (file("server.pem"), file("server.key"), file("ca.pem"));
-    let tls_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let tls_port = free_port().to_string();
     let options = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-auth-clients", "no"];
     let server = server(&[&["--tls-port", &tls_port], &options[..]].concat());
     let mut client = server.client();

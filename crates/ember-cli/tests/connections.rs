@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use ember_testkit::{Server, find_ember_server};
+use ember_testkit::{Server, find_ember_server, free_port};
 
 mod certificates;
 
@@ -42,10 +42,6 @@ fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> 
     child.kill().unwrap();
     child.wait().unwrap();
     read
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]

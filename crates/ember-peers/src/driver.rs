@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use ember_testkit::{RawClient, Server, Value, quote, render};
+use ember_testkit::{RawClient, Server, Value, encode_command, quote, render};
 
 use crate::exceptions::{Case, allowances, comparable_contents, comparable_encoding, replies_agree};
 use crate::generate::{COMMANDS, Draw, Outcome, Step, Words, is_key};
@@ -344,10 +344,10 @@ fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<
     let marker: &[u8] = b"$14\r\nend of a batch\r\n";
     let mut bytes = Vec::new();
     for step in steps {
-        encode(&step.words, &mut bytes);
+        encode_command(&step.words, &mut bytes);
     }
     if !closes {
-        encode(&[b"ECHO".to_vec(), b"end of a batch".to_vec()], &mut bytes);
+        encode_command(&[b"ECHO".to_vec(), b"end of a batch".to_vec()], &mut bytes);
     }
     client.send(&bytes).map_err(|error| error.to_string())?;
     let mut replies = Vec::new();
@@ -364,15 +364,6 @@ fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<
         replies.push(Reply { raw, value });
     }
     Ok(replies)
-}
-
-fn encode(words: &[Vec<u8>], bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
 }
 
 /// `CLIENT|GETNAME`, `GET`: the first word in upper case, with the second for containers of subcommands.

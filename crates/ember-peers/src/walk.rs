@@ -5,14 +5,13 @@
 //! ports of the document, [`PORTS`], are free ones here; everything else is run as it is written.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, code_blocks, run_session, session_exchanges};
+use ember_testkit::{RawClient, code_blocks, free_port, run_session, session_exchanges};
 
 use crate::programs::require_program;
 
@@ -77,7 +76,7 @@ impl Walk {
             folder,
             programs: place,
             environment: Vec::new(),
-            ports: free_ports(),
+            ports: [(); 2].map(|()| free_port()),
             servers: Vec::new(),
         };
         for (name, path) in programs {
@@ -302,20 +301,6 @@ fn is_server(line: &str) -> bool {
         (Some(program), _) => program.ends_with("ember-server") || program.ends_with("redis-server"),
         _ => false,
     }
-}
-
-/// Two ports nobody listens on, below those that the system gives to others while a build lasts.
-fn free_ports() -> [u16; 2] {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = (std::process::id() * 16 % 10_000) as u16;
-    [(); 2].map(|()| {
-        loop {
-            let port = 10_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-            if TcpListener::bind(address(port)).is_ok() {
-                break port;
-            }
-        }
-    })
 }
 
 /// Whether a process is the one that listens on a port: what answers there may be another server.

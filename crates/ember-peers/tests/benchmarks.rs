@@ -4,14 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ember_peers::{require_program, start_redis};
-use ember_testkit::{find_ember_cli, find_ember_server};
+use ember_testkit::{find_ember_cli, find_ember_server, free_port};
 
 /// So little of everything that a script is done in seconds.
 const SMALL: [(&str, &str); 7] = [
@@ -64,15 +63,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
-}
-
 fn run(script: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
     require_program("redis-benchmark");
     let mut command = Command::new(root().join("bench").join(script));
     for port in PORTS {
-        command.env(port, free_port());
+        command.env(port, free_port().to_string());
     }
     command
         .env("EMBER_SERVER", find_ember_server())

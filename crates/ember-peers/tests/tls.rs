@@ -3,12 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use ember_peers::require_program;
-use ember_testkit::{Server, find_ember_server};
+use ember_testkit::{Server, find_ember_server, free_port};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// Certificates and keys in a directory that is removed with it.
@@ -56,7 +55,7 @@ fn redis_cli(program: &Path, port: &str, arguments: &[&str], command: &[&str]) -
 #[test]
 fn redis_cli_speaks_tls_with_a_certificate_and_not_without() {
     let files = Files::new();
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     let [ca, certificate, key] = ["ca.crt", "server.crt", "server.key"].map(|name| files.path(name));
     let arguments = [
         ["--tls-port", &port],

@@ -82,9 +82,7 @@ impl RawClient {
     /// # Errors
     /// Whatever the socket reports.
     pub fn send_command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        encode_command(arguments, &mut bytes);
-        self.send(&bytes)
+        self.send(&encode(arguments))
     }
 
     /// Reads one reply, parsed.
@@ -207,6 +205,13 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A command in the form every server takes: an array of bulk strings.
+pub fn encode<A: AsRef<[u8]>>(words: &[A]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_command(words, &mut bytes);
+    bytes
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ember_protocol::client::Value;
 
 use crate::client::RawClient;
+use crate::ports::free_port;
 
 /// How long a server may take to answer its first PING, or to stop when told.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -241,7 +242,7 @@ impl ServerBuilder {
             Some(directory) => (directory.clone(), false),
             None => (fresh_directory().map_err(|error| format!("no directory: {error}"))?, true),
         };
-        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let address = free_address();
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);
@@ -250,8 +251,7 @@ impl ServerBuilder {
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
         }
-        let metrics_address = self.has_metrics.then(free_address).transpose();
-        let metrics_address = metrics_address.map_err(|error| format!("no free port: {error}"))?;
+        let metrics_address = self.has_metrics.then(free_address);
         if let Some(address) = metrics_address {
             command.args(["--metrics-port", &address.port().to_string()]);
         }
@@ -347,8 +347,8 @@ fn fresh_directory() -> io::Result<PathBuf> {
     }
 }
 
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+fn free_address() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 /// Whether a process listens on a TCP port.
@@ -392,6 +392,8 @@ fn usage(pid: u32) -> io::Result<Usage> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]

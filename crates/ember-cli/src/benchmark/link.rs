@@ -18,18 +18,14 @@ pub(super) fn connect(address: &Address, is_resp3: bool) -> Result<Connection, F
     let mut connection = Connection::open(address).map_err(|error| {
         Failure(format!("Could not connect to the server at {}: {error}", address.shown_in_errors()))
     })?;
-    let mut introduction: Vec<(&str, Vec<Vec<u8>>)> = Vec::new();
-    if let Some(credentials) = &address.credentials {
-        let mut words = vec![b"AUTH".to_vec()];
-        words.extend(credentials.user.clone());
-        words.push(credentials.password.clone());
-        introduction.push(("AUTH", words));
-    }
+    let database = address.database.to_string();
+    let mut introduction: Vec<(&str, Vec<&[u8]>)> = Vec::new();
+    introduction.extend(address.credentials.as_ref().map(|credentials| ("AUTH", credentials.command())));
     if address.database != 0 {
-        introduction.push(("SELECT", vec![b"SELECT".to_vec(), address.database.to_string().into_bytes()]));
+        introduction.push(("SELECT", vec![b"SELECT", database.as_bytes()]));
     }
     if is_resp3 {
-        introduction.push(("HELLO 3", vec![b"HELLO".to_vec(), b"3".to_vec()]));
+        introduction.push(("HELLO 3", vec![b"HELLO", b"3"]));
     }
     for (name, words) in introduction {
         let answer = connection.ask(&words).map_err(|error| Failure::lost(address, &error))?;

@@ -37,6 +37,16 @@ pub(crate) struct Credentials {
     pub(crate) password: Vec<u8>,
 }
 
+impl Credentials {
+    /// The words of the command that logs in with them.
+    pub(crate) fn command(&self) -> Vec<&[u8]> {
+        let mut words: Vec<&[u8]> = vec![b"AUTH"];
+        words.extend(self.user.as_deref());
+        words.push(&self.password);
+        words
+    }
+}
+
 /// Everything about a server that is known before it is connected to.
 #[derive(Clone)]
 pub(crate) struct Address {

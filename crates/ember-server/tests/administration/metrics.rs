@@ -1,10 +1,10 @@
 //! The metrics at `metrics-port`: in the format that Prometheus reads, and the same as INFO tells.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 
-use ember_testkit::{RawClient, Server, Value, http_exchange, http_get};
+use ember_testkit::{RawClient, Server, Value, free_port, http_exchange, http_get};
 
 use crate::{MODES, assert_error, assert_ok, builder, info, wait_until};
 
@@ -345,7 +345,7 @@ fn a_server_that_loads_is_alive_and_not_ready() {
     // A file that nobody has begun to write: the server waits for its first byte.
     let file = directory.join("dump.rdb");
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let mut child = Command::new(crate::program())
         .args(["--port", "0", "--unixsocket", "server.sock", "--save", "", "--dir"])
         .arg(&directory)

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ember_testkit::{RawClient, Server, Value, render};
+use ember_testkit::{RawClient, Server, Value, encode_command, render};
 
 use crate::acts::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
-use crate::history::{Book, Expiring, Kind, Unit, Words, encode, shown};
+use crate::history::{Book, Expiring, Kind, Unit, Words, shown};
 use crate::program;
 
 /// Calls sent at once: their requests and replies must fit socket buffers.
@@ -67,7 +67,7 @@ fn exchange(client: &mut RawClient, calls: &[Words]) -> Vec<Value> {
     let mut replies = Vec::new();
     for some in calls.chunks(CALLS_AT_ONCE) {
         let mut bytes = Vec::new();
-        some.iter().for_each(|call| encode(call, &mut bytes));
+        some.iter().for_each(|call| encode_command(call, &mut bytes));
         client.send(&bytes).unwrap();
         replies.extend(some.iter().map(|_| client.read_value().unwrap()));
     }

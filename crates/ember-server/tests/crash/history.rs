@@ -6,7 +6,7 @@ use std::sync::RwLock;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use ember_testkit::{Random, RawClient, Value};
+use ember_testkit::{Random, RawClient, Value, encode_command};
 
 use crate::acts;
 
@@ -136,7 +136,7 @@ pub(crate) fn write(
 /// Sends units and reads their replies.
 fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()>) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    units.iter().flat_map(|unit| &unit.calls).for_each(|call| encode(call, &mut bytes));
+    units.iter().flat_map(|unit| &unit.calls).for_each(|call| encode_command(call, &mut bytes));
     client.send(&bytes)?;
     for unit in units {
         let mut reply = None;
@@ -151,15 +151,6 @@ fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()
         let _ = acknowledged.send(());
     }
     Ok(())
-}
-
-pub(crate) fn encode(call: &Words, bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(format!("*{}\r\n", call.len()).as_bytes());
-    for word in call {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
 }
 
 /// A unit for people.

@@ -1,12 +1,12 @@
 //! Where the server listens and whom it lets in.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ember_testkit::RawClient;
+use ember_testkit::{RawClient, free_port};
 
 use crate::{PATIENCE, alone, builder, program, start, together, wait_until};
 
@@ -113,10 +113,6 @@ fn idle_clients_are_closed_after_the_timeout_and_busy_ones_are_not() {
     });
     assert!(closed >= Duration::from_millis(990) && closed < Duration::from_secs(5), "{closed:?}");
     assert_eq!(busy.run("PING").text(), "PONG");
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn run(arguments: &[&str]) -> Output {

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, ServerBuilder};
+use ember_testkit::{RawClient, Server, ServerBuilder, encode};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -71,16 +71,6 @@ fn rss(server: &Server) -> u64 {
 }
 
 /// A command as an array of bulk strings.
-fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
-    for argument in arguments.iter().map(AsRef::as_ref) {
-        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
-        bytes.extend_from_slice(argument);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
-}
-
 fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }

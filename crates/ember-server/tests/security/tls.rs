@@ -1,12 +1,12 @@
 //! Connections with TLS: the same server behind them, whoever it is that knocks.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ember_testkit::{Server, Value, read_frame};
+use ember_testkit::{Server, Value, encode, free_port, read_frame};
 use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
@@ -54,19 +54,6 @@ impl TlsClient {
     fn certificate(&self) -> Vec<u8> {
         self.stream.get_ref().conn.peer_certificates().unwrap()[0].to_vec()
     }
-}
-
-fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
-    for argument in arguments {
-        let argument = argument.as_ref();
-        bytes.extend([format!("${}\r\n", argument.len()).as_bytes(), argument, b"\r\n"].concat());
-    }
-    bytes
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A server with a TLS port, and that port.

@@ -1,6 +1,6 @@
 //! Calls that are sent in one write, some of them in transactions, and what is done with their replies.
 
-use ember_testkit::{Random, RawClient, Value, quote};
+use ember_testkit::{Random, RawClient, Value, encode_command, quote};
 
 use crate::book::Book;
 
@@ -73,11 +73,11 @@ impl Batch {
         let mut bytes = Vec::new();
         for (is_transaction, groups) in &spans {
             if *is_transaction {
-                encode(&words!["MULTI"], &mut bytes);
+                encode_command(&["MULTI"], &mut bytes);
             }
-            groups.iter().flat_map(|group| &group.calls).for_each(|words| encode(words, &mut bytes));
+            groups.iter().flat_map(|group| &group.calls).for_each(|words| encode_command(words, &mut bytes));
             if *is_transaction {
-                encode(&words!["EXEC"], &mut bytes);
+                encode_command(&["EXEC"], &mut bytes);
             }
         }
         client.send(&bytes).unwrap();
@@ -132,13 +132,4 @@ fn shown(words: &Words) -> String {
     let mut text: String = words.iter().map(|word| quote(word) + " ").collect();
     text.truncate(500);
     text
-}
-
-fn encode(words: &Words, bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
 }
