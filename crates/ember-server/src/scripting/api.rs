@@ -2,19 +2,16 @@
 
 use std::rc::Rc;
 
-use ember_protocol::number::write_f64;
-use ember_protocol::{Protocol, Reply};
+use ember_protocol::Protocol;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
-use super::interpreter::{RUNNER, Shared};
+use super::interpreter::Shared;
 use super::library::{self, Declaration};
+use super::stack::{self, Entry};
 use super::{raised, reply, sha1};
 use crate::scripting::format::write_general;
 use crate::server::REDIS_VERSION;
-
-/// Bytes of the arguments of one call together; the same string may be among them many times.
-const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The levels of `redis.log`, by name.
 const LEVELS: [(&str, i64); 4] =
@@ -47,10 +44,10 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
     for (name, flags) in REPLICATION {
         library.set(name, flags)?;
     }
-    for (name, raises) in [("call", true), ("pcall", false)] {
-        let shared = Rc::clone(shared);
-        library
-            .set(name, lua.create_function(move |lua, arguments| call(lua, &shared, raises, arguments))?)?;
+    for (name, entry) in
+        [("call", Entry::Call), ("pcall", Entry::ProtectedCall), ("acl_check_cmd", Entry::AccessCheck)]
+    {
+        library.set(name, stack::function(lua, shared, entry)?)?;
     }
     library.set("error_reply", lua.create_function(error_reply)?)?;
     library.set("status_reply", lua.create_function(status_reply)?)?;
@@ -63,7 +60,6 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
     // Without a debugger there is no session to stop in or to print to.
     library.set("breakpoint", lua.create_function(|_, _: MultiValue| Ok(false))?)?;
     library.set("debug", lua.create_function(|_, _: MultiValue| Ok(()))?)?;
-    library.set("acl_check_cmd", lua.create_function(check_access)?)?;
     Ok(library)
 }
 
@@ -73,104 +69,6 @@ pub(super) fn load_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table
     let shared = Rc::clone(shared);
     library.set("register_function", lua.create_function(move |_, given| register(&shared, given))?)?;
     Ok(library)
-}
-
-/// The words of a call: strings, and numbers as Redis prints them.
-fn words(values: MultiValue) -> mlua::Result<Vec<Word>> {
-    if values.is_empty() {
-        return Err(raised::reply("ERR Please specify at least one argument for this redis lib call"));
-    }
-    let mut bytes = 0;
-    let mut words = Vec::with_capacity(values.len());
-    for value in values {
-        let word = match value {
-            Value::String(string) => Word::String(string.as_bytes()),
-            Value::Integer(number) => Word::Number(digits_of(number as f64)),
-            Value::Number(number) => Word::Number(digits_of(number)),
-            _ => {
-                return Err(raised::reply("ERR Lua redis lib command arguments must be strings or integers"));
-            }
-        };
-        bytes += word.bytes().len();
-        words.push(word);
-    }
-    if bytes > CALL_BYTES_MAX {
-        return Err(raised::reply("ERR the arguments of the call are too large"));
-    }
-    Ok(words)
-}
-
-/// The digits of a number in a call: an integer's without an exponent, others as few as tell it from its neighbours.
-fn digits_of(number: f64) -> Vec<u8> {
-    /// Beyond it doubles are no longer exact integers for sure; Redis draws the same line.
-    const EXACT: f64 = 4_503_599_627_370_496.0;
-    let mut digits = Vec::new();
-    if number.fract() == 0.0 && number > -EXACT && number <= EXACT {
-        digits.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
-    } else {
-        write_f64(&mut digits, number);
-    }
-    digits
-}
-
-/// An argument of a call.
-enum Word {
-    String(mlua::BorrowedBytes),
-    Number(Vec<u8>),
-}
-
-impl Word {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Word::String(string) => string,
-            Word::Number(digits) => digits,
-        }
-    }
-}
-
-/// The words of a call that need no memory of their own to be listed.
-const WORDS_LISTED: usize = 16;
-
-/// `redis.call` and, if it does not raise errors, `redis.pcall`.
-fn call(lua: &Lua, shared: &Shared, raises: bool, arguments: MultiValue) -> mlua::Result<Value> {
-    let mut answer = shared.answer.take().unwrap_or_else(|| Reply::new(Protocol::Resp2));
-    answer.clear();
-    answer.set_protocol(shared.protocol.get());
-    let value = match words(arguments).and_then(|words| run(&words, &mut answer)) {
-        Ok(()) => value_of(lua, shared, raises, &answer),
-        Err(problem) if raises => Err(problem),
-        Err(problem) => raised::into_value(lua, Value::Error(Box::new(problem))),
-    };
-    shared.answer.set(Some(answer));
-    value
-}
-
-/// Runs a call of these words, and appends its reply to `answer`.
-fn run(words: &[Word], answer: &mut Reply) -> mlua::Result<()> {
-    let mut run = |words: &[&[u8]]| RUNNER.with(|runner| runner.run(words, answer)).map_err(raised::reply);
-    if words.len() > WORDS_LISTED {
-        return run(&words.iter().map(Word::bytes).collect::<Vec<_>>());
-    }
-    let mut listed: [&[u8]; WORDS_LISTED] = [&[]; WORDS_LISTED];
-    for (listed, word) in listed.iter_mut().zip(words) {
-        *listed = word.bytes();
-    }
-    run(&listed[..words.len()])
-}
-
-/// The value of the reply to a call, or its error, if it `raises` errors.
-fn value_of(lua: &Lua, shared: &Shared, raises: bool, answer: &Reply) -> mlua::Result<Value> {
-    let mut pieces = answer.slices(0);
-    let (first, second) = (pieces.next().unwrap_or_default(), pieces.next());
-    if raises && first.first() == Some(&b'-') {
-        return Err(raised::reply(reply::error_text(first)));
-    }
-    match second {
-        // A number takes no memory.
-        None if first.first() == Some(&b':') => reply::read_value(lua, first),
-        None => shared.with_room(lua, first.len(), || reply::read_value(lua, first)),
-        Some(_) => reply::read_value(lua, &answer.to_vec()),
-    }
 }
 
 fn error_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Value> {
@@ -267,14 +165,6 @@ fn set_replication(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
             "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
         )),
     }
-}
-
-fn check_access(_: &Lua, arguments: MultiValue) -> mlua::Result<bool> {
-    let words = words(arguments)?;
-    let words: Vec<&[u8]> = words.iter().map(Word::bytes).collect();
-    RUNNER
-        .with(|runner| runner.may_run(&words))
-        .ok_or_else(|| raised::reply("ERR Invalid command passed to redis.acl_check_cmd()"))
 }
 
 /// `redis.register_function(name, callback)` or `redis.register_function{function_name = …, callback = …, …}`.

@@ -13,15 +13,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};
-use mlua::{
-    BString, Either, Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
-};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
 use scoped_tls_hkt::scoped_thread_local;
 
 use super::api;
 use super::library::{Declaration, Libraries, Library};
 use super::raised;
 use super::reply::{self, Failure};
+use super::stack::{self, Scratch};
 use super::{bit, cjson, cmsgpack, random, structs};
 
 /// Instructions between two questions whether to go on: some tens of microseconds.
@@ -35,10 +34,6 @@ const COMPILED_MAX: usize = 1000;
 
 /// Bytes in use after a script from which on garbage is collected at once; less if less than twice as many are allowed.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
-
-/// The most bytes of words or of a reply whose values are made without the memory limit. Under it each allocation would be
-/// a protected call of its own, several times as dear as the allocation.
-const UNLIMITED_BYTES_MAX: usize = 16 * 1024;
 
 /// Runs the calls of a script.
 pub(crate) trait CommandRunner {
@@ -76,37 +71,14 @@ pub(super) struct Shared {
     next: OnceCell<Function>,
     /// What the library that is being loaded declares.
     pub(super) declared: RefCell<Option<Vec<(Declaration, Function)>>>,
-    /// A buffer for the reply to a call, while none is running.
-    pub(super) answer: Cell<Option<Reply>>,
+    /// What calls own while they run.
+    pub(super) scratch: Scratch,
 }
 
 impl Shared {
     /// Lua's own `next`.
     pub(super) fn next(&self) -> &Function {
         self.next.get().expect("it is set before anything runs")
-    }
-
-    /// Calls `make`, which makes values of so many `bytes`. If they are few, the memory limit is held against them
-    /// afterwards: they pass it by some ten times their bytes at most.
-    ///
-    /// # Errors
-    /// Those of `make`, and that there is not enough memory.
-    pub(super) fn with_room<R>(
-        &self,
-        lua: &Lua,
-        bytes: usize,
-        make: impl FnOnce() -> mlua::Result<R>,
-    ) -> mlua::Result<R> {
-        if bytes > UNLIMITED_BYTES_MAX {
-            return make();
-        }
-        lua.set_memory_limit(0)?;
-        let made = make();
-        lua.set_memory_limit(self.memory_bytes_max)?;
-        if lua.used_memory() > self.memory_bytes_max {
-            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
-        }
-        made
     }
 }
 
@@ -157,7 +129,7 @@ impl Interpreter {
             json: RefCell::new(Vec::new()),
             next: OnceCell::from(lua.globals().get::<Function>("next")?),
             declared: RefCell::new(None),
-            answer: Cell::new(None),
+            scratch: Scratch::default(),
         });
         let native = natives(&lua, &shared)?;
         let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=prelude").call(native)?;
@@ -260,20 +232,9 @@ impl Interpreter {
     ///
     /// # Errors
     /// If there is no memory for them.
-    pub(crate) fn given(&self, [keys, arguments]: [&[&[u8]]; 2]) -> Result<Given, Failure> {
-        let bytes = keys.iter().chain(arguments).map(|word| word.len()).sum();
-        let made = self.shared.with_room(&self.lua, bytes, || {
-            Ok(Given { keys: self.list(keys)?, arguments: self.list(arguments)? })
-        });
-        made.map_err(|error| Failure::of_error(&error))
-    }
-
-    fn list(&self, strings: &[&[u8]]) -> mlua::Result<Table> {
-        // The binding has a shorter way for what is valid UTF-8.
-        self.lua.create_sequence_from(strings.iter().map(|string| match std::str::from_utf8(string) {
-            Ok(text) => Either::Left(text),
-            Err(_) => Either::Right(BString::from(*string)),
-        }))
+    pub(crate) fn given(&self, words: [&[&[u8]]; 2]) -> Result<Given, Failure> {
+        let (keys, arguments) = stack::lists(&self.lua, words).map_err(|error| Failure::of_error(&error))?;
+        Ok(Given { keys, arguments })
     }
 
     /// Runs the text of a library, which declares its functions.

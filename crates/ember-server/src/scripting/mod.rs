@@ -4,7 +4,8 @@
 //! EVAL, EVALSHA, FCALL ─ host.rs (commands/scripting): which locks, which user, which flags
 //!                      └ interpreter.rs: one for each worker; prelude.lua: the sandbox
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
-//!                          ├ reply.rs: replies ⇄ Lua values
+//!                          ├ stack.rs: its calls, and replies as Lua values
+//!                          ├ reply.rs: Lua values as replies
 //!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts
 //! confinement/: which of them may run beside others, told from their texts
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
@@ -27,6 +28,7 @@ pub(crate) mod running;
 pub(crate) mod scripts;
 pub(crate) mod sha1;
 pub(crate) mod shebang;
+mod stack;
 mod structs;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,12 @@ use std::fmt;
 
 use mlua::{Error, Lua, LuaString, Value};
 
+/// The field of an error's table that has its text.
+pub(super) const ERROR_FIELD: &str = "err";
+
+/// The field of an error's table that says that the call has been counted as failed already.
+pub(super) const UNCOUNTED_FIELD: &str = "ignore_error_stats_update";
+
 /// What was raised.
 #[derive(Debug)]
 pub(super) enum Raised {
@@ -97,7 +103,7 @@ pub(super) fn root(error: &Error) -> &Error {
 /// `{err = text}`, as a failed call gives it.
 pub(super) fn error_table(lua: &Lua, text: LuaString) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 2)?;
-    table.raw_set("err", text)?;
-    table.raw_set("ignore_error_stats_update", true)?;
+    table.raw_set(ERROR_FIELD, text)?;
+    table.raw_set(UNCOUNTED_FIELD, true)?;
     Ok(Value::Table(table))
 }

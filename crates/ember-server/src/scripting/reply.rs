@@ -1,23 +1,20 @@
-//! Between replies and Lua values, both ways, as Redis documents it.
+//! The replies that the values of scripts mean, as Redis documents it; `stack.rs` has the other way.
 //!
-//! | reply | value | | value | reply |
-//! |---|---|---|---|---|
-//! | integer | number | | number | integer, the fraction cut |
-//! | bulk string | string | | string | bulk string |
-//! | array | list | | table | array up to the first nil |
-//! | status, error | `{ok = …}`, `{err = …}` | | the same | status, error |
-//! | null in RESP2, in RESP3 | false, nil | | false, nil | null |
-//! | double, big number, verbatim string, map, set | tables with one field of that name | | the same | the same |
+//! | value | reply |
+//! |---|---|
+//! | number | integer, the fraction cut |
+//! | string | bulk string |
+//! | table | array up to the first nil |
+//! | `{ok = …}`, `{err = …}` | status, error |
+//! | false, nil | null |
+//! | tables with one field `double`, `big_number`, `verbatim_string`, `map`, `set` | what they are called |
 
 use ember_protocol::{Protocol, Reply};
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Function, Table, Value};
 
 use super::arguments::as_number;
 use super::raised;
 use super::walk::Pairs;
-
-/// Replies in replies, far more than any command has.
-const REPLY_DEPTH_MAX: usize = 100;
 
 /// Tables in tables that a script may return: the interpreter has room for about 8000 references.
 const VALUE_DEPTH_MAX: usize = 7000;
@@ -87,130 +84,6 @@ fn trimmed(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|byte| !is_line_end(byte)).unwrap_or(text.len());
     let end = text.iter().rposition(|byte| !is_line_end(byte)).map_or(start, |last| last + 1);
     &text[start..end]
-}
-
-/// The value of the one reply in `bytes`.
-pub(super) fn read_value(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
-    Reader { lua, bytes, at: 0 }.value(0)
-}
-
-struct Reader<'r> {
-    lua: &'r Lua,
-    bytes: &'r [u8],
-    at: usize,
-}
-
-impl<'r> Reader<'r> {
-    fn malformed(&self) -> mlua::Error {
-        mlua::Error::runtime("a reply that cannot be read")
-    }
-
-    fn line(&mut self) -> mlua::Result<&'r [u8]> {
-        let rest = &self.bytes[self.at..];
-        let end = memchr::memchr(b'\r', rest).ok_or_else(|| self.malformed())?;
-        self.at += end + 2;
-        Ok(&rest[..end])
-    }
-
-    fn number(line: &[u8]) -> Option<i64> {
-        ember_protocol::number::parse_i64(line)
-    }
-
-    /// The length in a line; `None` if it is negative.
-    fn count(&self, line: &[u8]) -> mlua::Result<Option<usize>> {
-        let number = Self::number(line).ok_or_else(|| self.malformed())?;
-        Ok(usize::try_from(number).ok())
-    }
-
-    fn bulk(&mut self, count: usize) -> mlua::Result<&'r [u8]> {
-        let bulk = self.bytes.get(self.at..self.at + count).ok_or_else(|| self.malformed())?;
-        self.at += count + 2;
-        Ok(bulk)
-    }
-
-    fn wrapped(&self, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value> {
-        let table = self.lua.create_table_with_capacity(0, 1)?;
-        table.raw_set(name, value)?;
-        Ok(Value::Table(table))
-    }
-
-    fn value(&mut self, depth: usize) -> mlua::Result<Value> {
-        let kind = *self.bytes.get(self.at).ok_or_else(|| self.malformed())?;
-        self.at += 1;
-        let line = self.line()?;
-        if depth > REPLY_DEPTH_MAX {
-            return Err(self.malformed());
-        }
-        let lua = self.lua;
-        match kind {
-            b'+' => match std::str::from_utf8(line) {
-                Ok(text) => Ok(Value::Table(lua.create_table_from([("ok", text)])?)),
-                Err(_) => self.wrapped("ok", lua.create_string(line)?),
-            },
-            b'-' => {
-                let text = error_text(&[b"-", line].concat());
-                raised::error_table(lua, lua.create_string(text)?)
-            }
-            b':' => Ok(Value::Integer(Self::number(line).ok_or_else(|| self.malformed())?)),
-            b'$' => match self.count(line)? {
-                Some(count) => Ok(Value::String(lua.create_string(self.bulk(count)?)?)),
-                None => Ok(Value::Boolean(false)),
-            },
-            b'*' | b'>' => match self.count(line)? {
-                Some(count) => self.list(count, depth),
-                None => Ok(Value::Boolean(false)),
-            },
-            b'_' => Ok(Value::Nil),
-            b'#' => Ok(Value::Boolean(line == b"t")),
-            b',' => {
-                let number = lua.coerce_number(Value::String(lua.create_string(line)?))?;
-                self.wrapped("double", number.ok_or_else(|| self.malformed())?)
-            }
-            b'(' => self.wrapped("big_number", lua.create_string(line)?),
-            b'=' => {
-                let count = self.count(line)?.ok_or_else(|| self.malformed())?;
-                let text = self.bulk(count)?;
-                let (format, text) = text.split_at_checked(4).ok_or_else(|| self.malformed())?;
-                let table = lua.create_table_with_capacity(0, 2)?;
-                table.raw_set("string", lua.create_string(text)?)?;
-                table.raw_set("format", lua.create_string(&format[..3])?)?;
-                self.wrapped("verbatim_string", table)
-            }
-            b'%' | b'~' => {
-                let count = self.count(line)?.ok_or_else(|| self.malformed())?;
-                self.pairs(kind == b'%', count, depth)
-            }
-            b'|' => {
-                // Attributes are no part of the value.
-                for _ in 0..2 * self.count(line)?.unwrap_or(0) {
-                    self.value(depth + 1)?;
-                }
-                self.value(depth + 1)
-            }
-            _ => Err(self.malformed()),
-        }
-    }
-
-    fn list(&mut self, count: usize, depth: usize) -> mlua::Result<Value> {
-        let list = self.lua.create_table_with_capacity(count, 0)?;
-        for number in 1..=count {
-            list.raw_set(number, self.value(depth + 1)?)?;
-        }
-        Ok(Value::Table(list))
-    }
-
-    fn pairs(&mut self, is_map: bool, count: usize, depth: usize) -> mlua::Result<Value> {
-        let table = self.lua.create_table_with_capacity(0, count)?;
-        for _ in 0..count {
-            let key = self.value(depth + 1)?;
-            let value = if is_map { self.value(depth + 1)? } else { Value::Boolean(true) };
-            // A null cannot be a key.
-            if !key.is_nil() {
-                table.raw_set(key, value)?;
-            }
-        }
-        self.wrapped(if is_map { "map" } else { "set" }, table)
-    }
 }
 
 /// What is left to write of a table.
