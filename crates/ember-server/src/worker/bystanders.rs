@@ -24,6 +24,9 @@ const ROUND_BATCHES_MAX: usize = 16;
 pub(crate) trait Attend {
     /// Serves the connections for a moment; `executor` is the one that runs the script.
     fn attend(&mut self, executor: &mut Executor);
+
+    /// Sends the replies of connections that were served before in the same turn.
+    fn send_replies(&mut self);
 }
 
 scoped_thread_local!(static mut ATTENDANT: for<'a> &'a mut (dyn Attend + 'a));
@@ -40,6 +43,13 @@ pub(crate) fn attend(executor: &mut Executor) {
     }
 }
 
+/// Sends the replies that wait on this thread's worker to be sent together.
+pub(crate) fn send_replies() {
+    if ATTENDANT.is_set() {
+        ATTENDANT.with(|bystanders| bystanders.send_replies());
+    }
+}
+
 /// Parts of a worker.
 pub(crate) struct Bystanders<'w> {
     pub(super) server: &'static Server,
@@ -49,6 +59,8 @@ pub(crate) struct Bystanders<'w> {
     pub(super) connections: &'w mut Vec<Option<Box<Connection>>>,
     pub(super) vacant: &'w mut Vec<usize>,
     pub(super) ready: &'w mut Vec<usize>,
+    /// Connections whose replies wait to be sent.
+    pub(super) unsent: &'w [usize],
     pub(super) is_accepting: &'w mut bool,
     /// Letters for later.
     pub(super) postponed: &'w mut Vec<Letter>,
@@ -71,6 +83,15 @@ impl Attend for Bystanders<'_> {
                 serve(connection, self.limits, executor, &mut scratch);
                 // What is left to do is the worker's, after the script.
                 list(self.ready, connection, token);
+            }
+        }
+    }
+
+    fn send_replies(&mut self) {
+        for &token in self.unsent {
+            if let Some(connection) = self.connections[token].as_deref_mut() {
+                // The worker finds a broken connection too.
+                let _ = connection.flush();
             }
         }
     }

@@ -1,8 +1,9 @@
 //! A worker: a thread with an event loop of its own that serves its connections and runs commands.
 //!
 //! One turn: wait for readiness, read the clock, open the letters, then give every connection that has something to do
-//! one read, its commands and one write. A connection that could go on is served again in the next turn, after the
-//! others: a deep pipeline costs everybody else [`SLICE`](serving) of time, not its whole length.
+//! one read, its commands and one write; the writes of several connections are made in a row. A connection that could go on
+//! is served again in the next turn, after the others: a deep pipeline costs everybody else [`SLICE`](serving) of time, not
+//! its whole length.
 //!
 //! A connection that waits (for answers of other workers, for `CLIENT PAUSE` to end, for the peer to read replies) runs
 //! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on
@@ -18,6 +19,7 @@ macro_rules! bystanders {
             connections: &mut $worker.connections,
             vacant: &mut $worker.vacant,
             ready: &mut $worker.ready,
+            unsent: &$worker.unsent,
             is_accepting: &mut $worker.is_accepting,
             postponed: &mut $worker.postponed,
             limits: &$worker.limits,
@@ -40,7 +42,7 @@ mod waits;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use ember_protocol::{Batch, Limits, Protocol, Reply};
+use ember_protocol::{Batch, Limits, Reply};
 
 use crate::connection::{self, Connection, RequestLimits};
 use crate::driver::{Driver, Readiness};
@@ -71,6 +73,9 @@ pub(crate) struct Worker {
     ready: Vec<usize>,
     /// Those of the last turn; kept for its memory.
     served: Vec<usize>,
+    /// Those whose replies are to be sent together, and since when.
+    unsent: Vec<usize>,
+    unsent_since: Instant,
     /// Listeners may have more connections to accept.
     is_accepting: bool,
     /// Accepting failed, for lack of descriptors most likely: the next tick tries again.
@@ -86,8 +91,8 @@ pub(crate) struct Worker {
     scratch: Vec<u8>,
     /// What encrypted bytes are read into.
     wire: Vec<u8>,
-    /// What any connection without leftovers answers into.
-    reply: Reply,
+    /// What connections without leftovers answer into.
+    buffers: Vec<Reply>,
     batch: Batch,
     limits: RequestLimits,
     /// Requests taken in while replies wait, in bytes.
@@ -129,6 +134,8 @@ impl Worker {
             vacant: Vec::new(),
             ready: Vec::new(),
             served: Vec::new(),
+            unsent: Vec::new(),
+            unsent_since: Instant::now(),
             is_accepting: false,
             accepts_at_tick: false,
             paused: Vec::new(),
@@ -137,7 +144,7 @@ impl Worker {
             postponed: Vec::new(),
             scratch: Vec::new(),
             wire: Vec::new(),
-            reply: Reply::new(Protocol::Resp2),
+            buffers: Vec::new(),
             batch: Batch::new(),
             limits: RequestLimits::new(Limits::default().bulk_len_max),
             absorbed_max: 0,
@@ -208,11 +215,7 @@ impl Worker {
             self.accept();
         }
         self.handshake_time = Duration::ZERO;
-        std::mem::swap(&mut self.ready, &mut self.served);
-        for at in 0..self.served.len() {
-            self.serve(self.served[at]);
-        }
-        self.served.clear();
+        self.serve_all();
         // Nobody's waiting ends while a script keeps everyone from the keyspace: this worker would wait with them.
         if !self.deadlines.is_empty() && !self.server.scripting.running.is_busy() {
             self.expire_waiting();

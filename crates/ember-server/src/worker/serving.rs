@@ -15,13 +15,41 @@ use crate::executor::Progress;
 /// After this time a connection with more to run lets others go first. Looked at between batches.
 const SLICE: Duration = Duration::from_millis(1);
 
+/// Connections whose replies wait to be sent together, at most.
+const UNSENT_MAX: usize = 16;
+
+/// For how long replies wait for those of other connections, give or take the commands of one connection.
+const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
+
+/// Bytes of replies that are sent at once.
+const UNSENT_BYTES_MAX: usize = 16 * 1024;
+
 /// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
 /// are connected already are not to wait for them.
 const HANDSHAKE_SLICE: Duration = Duration::from_millis(2);
 
 impl Worker {
-    /// Gives one connection its part of the turn.
-    pub(super) fn serve(&mut self, token: usize) {
+    /// Gives the connections that have something to do their parts of the turn.
+    ///
+    /// Replies are sent to several connections in a row: a client who has answers of many of its connections to read is
+    /// woken once, not for each of them, which on the same machine costs more than sending.
+    pub(super) fn serve_all(&mut self) {
+        std::mem::swap(&mut self.ready, &mut self.served);
+        for at in 0..self.served.len() {
+            let is_last = at + 1 == self.served.len();
+            self.serve(self.served[at], is_last);
+            let is_due = || self.unsent.len() == UNSENT_MAX || self.unsent_since.elapsed() >= UNSENT_TIME_MAX;
+            if !self.unsent.is_empty() && (is_last || is_due()) {
+                let mut unsent = std::mem::take(&mut self.unsent);
+                unsent.drain(..).for_each(|token| self.settle(token, true));
+                self.unsent = unsent;
+            }
+        }
+        self.served.clear();
+    }
+
+    /// Gives one connection its part of the turn, but for replies that may wait for those of others.
+    fn serve(&mut self, token: usize, is_last: bool) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         connection.is_listed = false;
         let goes_on = if connection.is_handshaking() {
@@ -36,6 +64,25 @@ impl Worker {
         } else {
             self.advance(token)
         };
+        if goes_on && !is_last && self.may_send_later(token) {
+            if self.unsent.is_empty() {
+                self.unsent_since = Instant::now();
+            }
+            self.unsent.push(token);
+        } else {
+            self.settle(token, goes_on);
+        }
+    }
+
+    fn may_send_later(&self, token: usize) -> bool {
+        let connection = self.connections[token].as_deref();
+        connection.is_some_and(|connection| (1..=UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
+    }
+
+    /// Ends a connection's part of the turn: sends its replies, and sees what becomes of it. `goes_on` is false when it is
+    /// broken.
+    fn settle(&mut self, token: usize, goes_on: bool) {
+        let goes_on = goes_on && self.flush(token);
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.closing && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
@@ -54,8 +101,8 @@ impl Worker {
         }
     }
 
-    /// One read, the commands it completed, one write; false when the connection is broken.
-    pub(super) fn advance(&mut self, token: usize) -> bool {
+    /// What is unsent of earlier turns, one read, and the commands it completed; false when the connection is broken.
+    fn advance(&mut self, token: usize) -> bool {
         if !self.flush(token) {
             return false;
         }
@@ -70,12 +117,12 @@ impl Worker {
             match self.read(token) {
                 Fill::Bytes(_) => {}
                 // The next part of a handshake may have become ready.
-                Fill::Nothing | Fill::End => return self.flush(token),
+                Fill::Nothing | Fill::End => return true,
                 Fill::Broken => return false,
             }
         }
         self.run_input(token);
-        self.flush(token)
+        true
     }
 
     /// Takes bytes in for later; false when the connection is broken, or over although it waits.
@@ -118,7 +165,7 @@ impl Worker {
         let Some(mut connection) = self.connections[token].take() else { return };
         let (mut scratch, mut batch) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.batch));
         let limits = self.limits;
-        lend_buffer(&mut self.reply, &mut connection);
+        lend_buffer(&mut self.buffers, &mut connection);
         let mut first_full = None;
         let is_late = |connection: &Connection| {
             // The clock is not read for a pipeline of one batch.
@@ -170,7 +217,7 @@ impl Worker {
             self.executor.stats.writes.add(calls as u64);
             self.executor.stats.output_bytes.add(bytes as u64);
         }
-        take_buffer_back(&mut self.reply, connection);
+        take_buffer_back(&mut self.buffers, connection);
         true
     }
 
@@ -182,7 +229,7 @@ impl Worker {
             let Parked { mut batch, next, .. } = *parked;
             connection.client.view.is_paused.store(false, Ordering::Relaxed);
             let (input, is_own) = connection.take_input(&mut self.scratch);
-            lend_buffer(&mut self.reply, &mut connection);
+            lend_buffer(&mut self.buffers, &mut connection);
             self.run_batch(token, &mut connection, &mut batch, &input, next);
             connection.has_unparsed = true;
             connection.put_input_back(input, is_own, &mut self.scratch);
@@ -192,21 +239,26 @@ impl Worker {
     }
 }
 
-/// Lets a connection without unsent replies answer into the worker's buffer.
-pub(super) fn lend_buffer(buffer: &mut Reply, connection: &mut Connection) {
-    if connection.output.is_empty() && connection.output.memory_bytes() < buffer.memory_bytes() {
+/// Lets a connection without unsent replies answer into one of the worker's buffers.
+pub(super) fn lend_buffer(buffers: &mut Vec<Reply>, connection: &mut Connection) {
+    if connection.output.is_empty()
+        && connection.output.memory_bytes() == 0
+        && let Some(mut buffer) = buffers.pop()
+    {
         buffer.set_protocol(connection.output.protocol());
-        std::mem::swap(&mut connection.output, buffer);
+        connection.output = buffer;
     }
 }
 
-/// Takes the buffer of a connection whose replies are all sent; of two the worker keeps the larger.
-fn take_buffer_back(buffer: &mut Reply, connection: &mut Connection) {
+/// Takes the buffer of a connection whose replies are all sent.
+fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
         let empty = Reply::new(connection.output.protocol());
         let output = std::mem::replace(&mut connection.output, empty);
-        if output.memory_bytes() > buffer.memory_bytes() {
-            *buffer = output;
+        // One of them may be large.
+        let is_welcome = output.memory_bytes() <= 2 * UNSENT_BYTES_MAX && buffers.len() < UNSENT_MAX;
+        if is_welcome || buffers.is_empty() {
+            buffers.push(output);
         }
     }
 }

@@ -22,7 +22,7 @@ impl Worker {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let Some(blocked) = connection.blocked.take() else { return };
         forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
-        lend_buffer(&mut self.reply, connection);
+        lend_buffer(&mut self.buffers, connection);
         let mode = connection.client.reply_mode;
         match (mode, &ending) {
             (ReplyMode::Off, _) => {}

@@ -57,3 +57,21 @@ fn a_script_that_has_written_is_not_killed_and_a_shutdown_ends_it() {
         assert!(server.wait().success(), "{mode:?}");
     }
 }
+
+#[test]
+fn replies_that_were_to_be_sent_together_do_not_wait_for_the_end_of_a_script() {
+    for concurrent in ["yes", "no"] {
+        let server = start(&["--concurrent", concurrent, "--shards", "1", "--enable-debug-command", "yes"]);
+        let (mut sleeper, mut quick, mut endless) = (server.client(), server.client(), server.client());
+        for client in [&mut sleeper, &mut quick, &mut endless] {
+            // Nobody is ever told that a script is busy, so nobody is attended to.
+            assert_eq!(client.run("CONFIG SET busy-reply-threshold 0"), Value::ok());
+        }
+        // The only worker finds both requests when it has slept.
+        sleeper.send(b"DEBUG SLEEP 0.3\r\n").unwrap();
+        quick.send(b"SET a 1\r\n").unwrap();
+        endless.send(format!("{ENDLESS}\r\n").as_bytes()).unwrap();
+        assert_eq!(sleeper.read_value().unwrap(), Value::ok());
+        assert_eq!(quick.read_value().unwrap(), Value::ok());
+    }
+}

@@ -122,6 +122,7 @@ pub(super) fn run_program(
             call: args,
             words: WORDS.take(),
             started,
+            is_asked: false,
             running: None,
             attended: started,
         };
@@ -198,6 +199,8 @@ struct Host<'h> {
     /// The call that the script makes.
     words: OwnedBatch,
     started: Instant,
+    /// Whether it has been asked if it goes on.
+    is_asked: bool,
     /// Set once the script has been running for long.
     running: Option<Arc<Running>>,
     /// When others were last attended to.
@@ -315,6 +318,10 @@ impl CommandRunner for Host<'_> {
                 self.attended = Instant::now();
             }
             return !running.is_killed() && !self.executor.server.is_stopping();
+        }
+        if !std::mem::replace(&mut self.is_asked, true) {
+            // A script that is asked whether it goes on is no short one.
+            bystanders::send_replies();
         }
         let threshold = self.executor.config.busy_reply_threshold;
         if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
