@@ -52,6 +52,8 @@ test-model: ## Model check of shard locks and forwarding between workers: thousa
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \
 		--lib --tests --target $(HOST) --target-dir target/asan
+	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p ember-server --no-default-features --bin ember-server scripting \
+		--target $(HOST) --target-dir target/asan
 
 test-asan-server: ## The stress test against a server under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly build -p ember-server --no-default-features \

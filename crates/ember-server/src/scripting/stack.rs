@@ -41,7 +41,7 @@ const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
 const REPLY_DEPTH_MAX: usize = 100;
 
 /// Values that one level of a reply has on the stack at once.
-const STACK_VALUES: c_int = 8;
+const STACK_VALUES: c_int = 16;
 
 /// The words of a call that need no memory of their own to be listed.
 const WORDS_LISTED: usize = 16;
@@ -171,8 +171,12 @@ unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
             push_error(state, UNREADABLE);
             ffi::lua_error(state);
         }
-        let flat = &mut (*owned).flat;
-        *flat = Vec::new();
+        let owned = &mut *owned;
+        if !owned.flat.is_empty() {
+            // Large replies are not kept until the next call.
+            owned.flat = Vec::new();
+            owned.answer.clear();
+        }
         1
     }
 }

@@ -1,11 +1,13 @@
 //! An interpreter with a keyspace of one word: what scripts get from the libraries, and what becomes of their values.
 
+use std::sync::Arc;
+
 use ember_protocol::{Protocol, Reply};
 
 use super::interpreter::{CommandRunner, Interpreter};
 use super::scripts::sha_of;
 
-/// Knows ECHO, and stops scripts after so many questions.
+/// Knows ECHO and a few others, and stops scripts after so many questions.
 struct Echo {
     questions_left: usize,
 }
@@ -14,6 +16,7 @@ impl CommandRunner for Echo {
     fn run(&mut self, arguments: &[&[u8]], reply: &mut Reply) -> Result<(), Vec<u8>> {
         match arguments {
             [b"ECHO", word] => reply.bulk(word),
+            [b"SHARED", word] => reply.bulk_shared(&Arc::new(word.to_vec())),
             [b"MAP"] => {
                 reply.map(1);
                 reply.bulk(b"half");
@@ -220,4 +223,32 @@ fn memory_is_limited_and_comes_back() {
         assert!(answer.contains("not enough memory"), "{answer}");
         assert_eq!(run_in(&mut interpreter, "return #('x'):rep(1000000)"), ":1000000");
     }
+}
+
+#[test]
+fn replies_for_which_there_is_no_memory_are_errors() {
+    let mut interpreter = Interpreter::new(8 * 1024 * 1024).unwrap();
+    for command in ["ECHO", "SHARED"] {
+        let fill = format!(
+            "local word, kept = ('x'):rep(700000), {{}} while true do kept[#kept + 1] = redis.call('{command}', word) \
+             word = word .. '.' end"
+        );
+        let caught = format!(
+            "local word, kept, fine, problem = ('x'):rep(700000), {{}} repeat fine, problem = pcall(function() \
+             kept[#kept + 1] = redis.call('{command}', word) word = word .. '.' end) until not fine kept = nil \
+             return {{problem, #redis.call('{command}', 'still there')}}"
+        );
+        let several =
+            format!("local t = {{}} for n = 1, 20 do t[n] = redis.call('{command}', n) end return #t");
+        for _ in 0..3 {
+            let answer = run_in(&mut interpreter, &fill);
+            assert!(answer.contains("not enough memory"), "{answer}");
+            let answer = run_in(&mut interpreter, &caught);
+            assert!(answer.starts_with("*2|") && answer.ends_with("not enough memory|:11"), "{answer}");
+            assert_eq!(run_in(&mut interpreter, &several), ":20");
+        }
+    }
+    let many: Vec<&[u8]> = vec![b"0123456789"; 1_000_000];
+    assert!(interpreter.given([&many, &[]]).is_err());
+    assert_eq!(run_in(&mut interpreter, "return KEYS[1]"), "$3|key");
 }
