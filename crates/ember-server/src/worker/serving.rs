@@ -21,7 +21,7 @@ const UNSENT_MAX: usize = 16;
 /// For how long replies wait for those of other connections, give or take the commands of one connection.
 const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 
-/// Bytes of replies that are sent at once.
+/// Bytes of one connection's replies from which on they wait for nobody's.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
 /// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
@@ -76,7 +76,7 @@ impl Worker {
 
     fn may_send_later(&self, token: usize) -> bool {
         let connection = self.connections[token].as_deref();
-        connection.is_some_and(|connection| (1..=UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
+        connection.is_some_and(|connection| (1..UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
     }
 
     /// Ends a connection's part of the turn: sends its replies, and sees what becomes of it. `goes_on` is false when it is
