@@ -82,6 +82,10 @@ impl Merger {
 
     /// Adds what a worker has handed over.
     pub(super) fn add(&mut self, worker: usize, segment: Segment) {
+        // In front of a queue it would have no next record, as if nothing had come behind it either.
+        if segment.is_empty() {
+            return self.keep(segment);
+        }
         self.bytes += segment.len_bytes();
         self.queues[worker].segments.push_back(segment);
     }
@@ -180,5 +184,42 @@ fn choose_database(chosen: &mut Option<usize>, database: usize, batch: &mut Batc
     if *chosen != Some(database) {
         *chosen = Some(database);
         batch.command(&[b"SELECT", itoa::Buffer::new().format(database).as_bytes()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use emberkv_core::journal::Journal;
+
+    use super::*;
+
+    #[test]
+    fn records_come_in_order_also_behind_segments_without_any() {
+        let sequence = Arc::default();
+        let [mut first, mut second] = [(); 2].map(|()| Journal::numbered_by(Arc::clone(&sequence)));
+        let set = |journal: &mut Journal, key: &str| {
+            journal.tell_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
+        };
+        let mut merger = Merger::new(2, 0);
+        // Both may hand over once more, and the keeper come by again, before anything is there.
+        merger.add(0, first.take());
+        merger.add(1, second.take());
+        set(&mut second, "one");
+        set(&mut first, "two");
+        merger.add(0, first.take());
+        merger.add(0, first.take());
+        set(&mut first, "three");
+        merger.add(0, first.take());
+        let (mut batch, mut expected) = (Batch::new(), Batch::new());
+        merger.fill(&mut batch, u64::MAX, usize::MAX);
+        assert_eq!((merger.last(), batch.len()), (0, 0), "the first has not come");
+        merger.add(1, second.take());
+        merger.fill(&mut batch, u64::MAX, usize::MAX);
+        assert_eq!((merger.last(), merger.bytes()), (3, 0));
+        expected.command(&[b"SELECT", b"0"]);
+        ["one", "two", "three"].iter().for_each(|key| expected.command(&[b"SET", key.as_bytes(), b"x"]));
+        assert_eq!(batch.len(), expected.len());
     }
 }

@@ -115,7 +115,9 @@ impl JournalHub {
     /// Takes a worker's records.
     pub(crate) fn hand_over(&self, worker: usize, journal: &mut Journal) {
         let outbox = &self.outboxes[worker];
-        journal.hand_over(&mut outbox.segment.lock());
+        let mut segment = outbox.segment.lock();
+        journal.hand_over(&mut segment);
+        // Under the lock: the keeper may take the records as soon as it is free, and clears the mark then.
         outbox.has_some.store(true, Ordering::SeqCst);
     }
 
