@@ -7,8 +7,8 @@ ARGS ?=
 FUZZ_SECONDS ?= 30
 # Seconds the stress test runs in each mode in `make test-long` and `make test-asan-server`.
 STRESS_SECONDS ?= 60
-# Seconds that each test of crashes kills servers in `make test-long`, and simulated power cuts there.
-CRASH_SECONDS ?= 300
+# Servers that the tests of crashes kill in `make test-long`, and simulated power cuts there.
+CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
@@ -62,7 +62,7 @@ test-asan-server: ## The stress test against a server under the address sanitize
 		$(CARGO) test -p ember-server --test stress -- --nocapture
 
 test-long: ## The tests with many more random cases (half an hour).
-	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_SECONDS=$(CRASH_SECONDS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
+	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_KILLS=$(CRASH_KILLS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
 		$(CARGO) test --profile test-long --workspace --exclude ember-peers --no-fail-fast
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server

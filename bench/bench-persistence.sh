@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What keeping data costs, beside redis-server: SET with an append-only file (requests a second and the server's CPU
+# What keeping data costs, beside redis-server: SET with an append-only file (requests a second, p99 and the server's CPU
 # time), and how long saving and loading many keys takes. Servers are on one core and the load on another for the first
 # table; saving and loading use all cores. Settings: BENCH_REQUESTS (300000 for each measurement, ten times as many with
 # pipelines), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (200000 different keys), KEY_COUNT
@@ -17,10 +17,12 @@ KEY_COUNT=${KEY_COUNT:-5000000}
 bench_load=(taskset -c "$load_cpu")
 requests=${BENCH_REQUESTS:-300000}
 
-measure() { # name, pipeline: requests a second and CPU time of an operation
-    local port="$1_port" pid="$1_pid" before
+measure() { # name, pipeline: requests a second, p99 and CPU time of an operation
+    local port="$1_port" pid="$1_pid" before rate p99
     before=$(cpu_ticks "${!pid}")
-    requests_per_second "${!port}" set 64 "$2" >>"$bench_work/$1-rate"
+    read -r rate p99 < <(requests_and_p99 "${!port}" set 64 "$2")
+    echo "$rate" >>"$bench_work/$1-rate"
+    echo "$p99" >>"$bench_work/$1-p99"
     echo $((($(cpu_ticks "${!pid}") - before) * 1000000000 / $(getconf CLK_TCK) / BENCH_REQUESTS)) >>"$bench_work/$1-ns"
 }
 
@@ -46,17 +48,20 @@ describe "requests=$requests (P=16: $((requests * 10))) rounds=$BENCH_ROUNDS cli
 table_begin appendfsync test "${columns[@]}"
 for pipeline in 1 16; do
     BENCH_REQUESTS=$((pipeline == 1 ? requests : requests * 10))
-    rm -f "$bench_work"/*-rate "$bench_work"/*-ns
+    rm -f "$bench_work"/*-rate "$bench_work"/*-p99 "$bench_work"/*-ns
     for _ in $(seq "$BENCH_ROUNDS"); do
         for name in "${servers[@]}"; do measure "$name" "$pipeline"; done
     done
     rates=("P=$pipeline, requests/s")
+    latencies=("P=$pipeline, p99 in ms")
     times=("P=$pipeline, CPU ns an operation")
     for name in "${servers[@]}"; do
         rates+=("$(median <"$bench_work/$name-rate")")
+        latencies+=("$(median <"$bench_work/$name-p99")")
         times+=("$(median <"$bench_work/$name-ns")")
     done
     table_row "${rates[@]}"
+    table_row "${latencies[@]}"
     table_row "${times[@]}"
 done
 bench_cleanup_servers

@@ -159,11 +159,16 @@ use_or_start() {
 
 # One measurement with redis-benchmark, in requests a second: requests_per_second PORT TEST BYTES PIPELINE
 requests_per_second() {
+    requests_and_p99 "$@" | cut -d " " -f 1
+}
+
+# The same with the 99th percentile of the latency in ms behind it. With pipelines that is the time to the first reply.
+requests_and_p99() {
     local threads=()
     [ "$BENCH_THREADS" -le 1 ] || threads=(--threads "$BENCH_THREADS")
     "${bench_load[@]}" redis-benchmark -h 127.0.0.1 -p "$1" -t "$2" -d "$3" -P "$4" --csv \
         -n "$BENCH_REQUESTS" -c "$BENCH_CLIENTS" "${threads[@]}" -r "$BENCH_KEYS" 2>/dev/null |
-        awk -F '","' 'NR > 1 { sub(/\..*/, "", $2); print $2; found = 1 } END { exit !found }' ||
+        awk -F '","' 'NR > 1 { sub(/\..*/, "", $2); print $2, $7; found = 1 } END { exit !found }' ||
         fail "redis-benchmark failed on port $1 ($2, $3 bytes, P=$4)"
 }
 

@@ -224,7 +224,7 @@ fn bench_types_has_memory_and_commands() {
 #[test]
 fn bench_persistence_has_policies_and_files() {
     let (tables, _) = tables("bench-persistence.sh", &[]);
-    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 5, 3));
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 3));
     assert_eq!(tables[0][0][4], "ember, none");
     assert!(column(&tables[1], "start, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::client::Client;
 use crate::driver::Readiness;
 use crate::executor::Assembly;
+use crate::journal::JournalHub;
 use crate::mailbox::Forwarded;
 use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
@@ -111,8 +112,10 @@ pub(crate) struct Connection {
     pub(crate) awaiting: Option<Box<Assembly>>,
     /// The call that waits for a key.
     pub(crate) blocked: Option<Box<Blocked>>,
-    /// The number of the record that is to be durable before `output` is sent; 0 if it need not wait.
-    pub(crate) held: u64,
+    /// The number of the last record of what `output` acknowledges; 0 if that need not be asked.
+    pub(crate) acknowledges: u64,
+    /// `output` is held until that record is released.
+    pub(crate) is_held: bool,
     /// There may be something to read.
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
@@ -150,7 +153,8 @@ impl Connection {
             parked: None,
             awaiting: None,
             blocked: None,
-            held: 0,
+            acknowledges: 0,
+            is_held: false,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -167,7 +171,7 @@ impl Connection {
         self.awaiting.is_none()
             && self.blocked.is_none()
             && self.parked.is_none()
-            && self.held == 0
+            && !self.is_held
             && !self.closing
     }
 
@@ -377,14 +381,28 @@ impl Connection {
         self.input.len() - self.parser.consumed() + self.parser.retained_bytes() + held
     }
 
-    /// Sends what the socket takes; returns the bytes sent and the write calls made.
+    /// Notes that its replies acknowledge what records up to this number have changed; 0 is none.
+    #[inline]
+    pub(crate) fn note_record(&mut self, record: u64) {
+        self.client.last_record = self.client.last_record.max(record);
+        self.acknowledges = self.acknowledges.max(record);
+    }
+
+    /// Whether its replies may be sent: what they acknowledge cannot be lost any more.
+    #[inline]
+    pub(crate) fn may_send(&mut self, journal: &JournalHub) -> bool {
+        if self.acknowledges != 0 && journal.may_acknowledge(self.acknowledges) {
+            (self.acknowledges, self.is_held) = (0, false);
+        }
+        self.acknowledges == 0
+    }
+
+    /// Sends what the socket takes; returns the bytes sent and the write calls made. [`Connection::may_send`] was true.
     ///
     /// # Errors
     /// What the system says when the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
-        if self.held != 0 {
-            return Ok((0, 0));
-        }
+        debug_assert!(self.acknowledges == 0, "the caller asks whether it may be sent");
         if self.tls.is_some() {
             return self.flush_encrypted();
         }

@@ -17,7 +17,7 @@ use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::driver::Driver;
 use crate::encryption::FileEncryption;
-use crate::journal::{self, keeper::Keeper};
+use crate::journal::{self, writer};
 use crate::listener::Listener;
 use crate::log::LogHandle;
 use crate::mailbox::{Letter, Mailbox};
@@ -77,10 +77,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
-        let keeper = load(server);
+        let writer = load(server);
         // Nobody hears it when loading has taken long.
         let _ = tell.send(());
-        keeper
+        writer
     });
     let loader = loader.map_err(|error| format!("cannot start a thread: {error}"))?;
     // Either way it goes on: without workers connections wait, with them they are told that data is loaded.
@@ -96,7 +96,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
-    let keeper = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
+    let writer = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
         env!("CARGO_PKG_VERSION"),
@@ -117,7 +117,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     }
     server.snapshots.background.give_up(server, Some(snapshot::GIVE_UP_WAIT));
     server.journal.stop();
-    if keeper.join().is_err() {
+    if writer.join().is_err() {
         return Err("the AOF's thread ended by a panic".to_owned());
     }
     snapshot::save_at_end(server)?;
@@ -133,23 +133,23 @@ fn outlive_file_size_limit() -> Result<(), String> {
     handled.map(drop).map_err(|error| format!("cannot handle the signal SIGXFSZ: {error}"))
 }
 
-/// Loads the data set, while workers answer that they are loading, then lets commands at it; the thread that keeps the
-/// journal.
+/// Loads the data set, while workers answer that they are loading, then lets commands at it; the AOF writer's
+/// thread.
 fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     let loaded = journal::loading::load_at_start(server);
     if server.is_stopping() {
         // Commands are kept from what there is, to the end.
         tracing::info!("loading is given up");
-        return Keeper::start(server, None);
+        return writer::start(server, None);
     }
     let aof = loaded?;
     let is_kept = aof.is_some();
-    let keeper = Keeper::start(server, aof)?;
+    let writer = writer::start(server, aof)?;
     server.gate.while_empty(|| {
         server.journal.switch(is_kept);
         server.conditions.set(Condition::LOADING, false);
     });
-    Ok(keeper)
+    Ok(writer)
 }
 
 /// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.

@@ -228,10 +228,10 @@ impl Executor {
     }
 
     /// Appends the replies of all workers in the order of the commands to the connection's.
-    pub(crate) fn assemble(&mut self, assembly: Assembly, connection: &mut Connection, token: usize) {
+    pub(crate) fn assemble(&mut self, assembly: Assembly, connection: &mut Connection) {
         let mut parts = assembly.answers;
         let last_record = parts.iter().map(|part| part.last_record).max().unwrap_or(0);
-        self.note_record(connection, token, last_record);
+        connection.note_record(last_record);
         let reply = &mut connection.output;
         parts.push(assembly.local);
         let mut by_owner = vec![usize::MAX; self.server.workers.len()];

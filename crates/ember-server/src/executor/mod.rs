@@ -670,28 +670,18 @@ impl Executor {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
         if self.turn.journal.has_records() {
-            self.hand_over();
+            self.last_record = self.turn.journal.last_number().unwrap_or(self.last_record);
+            self.server.journal.publish(self.index, &mut self.turn.journal);
         }
-    }
-
-    /// Hands the records of what was changed to the keeper of the journal.
-    fn hand_over(&mut self) {
-        self.last_record = self.turn.journal.last_number().unwrap_or(self.last_record);
-        self.server.journal.hand_over(self.index, &mut self.turn.journal);
     }
 
     /// Notes what the last batch has changed, for the connection that it was of.
     #[inline]
-    pub(crate) fn note_records(&mut self, connection: &mut Connection, token: usize) {
+    pub(crate) fn note_records(&mut self, connection: &mut Connection) {
         if self.last_record != 0 {
             let record = std::mem::take(&mut self.last_record);
-            self.note_record(connection, token, record);
+            connection.note_record(record);
         }
-    }
-
-    /// Notes that the replies of a connection acknowledge what records up to this number have changed; 0 is none.
-    pub(crate) fn note_record(&mut self, connection: &mut Connection, token: usize, record: u64) {
-        self.barrier.note(self.server, &self.config, connection, token, record);
     }
 }
 

@@ -203,7 +203,7 @@ mod tests {
             journal.tell_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
-        // Both may hand over once more, and the keeper come by again, before anything is there.
+        // Both may hand over once more, and the stream collect again, before anything is there.
         merger.add(0, first.take());
         merger.add(1, second.take());
         set(&mut second, "one");

@@ -1,26 +1,27 @@
-//! The journal of the server: how the records of all workers come to the thread that keeps them, and back that they are
-//! kept.
+//! The journal of the server: how the records of all workers come into the AOF, and what replies wait for.
 //!
 //! ```text
-//! worker   effects of a batch ─ outbox of the worker                      (Executor::publish)
-//! keeper   outboxes ─ records in the order of their numbers ─ AOF          (merge.rs, keeper.rs)
-//! worker   replies of the batch wait until its last record is durable      (appendfsync always: worker/barrier.rs)
+//! worker   records of a batch ─ its outbox                                (Executor::publish)
+//! worker   about to send replies: outboxes ─ stream ─ AOF, if it is free   (JournalHub::may_acknowledge, stream.rs)
+//! writer   the same, with all that may take long                          (writer.rs, stream.rs)
+//! worker   sends replies whose records are in the file, or with `always` durable; holds others  (worker/barrier.rs)
 //! ```
 //!
-//! Whether the journal is read is changed only by who is alone at the keyspace, and every worker looks when it comes inside
-//! the gate: so there is one number from which on all records are told, and one up to which.
+//! Whether the journal is read is switched only while the gate is closed, and every worker re-reads the switch when it
+//! enters: so there is one number from which on all records are journaled, and one up to which.
 
-pub(crate) mod keeper;
 pub(crate) mod loading;
 mod merge;
 mod orders;
 pub(crate) mod rewriting;
 mod state;
+mod stream;
+pub(crate) mod writer;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::Thread;
+use std::thread::{self, Thread};
 
 use crossbeam_utils::CachePadded;
 use emberkv_core::journal::{Journal, Segment, Sequence};
@@ -28,33 +29,43 @@ use parking_lot::Mutex;
 
 use orders::{Order, Orders};
 pub(crate) use state::AofState;
+use stream::{Pause, Stream};
 
 use crate::server::Server;
 
-/// What a worker hands over, and whether it waits for some of it to be durable.
+/// What a worker has published, and whether it waits for records to be released or durable.
 #[derive(Default)]
 struct Outbox {
     segment: Mutex<Segment>,
     /// Whether there is anything in it.
     has_some: AtomicBool,
-    /// Whether the worker is to be woken when more has become durable.
+    /// Whether the worker is to be woken when more is released or durable.
     waits: AtomicBool,
 }
 
-/// What all workers and the keeper share.
+/// How often a worker that appends looks for more that others have published meanwhile, before it leaves that to the AOF
+/// writer.
+const APPENDS_MAX: usize = 4;
+
+/// What all workers and the AOF writer share.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
     is_on: AtomicBool,
     outboxes: Box<[CachePadded<Outbox>]>,
     /// All records up to this number are durable.
     durable: AtomicU64,
-    /// Nobody is to wait for records up to this number: they are durable, or will be only together with a base.
+    /// Replies to what made records up to this number need not be held: those are in the file, or with `always` durable, or
+    /// will be only together with a base.
     released: AtomicU64,
-    /// The keeper's thread, once it runs.
-    keeper: OnceLock<Thread>,
-    /// Whether the keeper is to be woken when there is something in an outbox.
-    keeper_sleeps: AtomicBool,
-    /// What the keeper is to do.
+    /// The records on their way into the file, once there is somebody who writes them.
+    stream: OnceLock<Mutex<Stream>>,
+    /// Whether workers are to leave it alone. It may be out of date; the stream knows.
+    is_left_to_writer: AtomicBool,
+    /// The AOF writer's thread, once it runs.
+    writer: OnceLock<Thread>,
+    /// Whether the writer is to be woken when there is something in an outbox.
+    writer_sleeps: AtomicBool,
+    /// What the writer is to do.
     orders: Orders,
     /// How it goes.
     pub(crate) aof: AofState,
@@ -69,8 +80,10 @@ impl JournalHub {
             outboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             durable: AtomicU64::new(0),
             released: AtomicU64::new(0),
-            keeper: OnceLock::new(),
-            keeper_sleeps: AtomicBool::new(false),
+            stream: OnceLock::new(),
+            is_left_to_writer: AtomicBool::new(false),
+            writer: OnceLock::new(),
+            writer_sleeps: AtomicBool::new(false),
             orders: Orders::default(),
             aof: AofState::default(),
         }
@@ -106,40 +119,84 @@ impl JournalHub {
         }
     }
 
-    /// Ends the keeper's thread when all is written. No worker runs any more.
+    /// Ends the AOF writer when all is written. No worker runs any more.
     pub(crate) fn stop(&self) {
         self.orders.add(Order::Stop { behind: self.last_number() });
-        self.wake_keeper();
+        self.wake_writer();
     }
 
-    /// Takes a worker's records.
-    pub(crate) fn hand_over(&self, worker: usize, journal: &mut Journal) {
+    /// Moves a worker's records into its outbox.
+    pub(crate) fn publish(&self, worker: usize, journal: &mut Journal) {
         let outbox = &self.outboxes[worker];
         let mut segment = outbox.segment.lock();
         journal.hand_over(&mut segment);
-        // Under the lock: the keeper may take the records as soon as it is free, and clears the mark then.
+        // Under the lock: the records may be taken as soon as it is free, and the mark is cleared then.
         outbox.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Wakes the keeper if it sleeps and a worker has handed something over.
+    /// Whether replies may be sent that acknowledge the records up to this number. If they are not in the file yet, the
+    /// caller appends what has been published, unless that is to be left to the AOF writer.
     #[inline]
-    pub(crate) fn notify(&self, worker: usize) {
-        // SeqCst pairs with the keeper's going to sleep: it sees the records, or is seen asleep.
-        if self.outboxes[worker].has_some.load(Ordering::SeqCst) && self.keeper_sleeps.load(Ordering::SeqCst)
-        {
-            self.wake_keeper();
+    pub(crate) fn may_acknowledge(&self, record: u64) -> bool {
+        if record > self.released() && !self.is_left_to_writer.load(Ordering::Relaxed) {
+            self.append_published();
+        }
+        record <= self.released()
+    }
+
+    /// Sees that what a worker has published is appended soon.
+    #[inline]
+    pub(crate) fn append_own(&self, worker: usize) {
+        if self.outboxes[worker].has_some.load(Ordering::SeqCst) {
+            self.append_published();
         }
     }
 
-    /// Wakes the keeper.
-    pub(crate) fn wake_keeper(&self) {
-        self.keeper_sleeps.store(false, Ordering::SeqCst);
-        if let Some(keeper) = self.keeper.get() {
-            keeper.unpark();
+    /// Appends what workers have published, or wakes the AOF writer to do it.
+    fn append_published(&self) {
+        // Whoever has the lock looks at the outboxes again when it is free: here, or in the writer's `rest`.
+        for _ in 0..APPENDS_MAX {
+            if self.is_left_to_writer.load(Ordering::Relaxed) {
+                break;
+            }
+            let Some(mut stream) = self.stream.get().and_then(Mutex::try_lock) else { return };
+            let is_done = stream.append_published();
+            drop(stream);
+            if !is_done {
+                break;
+            }
+            if !self.has_any() {
+                return;
+            }
+        }
+        if self.writer_sleeps.load(Ordering::SeqCst) {
+            self.wake_writer();
         }
     }
 
-    /// Exchanges what a worker has handed over for an empty segment; false if it is nothing.
+    /// Wakes the AOF writer.
+    pub(crate) fn wake_writer(&self) {
+        self.writer_sleeps.store(false, Ordering::SeqCst);
+        if let Some(writer) = self.writer.get() {
+            writer.unpark();
+        }
+    }
+
+    /// Lets the AOF writer, which calls this, sleep as long as there is nothing to do.
+    fn rest(&self, pause: Pause) {
+        // SeqCst pairs with those who publish: this sees their records, or they see that the writer sleeps.
+        self.writer_sleeps.store(true, Ordering::SeqCst);
+        match pause {
+            Pause::Until(time) => thread::park_timeout(time),
+            Pause::UntilPublished(time) if !self.has_any() && !self.orders.has_some() => {
+                thread::park_timeout(time)
+            }
+            Pause::UntilPublished(_) => {}
+        }
+        self.writer_sleeps.store(false, Ordering::SeqCst);
+    }
+
+    /// Exchanges what a worker has published for an empty segment; false if it is nothing.
     fn collect(&self, worker: usize, into: &mut Segment) -> bool {
         let outbox = &self.outboxes[worker];
         if !outbox.has_some.load(Ordering::Acquire) {
@@ -161,7 +218,7 @@ impl JournalHub {
         self.durable.load(Ordering::SeqCst)
     }
 
-    /// Up to which number records need not be waited for.
+    /// Up to which number records need not be waited for before replies are sent.
     #[inline]
     pub(crate) fn released(&self) -> u64 {
         self.released.load(Ordering::SeqCst)

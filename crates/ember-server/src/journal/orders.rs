@@ -1,4 +1,4 @@
-//! What the keeper of the journal is told to do, in the order it is told.
+//! What the AOF writer is told to do, in the order it is told.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ impl Order {
     }
 }
 
-/// Orders on their way to the keeper.
+/// Orders on their way to the AOF writer.
 #[derive(Default)]
 pub(crate) struct Orders {
     waiting: Mutex<VecDeque<Order>>,
@@ -55,7 +55,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Adds one. The keeper is to be woken.
+    /// Adds one. The AOF writer is to be woken.
     pub(super) fn add(&self, order: Order) {
         let mut waiting = self.waiting.lock();
         waiting.push_back(order);

@@ -1,7 +1,7 @@
 //! Rewriting the AOF: a base of all data at one moment, in the place of the commands before.
 //!
 //! The moment is taken by a worker, alone at the keyspace: that of a command, or worker 0 when nobody has asked. The base is
-//! written on a thread of its own, beside the keeper, which goes on with the next increment.
+//! written on a thread of its own, beside the AOF writer, which goes on with the next increment.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
         let behind = server.journal.last_number();
         server.journal.orders.add(Order::Rotate { behind, base: Some(base) });
     });
-    server.journal.wake_keeper();
+    server.journal.wake_writer();
     Ok(())
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn begin_due(executor: &mut Executor) {
             let behind = server.journal.last_number();
             server.journal.orders.add(Order::BaseTaken(Box::new((base, behind))));
         });
-        server.journal.wake_keeper();
+        server.journal.wake_writer();
         return;
     }
     match begin(executor) {
@@ -139,11 +139,11 @@ fn is_grown(server: &Server, config: &Config) -> bool {
         && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * patience
 }
 
-/// What the thread that has written a base of the keeper's does then.
-pub(super) fn tell_keeper(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
+/// What the thread that has written a base for the AOF writer does then.
+pub(super) fn notify_writer(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
     move |written| {
         server.journal.orders.add(Order::BaseWritten(Box::new(written)));
-        server.journal.wake_keeper();
+        server.journal.wake_writer();
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn write_base(
         let options =
             SaveOptions { version: FILE_VERSION, is_packed: config.rdbcompression, encryption: &encryption };
         let written = rdb_file::save_to(file.file(), &options, |writer| point.fill(writer, true));
-        // Here, not by the keeper, whom others wait for.
+        // Here, not by the AOF writer, whom others wait for.
         let written = written.and_then(|_| file.file().sync());
         let result = written.map(|()| file).map_err(|error| error.to_string());
         done(BaseWritten { result, claim });
@@ -230,7 +230,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         server.journal.aof.is_enabled.store(true, Ordering::Relaxed);
         server.journal.orders.add(Order::Begin(Box::new(files.begin(base, behind, false))));
     });
-    server.journal.wake_keeper();
+    server.journal.wake_writer();
     Ok(())
 }
 
@@ -241,5 +241,5 @@ pub(crate) fn switch_off(executor: &mut Executor) {
         let behind = server.journal.switch(false);
         server.journal.orders.add(Order::End { behind });
     });
-    server.journal.wake_keeper();
+    server.journal.wake_writer();
 }

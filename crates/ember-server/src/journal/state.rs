@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::server::unix_ms;
 
-/// What the keeper of the journal tells others. All of it may be read at any time.
+/// What the AOF writer tells others. All of it may be read at any time.
 pub(crate) struct AofState {
     /// Whether there is an AOF.
     pub(crate) is_enabled: AtomicBool,
@@ -14,6 +14,8 @@ pub(crate) struct AofState {
     pub(crate) base_size: AtomicU64,
     /// Bytes of records that wait to be written.
     pub(crate) waiting_bytes: AtomicU64,
+    /// Bytes in the file that no fsync has made durable: after a failed one they are written again.
+    pub(crate) unsynced_bytes: AtomicU64,
     /// Whether an fsync is under way on a thread of its own.
     pub(crate) is_syncing: AtomicBool,
     /// How often an fsync was due while another one was under way.
@@ -22,7 +24,7 @@ pub(crate) struct AofState {
     pub(crate) rewriting_since_ms: AtomicI64,
     /// Whether a rewrite is to begin when the snapshot that is under way has ended.
     pub(crate) is_rewrite_scheduled: AtomicBool,
-    /// Whether the keeper waits for the data of now, to begin anew.
+    /// Whether the AOF writer waits for the data of now, to begin anew.
     pub(crate) wants_base: AtomicBool,
     /// How long the last rewrite took, in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
@@ -43,6 +45,7 @@ impl Default for AofState {
             size: AtomicU64::new(0),
             base_size: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
+            unsynced_bytes: AtomicU64::new(0),
             is_syncing: AtomicBool::new(false),
             delayed_syncs: AtomicU64::new(0),
             rewriting_since_ms: AtomicI64::new(0),

@@ -49,6 +49,9 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_aof_buffer_bytes", "Records that wait to be written", |scene| {
         number(&aof(scene).waiting_bytes)
     }),
+    gauge("ember_aof_unsynced_bytes", "Bytes of the AOF that no fsync has made durable", |scene| {
+        number(&aof(scene).unsynced_bytes)
+    }),
     gauge("ember_aof_failing_seconds", "For how long the AOF cannot be written; 0 if it can", |scene| {
         aof(scene).failing_ms() as f64 / 1000.0
     }),

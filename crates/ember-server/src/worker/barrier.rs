@@ -1,15 +1,15 @@
-//! The commit barrier: replies wait until what they acknowledge is durable.
+//! The commit barrier: replies are held until what they acknowledge cannot be lost any more.
 //!
-//! With `appendfsync always` the replies of a batch that has changed something are held until the last record it has made
-//! is durable. The connection runs nothing meanwhile, and all connections that are held together share one fsync.
+//! The replies of a batch that has changed something are sent when the last record it has made is in the append-only file;
+//! with `appendfsync always` when it is durable. A worker that is about to send tries to append first, so that with the
+//! other policies replies are seldom held (`journal/stream.rs`). A connection whose replies are held runs nothing meanwhile,
+//! and all connections that are held together share one write and one fsync.
 
 use std::collections::BTreeSet;
 
 use super::waits::Ending;
 use super::{Worker, list};
-use crate::config::{AppendFsync, Config};
 use crate::connection::Connection;
-use crate::server::Server;
 
 /// What a worker's connections wait for: numbers of records, with the token of the connection.
 #[derive(Default)]
@@ -21,41 +21,30 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Notes that the replies of a connection acknowledge what the records up to number `record` have changed; 0 is none.
-    #[inline]
-    pub(crate) fn note(
-        &mut self,
-        server: &Server,
-        config: &Config,
-        connection: &mut Connection,
-        token: usize,
-        record: u64,
-    ) {
-        if record != 0 {
-            connection.client.last_record = connection.client.last_record.max(record);
-            if config.appendfsync == AppendFsync::Always && record > server.journal.released() {
-                self.hold(connection, token, record);
-            }
-        }
+    /// Holds the replies of a connection until the records that they acknowledge are released. Called again when there are
+    /// more of them: a call that waited for a key may be served meanwhile.
+    fn hold(&mut self, connection: &mut Connection, token: usize) {
+        connection.is_held = true;
+        self.held.insert((connection.acknowledges, token));
     }
 
     /// Notes that a connection's call waits for record `record` to be durable.
     pub(super) fn wait_for(&mut self, record: u64, token: usize) {
         self.awaited.insert((record, token));
     }
-
-    fn hold(&mut self, connection: &mut Connection, token: usize, record: u64) {
-        if record > connection.held {
-            if connection.held != 0 {
-                self.held.remove(&(connection.held, token));
-            }
-            connection.held = record;
-            self.held.insert((record, token));
-        }
-    }
 }
 
 impl Worker {
+    /// Whether replies of a connection may be sent now; if not, they are held.
+    pub(super) fn may_send(&mut self, token: usize) -> bool {
+        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let may_send = connection.may_send(&self.server.journal);
+        if !may_send {
+            self.executor.barrier.hold(connection, token);
+        }
+        may_send
+    }
+
     /// Whether replies can be sent now that were held. If not, the worker will be woken when they can.
     pub(super) fn can_release(&self) -> bool {
         let Barrier { held, awaited } = &self.executor.barrier;
@@ -73,10 +62,10 @@ impl Worker {
         let released = self.server.journal.released();
         while let Some(token) = next(&mut self.executor.barrier.held, released) {
             if let Some(connection) = self.connections[token].as_deref_mut()
-                && connection.held != 0
-                && connection.held <= released
+                && connection.is_held
+                && connection.acknowledges <= released
             {
-                connection.held = 0;
+                (connection.is_held, connection.acknowledges) = (false, 0);
                 list(&mut self.ready, connection, token);
             }
         }

@@ -90,8 +90,7 @@ impl Attend for Bystanders<'_> {
     fn send_replies(&mut self) {
         for &token in self.unsent {
             if let Some(connection) = self.connections[token].as_deref_mut() {
-                // The worker finds a broken connection too.
-                let _ = connection.flush();
+                flush(self.server, connection);
             }
         }
     }
@@ -138,9 +137,8 @@ impl Bystanders<'_> {
             return;
         }
         let Some(assembly) = connection.accept_answer(message) else { return };
-        executor.assemble(*assembly, connection, token);
-        // The worker finds a broken connection too.
-        let _ = connection.flush();
+        executor.assemble(*assembly, connection);
+        flush(self.server, connection);
         list(self.ready, connection, token);
     }
 
@@ -190,6 +188,13 @@ fn serve(
         rounds > ROUND_BATCHES_MAX
     };
     connection.run_input(scratch, &mut Batch::new(), limits, run, is_late);
-    // The worker finds a broken connection too.
-    let _ = connection.flush();
+    flush(executor.server, connection);
+}
+
+/// Sends a connection's replies, unless they are to be held: then the worker does, after the script.
+fn flush(server: &Server, connection: &mut Connection) {
+    if connection.may_send(&server.journal) {
+        // The worker finds a broken connection too.
+        let _ = connection.flush();
+    }
 }

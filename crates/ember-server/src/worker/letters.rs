@@ -50,7 +50,7 @@ impl Worker {
         let token = message.token;
         let Some(assembly) = connection.accept_answer(message) else { return };
         lend_buffer(&mut self.buffers, connection);
-        self.executor.assemble(*assembly, connection, token);
+        self.executor.assemble(*assembly, connection);
         if connection.parked.is_some() {
             self.resume(token);
         } else {

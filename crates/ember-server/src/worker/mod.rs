@@ -187,7 +187,7 @@ impl Worker {
     }
 
     fn turn(&mut self) {
-        self.server.journal.notify(self.executor.index);
+        self.server.journal.append_own(self.executor.index);
         let now = Instant::now();
         let is_busy =
             !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;

@@ -158,11 +158,11 @@ impl Worker {
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
             let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
-            if connection.held != 0
+            if connection.is_held
                 && self.server.journal.aof.failing_ms() > self.executor.config.aof_wait_limit as i64
             {
                 tracing::warn!(
-                    "closing client {}: what it has written is not on the disk",
+                    "closing client {}: what it has written cannot be written to the AOF",
                     connection.client.view.id
                 );
                 self.close(token);

@@ -195,7 +195,7 @@ impl Worker {
             self.executor.run(token, client, batch, input, start, output)
         });
         bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
-        self.executor.note_records(connection, token);
+        self.executor.note_records(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.executor.barrier);
         let Some((next, is_paused)) =
             note_progress(progress, connection, batch.len(), deadlines, barrier, token)
@@ -209,8 +209,11 @@ impl Worker {
         }
     }
 
-    /// Sends a connection's output; false when the connection is broken.
+    /// Sends a connection's output, unless it is to be held; false when the connection is broken.
     pub(super) fn flush(&mut self, token: usize) -> bool {
+        if !self.may_send(token) {
+            return self.connections[token].is_some();
+        }
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let Ok((bytes, calls)) = connection.flush() else { return false };
         if calls > 0 {

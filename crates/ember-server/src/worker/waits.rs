@@ -39,7 +39,7 @@ impl Worker {
             }
         }
         match ending {
-            Ending::Served(_, record) => self.executor.note_record(connection, token, record),
+            Ending::Served(_, record) => connection.note_record(record),
             Ending::InVain | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };

@@ -1,7 +1,5 @@
 //! What a server knows after a crash is held against the histories of its connections.
 
-use std::time::Duration;
-
 use ember_testkit::{RawClient, Server, Value, encode_command, render};
 
 use crate::acts::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
@@ -112,14 +110,8 @@ fn without_nodes(reply: Value) -> Value {
     Value::Map(kept.collect())
 }
 
-/// Checks a server that has just been started again, and brings the reference and the books to where it is. What is younger
-/// than `loss` may be missing.
-pub(crate) fn recovered(
-    client: &mut RawClient,
-    reference: &mut Reference,
-    books: &mut [Book],
-    loss: Option<Duration>,
-) {
+/// Checks a server that has just been started again, and brings the reference and the books to where it is.
+pub(crate) fn recovered(client: &mut RawClient, reference: &mut Reference, books: &mut [Book]) {
     let survived: Vec<usize> = if books[0].may_be_flushed && is_empty(client, books) {
         assert_eq!(reference.client.run("FLUSHALL"), Value::ok());
         for book in &mut *books {
@@ -128,9 +120,8 @@ pub(crate) fn recovered(
         }
         vec![0; books.len()]
     } else {
-        books.iter().map(|book| survivors(client, reference, book, loss)).collect()
+        books.iter().map(|book| survivors(client, reference, book)).collect()
     };
-    assert_newest_are_lost(books, &survived);
     for client in [&mut *client, &mut reference.client] {
         select(client, 0);
     }
@@ -160,18 +151,9 @@ fn is_empty(client: &mut RawClient, books: &[Book]) -> bool {
 }
 
 /// How many units of a connection's history have taken place. So many are run on the reference.
-fn survivors(
-    client: &mut RawClient,
-    reference: &mut Reference,
-    book: &Book,
-    loss: Option<Duration>,
-) -> usize {
+fn survivors(client: &mut RawClient, reference: &mut Reference, book: &Book) -> usize {
     let found = description(client, book);
-    let acknowledged_before = |unit: &&Unit| match (unit.acknowledged_at, loss, book.killed_at) {
-        (Some(at), Some(loss), Some(killed_at)) => at + loss <= killed_at,
-        (at, ..) => at.is_some(),
-    };
-    let promised = book.units.iter().take_while(acknowledged_before).count();
+    let promised = book.units.iter().take_while(|unit| unit.reply.is_some()).count();
     // The mark is of this life, or of one before.
     let mark: u64 = client.command(&[b"GET".to_vec(), book.mark_key()]).text().parse().unwrap_or(0);
     let first = book.next - book.units.len() as u64;
@@ -212,22 +194,6 @@ fn differences(expected: &[(String, Value)], found: &[(String, Value)]) -> Vec<S
             format!("  {call}: {} instead of {}", render(found), render(expected))
         })
         .collect()
-}
-
-/// What survives is older than what is lost: nothing that is there was sent after something was acknowledged that is not.
-fn assert_newest_are_lost(books: &[Book], survived: &[usize]) {
-    let parts = books.iter().zip(survived).map(|(book, &count)| book.units.split_at(count));
-    let newest = parts.clone().filter_map(|(there, _)| there.last()?.sent_at).max();
-    // Only of marks it is certain that they are not there.
-    let lost = parts.flat_map(|(_, lost)| lost.iter().filter(|unit| unit.is_mark()));
-    let oldest_lost = lost.filter_map(|unit| unit.acknowledged_at).min();
-    if let (Some(newest), Some(oldest_lost)) = (newest, oldest_lost) {
-        assert!(
-            newest <= oldest_lost,
-            "a write is lost that is {:?} older than one that is there",
-            newest - oldest_lost
-        );
-    }
 }
 
 /// Keys that expire soon are what they were set to, or gone when their time has come.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::RwLock;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
 
 use ember_testkit::{Random, RawClient, Value, encode_command};
 
@@ -19,8 +18,6 @@ pub(crate) type Words = Vec<Vec<u8>>;
 pub(crate) struct Unit {
     pub(crate) calls: Vec<Words>,
     pub(crate) kind: Kind,
-    pub(crate) sent_at: Option<Instant>,
-    pub(crate) acknowledged_at: Option<Instant>,
     /// The last reply, which acknowledges it.
     pub(crate) reply: Option<Value>,
 }
@@ -47,7 +44,7 @@ pub(crate) enum Kind {
 
 impl Unit {
     pub(crate) fn new(calls: Vec<Words>, kind: Kind) -> Unit {
-        Unit { calls, kind, sent_at: None, acknowledged_at: None, reply: None }
+        Unit { calls, kind, reply: None }
     }
 
     /// Whether it tells its number.
@@ -63,21 +60,13 @@ pub(crate) struct Book {
     pub(crate) next: u64,
     pub(crate) units: Vec<Unit>,
     pub(crate) expiring: Expiring,
-    pub(crate) killed_at: Option<Instant>,
     /// FLUSHALL was on its way when the server was killed, and nothing else.
     pub(crate) may_be_flushed: bool,
 }
 
 impl Book {
     pub(crate) fn new(me: usize) -> Book {
-        Book {
-            me,
-            next: 1,
-            units: Vec::new(),
-            expiring: Expiring::new(),
-            killed_at: None,
-            may_be_flushed: false,
-        }
+        Book { me, next: 1, units: Vec::new(), expiring: Expiring::new(), may_be_flushed: false }
     }
 
     /// Every other connection has a database for itself; the others are together in the first one.
@@ -118,12 +107,11 @@ pub(crate) fn write(
         let _living = world.read().unwrap();
         let first = book.units.len();
         for _ in 0..=random.below(pipeline_max) {
-            let mut unit = if book.next.is_multiple_of(MARK_INTERVAL) {
+            let unit = if book.next.is_multiple_of(MARK_INTERVAL) {
                 acts::mark(&book)
             } else {
                 acts::unit(random, &book)
             };
-            unit.sent_at = Some(Instant::now());
             book.next += 1;
             book.units.push(unit);
         }
@@ -146,7 +134,6 @@ fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()
         let text = reply.as_ref().map(Value::text).unwrap_or_default();
         assert!(!text.starts_with("MISCONF") && !text.starts_with("EXECABORT"), "{text}: {:?}", shown(unit));
         unit.reply = reply;
-        unit.acknowledged_at = Some(Instant::now());
         // Nobody counts any more when the server is about to be killed.
         let _ = acknowledged.send(());
     }

@@ -4,13 +4,14 @@
 //! that all share. What was acknowledged, and how much of what was not, is told by comparing the data set with another
 //! server that runs the histories again and keeps nothing on disk (`check.rs`).
 //!
-//! `CRASH_SEEDS` is how many seeds are tried by each test, or `CRASH_SECONDS` how long; `CRASH_SEED` is the first one, which
-//! a failure prints. `EMBER_SERVER` names another server to test.
+//! `CRASH_KILLS` is how many servers all tests together kill; `CRASH_SEED` is the first seed, and a failure prints its own.
+//! `EMBER_SERVER` names another server to test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod acts;
 mod check;
+mod death;
 mod faults;
 mod history;
 
@@ -21,18 +22,25 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ember_testkit::{Random, Server, ServerBuilder};
 
 use crate::check::Reference;
+use crate::death::Death;
 use crate::history::{Book, write};
 
-/// Seeds that each test tries.
-const SEEDS: u64 = 2;
-
-/// How often the server of one seed is killed.
+/// How often the server of one seed is started.
 const LIVES: usize = 3;
+
+/// Policies, each with a test of its own.
+const POLICIES: u64 = 3;
+
+/// Execution modes, each tried with every seed.
+const MODES: [bool; 2] = [true, false];
+
+/// How many servers one seed kills.
+const KILLS: u64 = (LIVES as u64 - 1) * MODES.len() as u64;
 
 /// Connections that write.
 const CONNECTIONS: usize = 6;
@@ -46,58 +54,49 @@ const UNITS_MAX: usize = 3000;
 /// A key, for seeds whose files are encrypted.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-/// What is promised when the process is killed and the system lives on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Policy {
-    /// Everything acknowledged is there.
-    Always,
-    /// Everything is there that was acknowledged a second before, and what is missing is newer than all that is there.
-    EverySec,
-    /// The same.
-    No,
-}
-
-impl Policy {
-    fn name(self) -> &'static str {
-        match self {
-            Policy::Always => "always",
-            Policy::EverySec => "everysec",
-            Policy::No => "no",
-        }
-    }
-
-    /// How old what is missing may be.
-    fn loss(self) -> Option<Duration> {
-        (self != Policy::Always).then_some(Duration::from_secs(1))
-    }
+#[test]
+fn nothing_acknowledged_is_lost_with_always() {
+    every_seed("always");
 }
 
 #[test]
-fn with_always_nothing_acknowledged_is_lost() {
-    every_seed(|random| run(random, Policy::Always));
+fn nothing_acknowledged_is_lost_with_everysec() {
+    every_seed("everysec");
 }
 
 #[test]
-fn with_everysec_and_no_only_the_newest_is_lost() {
-    every_seed(|random| {
-        let policy = if random.chance(50) { Policy::EverySec } else { Policy::No };
-        run(random, policy);
-    });
+fn nothing_acknowledged_is_lost_with_no() {
+    every_seed("no");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_memory_is_out() {
+    let mut random = Random::new(3);
+    for policy in ["everysec", "no"] {
+        let directory = Directory::new(&format!("memory-{policy}"));
+        let arguments = arguments(&mut random, policy, true, &directory.0);
+        let mut reference = Reference::start();
+        let books = (0..CONNECTIONS).map(Book::new).collect();
+        let server = builder(&arguments).directory(&directory.0).start();
+        let mut books = live(server, books, &mut random, true, Death::OutOfMemory);
+        let server = builder(&arguments).directory(&directory.0).start();
+        check::recovered(&mut server.client(), &mut reference, &mut books);
+    }
 }
 
 #[test]
 fn a_difference_is_noticed() {
     let mut random = Random::new(1);
     let directory = Directory::new("noticed");
-    let arguments = arguments(&mut random, Policy::Always, true, &directory.0);
+    let arguments = arguments(&mut random, "always", true, &directory.0);
     let mut reference = Reference::start();
     let server = builder(&arguments).directory(&directory.0).start();
     let mut books =
-        live(server, (0..CONNECTIONS).map(Book::new).collect(), &mut random, Policy::Always, true);
+        live(server, (0..CONNECTIONS).map(Book::new).collect(), &mut random, true, Death::Signal("KILL"));
     let server = builder(&arguments).directory(&directory.0).start();
     let mut client = server.client();
     assert!(!client.run("INCR 0:seen").is_error());
-    let check = || check::recovered(&mut client, &mut reference, &mut books, None);
+    let check = || check::recovered(&mut client, &mut reference, &mut books);
     assert!(catch_unwind(AssertUnwindSafe(check)).is_err(), "a number is larger by one");
 }
 
@@ -107,20 +106,17 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-fn every_seed(run: impl Fn(&mut Random)) {
+/// Kills servers with this policy in both modes.
+fn every_seed(policy: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
-    let (first, begun) = (number("CRASH_SEED").unwrap_or(now), Instant::now());
-    for seed in first.. {
-        let is_over = match number("CRASH_SECONDS") {
-            Some(seconds) => begun.elapsed() >= Duration::from_secs(seconds),
-            None => seed - first >= number("CRASH_SEEDS").unwrap_or(SEEDS),
-        };
-        if is_over {
-            println!("{} seeds", seed - first);
-            return;
+    let first = number("CRASH_SEED").unwrap_or(now);
+    let seeds = number("CRASH_KILLS").map_or(1, |kills| kills.div_ceil(POLICIES * KILLS));
+    for seed in first..first + seeds {
+        for is_concurrent in MODES {
+            run(&mut Random::new(seed), policy, is_concurrent);
         }
-        run(&mut Random::new(seed));
     }
+    println!("{policy}: {} servers killed", seeds * KILLS);
 }
 
 fn program() -> PathBuf {
@@ -154,30 +150,31 @@ impl Drop for Directory {
 }
 
 /// Several lives of a server in one directory.
-fn run(random: &mut Random, policy: Policy) {
-    let directory = Directory::new(&format!("{}-{}", policy.name(), random.seed()));
-    let is_concurrent = random.chance(50);
+fn run(random: &mut Random, policy: &'static str, is_concurrent: bool) {
+    let mode = if is_concurrent { "concurrent" } else { "sharded" };
+    let directory = Directory::new(&format!("{policy}-{mode}-{}", random.seed()));
     let arguments = arguments(random, policy, is_concurrent, &directory.0);
     let mut reference = Reference::start();
     let mut books: Vec<Book> = (0..CONNECTIONS).map(Book::new).collect();
     for life in 0..LIVES {
         let server = builder(&arguments).directory(&directory.0).start();
         if life > 0 {
-            check::recovered(&mut server.client(), &mut reference, &mut books, policy.loss());
+            check::recovered(&mut server.client(), &mut reference, &mut books);
         }
         if life + 1 < LIVES {
-            books = live(server, books, random, policy, is_concurrent);
+            let death = Death::any(random);
+            books = live(server, books, random, is_concurrent, death);
         }
     }
 }
 
 fn arguments(
     random: &mut Random,
-    policy: Policy,
+    policy: &'static str,
     is_concurrent: bool,
     directory: &Path,
 ) -> Vec<&'static str> {
-    let mut arguments = vec!["--appendonly", "yes", "--appendfsync", policy.name(), "--shards", "3"];
+    let mut arguments = vec!["--appendonly", "yes", "--appendfsync", policy, "--shards", "3"];
     arguments.extend(["--enable-debug-command", "yes", "--auto-aof-rewrite-percentage", "0"]);
     arguments.extend(["--concurrent", if is_concurrent { "yes" } else { "no" }]);
     if random.chance(50) {
@@ -194,8 +191,8 @@ fn live(
     server: Server,
     books: Vec<Book>,
     random: &mut Random,
-    policy: Policy,
     is_concurrent: bool,
+    death: Death,
 ) -> Vec<Book> {
     let address = server.address();
     // The workers of the sharded mode run the calls of a pipeline beside each other: what of it takes place first is open.
@@ -212,26 +209,22 @@ fn live(
             })
             .collect();
         drop(acknowledged);
-        let flush = meddle(&server, random, policy, &world, &count);
-        drop(server.crash());
-        let killed_at = Instant::now();
+        let flush = meddle(&server, random, &world, &count, death);
         let mut books: Vec<Book> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
-        books.iter_mut().for_each(|book| {
-            book.killed_at = Some(killed_at);
-            book.may_be_flushed = flush;
-        });
+        drop(server.crash());
+        books.iter_mut().for_each(|book| book.may_be_flushed = flush);
         books
     })
 }
 
-/// Waits until so many units are acknowledged that it is time to kill the server, and has it rewrite and save meanwhile.
+/// Has the server rewrite and save until enough units are acknowledged, and kills it then.
 /// True if a FLUSHALL is on its way at the end.
 fn meddle(
     server: &Server,
     random: &mut Random,
-    policy: Policy,
     world: &RwLock<()>,
     count: &Receiver<()>,
+    death: Death,
 ) -> bool {
     let mut client = server.client();
     for _ in 0..random.below(UNITS_MAX) {
@@ -242,11 +235,12 @@ fn meddle(
         }
     }
     // Nothing else is under way then: all or nothing of it is there afterwards.
-    if policy == Policy::Always && random.chance(20) {
-        let _alone = world.write().unwrap();
+    let is_flushed = random.chance(20);
+    let _exclusive = is_flushed.then(|| {
+        let exclusive = world.write().unwrap();
         client.send_command(&["FLUSHALL"]).unwrap();
-        server.signal("KILL");
-        return true;
-    }
-    false
+        exclusive
+    });
+    death.kill(server);
+    is_flushed
 }

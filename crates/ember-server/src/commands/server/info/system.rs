@@ -229,6 +229,7 @@ fn aof_files(report: &mut Report<'_>) {
     report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
     report.line("aof_pending_rewrite", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
     report.line("aof_buffer_length", aof.waiting_bytes.load(Ordering::Relaxed));
+    report.line("aof_unsynced_bytes", aof.unsynced_bytes.load(Ordering::Relaxed));
     report.line("aof_pending_bio_fsync", u8::from(aof.is_syncing.load(Ordering::Relaxed)));
     report.line("aof_delayed_fsync", aof.delayed_syncs.load(Ordering::Relaxed));
 }

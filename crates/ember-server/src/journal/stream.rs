@@ -1,25 +1,32 @@
-//! The keeper: the thread that writes the records of all workers to the AOF.
+//! The stream: the records of all workers in order, on their way into the AOF.
 //!
 //! ```text
-//! collect   what the workers have handed over
+//! collect   what the workers have published
 //! append    records in the order of their numbers, up to the next order; then the order, and so on
 //! sync      always: at once, for all that was appended; everysec, no: on a thread of its own
-//! rest      always: until there is more; otherwise at least [`GATHERING`], so that much is written at once
 //! ```
 //!
+//! **Who does it.** It is behind a lock. A worker that is about to send replies takes the lock if it is free, and appends
+//! what all workers have published ([`Stream::append_published`]): one write for the replies of many connections, and no
+//! thread is woken for it. What may take long is left to the AOF writer, a thread of its own (`writer.rs`): files, fsyncs,
+//! much at once, and all appending while an fsync is under way, because a file system may let a write wait for it.
+//!
+//! **What replies wait for.** A reply is sent when the record of what it acknowledges is in the file, so that the end of
+//! the process loses nothing; with `always` when it is durable. Threads that were not woken, or come late, cost time only.
+//!
 //! **When the disk fails** what could not be written stays here, in order, and writes are refused until it is written: no
-//! write is acknowledged that the policy promises and the disk does not have. The keeper tries again on and on. What a
+//! write is acknowledged that the policy promises and the disk does not have. The writer tries again on and on. What a
 //! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
 //! written anew.
 //!
-//! **When the disk is slow** nothing waits with `everysec` and `no`, up to a limit: once the oldest record that is not
-//! durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are refused.
+//! **When the disk is slow** nothing waits for an fsync with `everysec` and `no`, up to a limit: once the oldest record that
+//! is not durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are
+//! refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutcome, SyncTask};
@@ -38,9 +45,6 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// Bytes of an emptied batch whose memory is kept.
 const BATCH_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 
-/// How long records gather before they are written, when nobody waits for them.
-const GATHERING: Duration = Duration::from_millis(1);
-
 /// Time between two fsyncs of `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -54,7 +58,10 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Records that wait to be written, in bytes, above which writes wait.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
 
-/// How long the keeper sleeps at most.
+/// Published bytes up to which a worker appends them itself: some tens of microseconds.
+const APPENDED_AT_ONCE_MAX: usize = BATCH_BYTES;
+
+/// How long the AOF writer sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// The files that are written to.
@@ -80,8 +87,16 @@ struct Trouble {
     pause: Duration,
 }
 
+/// How long the AOF writer has nothing to do, unless it is woken.
+pub(super) enum Pause {
+    /// So long.
+    Until(Duration),
+    /// So long, or until something is published or ordered.
+    UntilPublished(Duration),
+}
+
 /// See the module.
-pub(crate) struct Keeper {
+pub(crate) struct Stream {
     server: &'static Server,
     config: Arc<Config>,
     generation: u64,
@@ -117,26 +132,16 @@ pub(crate) struct Keeper {
     is_over: bool,
 }
 
-impl Keeper {
-    /// The keeper of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
-    /// nothing.
-    pub(crate) fn start(
+impl Stream {
+    /// The stream of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
+    /// nothing. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
+    pub(super) fn new(
         server: &'static Server,
         aof: Option<(AofDirectory, AofWriter)>,
-    ) -> Result<thread::JoinHandle<()>, String> {
-        let failed = |error: std::io::Error| format!("cannot start a thread for the AOF: {error}");
-        let (to_sync, tasks) = channel::<SyncTask>();
-        let (outcomes, from_sync) = channel();
-        let sync = move || {
-            for task in tasks {
-                if outcomes.send(task.run()).is_err() {
-                    return;
-                }
-                server.journal.wake_keeper();
-            }
-        };
-        thread::Builder::new().name("aof-sync".to_owned()).spawn(sync).map_err(failed)?;
-        let mut keeper = Keeper {
+        to_sync: Sender<SyncTask>,
+        from_sync: Receiver<SyncOutcome>,
+    ) -> Stream {
+        let mut stream = Stream {
             server,
             config: server.config.snapshot(),
             generation: server.config.generation(),
@@ -162,35 +167,64 @@ impl Keeper {
             is_over: false,
         };
         if let Some((directory, writer)) = aof {
-            keeper.install(directory, writer);
+            stream.install(directory, writer);
             let size = server.journal.aof.size.load(Ordering::Relaxed);
             server.journal.aof.base_size.store(size, Ordering::Relaxed);
         }
-        let spawned = thread::Builder::new().name("aof".to_owned()).spawn(move || keeper.run());
-        let handle = spawned.map_err(failed)?;
-        // Nobody wakes it before this; it looks by itself soon enough.
-        let _ = server.journal.keeper.set(handle.thread().clone());
-        Ok(handle)
+        stream
     }
 
-    fn run(mut self) {
-        while !self.is_over {
-            let before = (self.merger.last(), self.synced);
-            self.refresh_config();
-            // In this order: an order is given before the first record behind it, so none of those is appended too early.
-            self.collect();
-            self.take_orders();
-            if self.trouble.as_ref().is_none_or(|trouble| Instant::now() >= trouble.next_try) {
-                match self.advance() {
-                    Ok(()) => self.end_trouble(),
-                    Err(error) => self.note_trouble(&error),
-                }
-            }
-            self.tell_state();
-            if !self.is_over {
-                self.rest(before != (self.merger.last(), self.synced));
+    /// Whether all is written and the stream has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Does all there is to do now. It may block for as long as the disk takes.
+    pub(super) fn work(&mut self) {
+        // In this order: an order is given before the first record behind it, so none of those is appended too early; and a
+        // setting is made before the first record whose reply depends on it.
+        self.collect();
+        self.take_orders();
+        self.refresh_config();
+        if self.trouble.as_ref().is_none_or(|trouble| Instant::now() >= trouble.next_try) {
+            match self.advance() {
+                Ok(()) => self.end_trouble(),
+                Err(error) => self.note_trouble(&error),
             }
         }
+        self.tell_state();
+    }
+
+    /// Appends what the workers have published, if that is quickly done; false if there is something for the AOF writer
+    /// to do.
+    pub(super) fn append_published(&mut self) -> bool {
+        self.collect();
+        self.refresh_config();
+        let is_quick = !self.is_left_to_writer()
+            && !self.server.journal.orders.has_some()
+            && self.merger.bytes() <= APPENDED_AT_ONCE_MAX;
+        if !is_quick {
+            return false;
+        }
+        let was_synced = self.oldest.is_none();
+        let appended = self.append(u64::MAX);
+        if let Err(error) = &appended {
+            self.note_trouble(error);
+        }
+        self.tell_durable();
+        self.tell_state();
+        let begins_interval = was_synced && self.oldest.is_some();
+        appended.is_ok() && !begins_interval && !self.is_sync_due()
+    }
+
+    /// Whether workers must not append: it may take long, or is not done by appending alone.
+    fn is_left_to_writer(&self) -> bool {
+        self.config.appendfsync == AppendFsync::Always
+            || self.trouble.is_some()
+            || self.syncing.is_some()
+            || self.files.is_none()
+            || !self.orders.is_empty()
+            || !self.batch.is_empty()
     }
 
     fn refresh_config(&mut self) {
@@ -356,7 +390,7 @@ impl Keeper {
         let Some(files) = &mut self.files else { return };
         let begun = files.directory.begin_base().map_err(|error| error.to_string());
         let begun = begun.and_then(|file| {
-            rewriting::write_base(self.server, file, base, rewriting::tell_keeper(self.server))
+            rewriting::write_base(self.server, file, base, rewriting::notify_writer(self.server))
         });
         self.rewriting = Some(Rewriting { rewrite, is_beginning });
         if let Err(error) = begun {
@@ -372,8 +406,8 @@ impl Keeper {
         match finished {
             Ok(()) => {
                 self.holds = false;
-                self.server.journal.set_durable(self.server, self.synced, self.synced);
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
+                self.tell_durable();
                 self.tell_state();
                 let aof = &self.server.journal.aof;
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -452,15 +486,11 @@ impl Keeper {
     fn sync(&mut self) -> Result<(), AofError> {
         self.poll_sync()?;
         let is_behind = self.synced < self.appended;
+        let is_due = self.is_sync_due();
         let Some(files) = &mut self.files else { return Ok(()) };
         if is_behind {
             // After trouble nothing is well before all is durable.
             let at_once = self.config.appendfsync == AppendFsync::Always || self.trouble.is_some();
-            let grown = files.writer.size().saturating_sub(self.synced_size);
-            let is_due = match self.config.appendfsync {
-                AppendFsync::No => grown >= UNSYNCED_MAX,
-                _ => self.sync_begun.elapsed() >= SYNC_INTERVAL,
-            };
             if at_once {
                 files.writer.sync()?;
                 self.synced_size = files.writer.size();
@@ -481,11 +511,29 @@ impl Keeper {
         Ok(())
     }
 
-    /// Lets go who waits for what is durable now. Nothing is without the base of the AOF.
+    /// Whether it is time for an fsync with `everysec` and `no`.
+    fn is_sync_due(&self) -> bool {
+        if self.synced == self.appended {
+            return false;
+        }
+        match self.config.appendfsync {
+            AppendFsync::No => {
+                let size = self.files.as_ref().map_or(0, |files| files.writer.size());
+                size.saturating_sub(self.synced_size) >= UNSYNCED_MAX
+            }
+            AppendFsync::EverySec | AppendFsync::Always => self.sync_begun.elapsed() >= SYNC_INTERVAL,
+        }
+    }
+
+    /// Lets go who waits for what is durable or in the file now. Nothing is without the base of the AOF.
     fn tell_durable(&self) {
         let has_base = !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning);
+        let acknowledged = match self.config.appendfsync {
+            AppendFsync::Always => self.synced,
+            AppendFsync::EverySec | AppendFsync::No => self.appended,
+        };
         let durable = if has_base { self.synced } else { 0 };
-        let released = if has_base || !self.holds { self.synced } else { 0 };
+        let released = if has_base || !self.holds { acknowledged } else { 0 };
         self.server.journal.set_durable(self.server, durable, released);
     }
 
@@ -551,7 +599,11 @@ impl Keeper {
         let now = Instant::now();
         let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(RETRY_MAX));
         if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
-            tracing::error!("the AOF cannot be written, so writes are refused: {text}");
+            let unsynced = self.server.journal.aof.unsynced_bytes.load(Ordering::Relaxed);
+            tracing::error!(
+                "the AOF cannot be written, so writes are refused: {text}; {unsynced} bytes of acknowledged writes \
+                 are not durable yet"
+            );
         }
         if self.trouble.is_none() {
             self.server.journal.aof.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
@@ -578,10 +630,13 @@ impl Keeper {
     // The others.
 
     fn tell_state(&mut self) {
+        self.server.journal.is_left_to_writer.store(self.is_left_to_writer(), Ordering::Relaxed);
         let aof = &self.server.journal.aof;
         let files = self.files.as_ref();
         let size = files.map_or(0, |files| files.closed_size + files.writer.size());
         aof.size.store(size, Ordering::Relaxed);
+        let unsynced = files.map_or(0, |files| files.writer.size() - files.writer.durable_size());
+        aof.unsynced_bytes.store(unsynced, Ordering::Relaxed);
         let waiting = self.merger.bytes() + self.batch.len();
         aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
         let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
@@ -610,30 +665,19 @@ impl Keeper {
         }
     }
 
-    fn rest(&mut self, has_worked: bool) {
-        let is_always = self.config.appendfsync == AppendFsync::Always;
-        if has_worked && !is_always {
-            thread::park_timeout(GATHERING);
-            return;
-        }
-        let journal = &self.server.journal;
-        journal.keeper_sleeps.store(true, Ordering::SeqCst);
-        let is_idle = !journal.has_any() && !journal.orders.has_some();
-        if is_idle || self.trouble.is_some() {
-            thread::park_timeout(self.sleep_max());
-        }
-        journal.keeper_sleeps.store(false, Ordering::SeqCst);
-    }
-
-    /// How long there is nothing to do, unless it is woken.
-    fn sleep_max(&self) -> Duration {
+    /// How long the AOF writer has nothing to do.
+    pub(super) fn pause(&self) -> Pause {
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
         if let Some(trouble) = &self.trouble {
-            return trouble.next_try.saturating_duration_since(Instant::now());
+            return Pause::Until(until(trouble.next_try));
         }
-        if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
-            let due = self.sync_begun + SYNC_INTERVAL;
-            return due.saturating_duration_since(Instant::now()).max(GATHERING);
-        }
-        if self.syncing.is_some() { RETRY_MIN } else { SLEEP_MAX }
+        let longest = if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
+            until(self.sync_begun + SYNC_INTERVAL)
+        } else if self.syncing.is_some() {
+            RETRY_MIN
+        } else {
+            SLEEP_MAX
+        };
+        Pause::UntilPublished(longest)
     }
 }

@@ -1,0 +1,72 @@
+//! How a server dies without being asked.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ember_testkit::{Random, Server};
+
+/// Memory that a server may take before the system kills it, beyond what it has, in bytes.
+const MEMORY_MAX: usize = 32 * 1024 * 1024;
+
+/// A way to end without notice.
+#[derive(Clone, Copy)]
+pub(crate) enum Death {
+    /// By a signal.
+    Signal(&'static str),
+    /// By the system, because its control group has no memory left.
+    OutOfMemory,
+}
+
+impl Death {
+    /// Any but the last, which not every system allows.
+    pub(crate) fn any(random: &mut Random) -> Death {
+        Death::Signal(random.pick(&["KILL", "ABRT"]))
+    }
+
+    /// Kills the server.
+    pub(crate) fn kill(self, server: &Server) {
+        match self {
+            Death::Signal(name) => server.signal(name),
+            Death::OutOfMemory => {
+                let Some(_group) = Group::with(server) else {
+                    println!("no control group can be made here: killed by SIGKILL instead");
+                    return server.signal("KILL");
+                };
+                // An argument that never ends is nobody's data: only memory. The connection breaks when there is no more.
+                let mut client = server.client();
+                let len = 16 * MEMORY_MAX;
+                let begun = client.send(format!("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n${len}\r\n").as_bytes());
+                let part = vec![b'x'; MEMORY_MAX / 8];
+                let is_cut = begun.is_err() || (0..len / part.len()).any(|_| client.send(&part).is_err());
+                assert!(is_cut, "a server with {MEMORY_MAX} bytes took {len}");
+            }
+        }
+    }
+}
+
+/// A control group of one process.
+struct Group(PathBuf);
+
+impl Group {
+    /// The group of a server, with a limit of memory. None where the system or the user's rights do not allow one.
+    fn with(server: &Server) -> Option<Group> {
+        // Version 1 has a hierarchy for memory alone, version 2 one for all.
+        let hierarchies =
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        hierarchies.into_iter().find_map(|(root, limit)| {
+            let group = Group(PathBuf::from(root).join(format!("ember-crash-{}", server.pid())));
+            fs::create_dir(&group.0).ok()?;
+            fs::metadata(group.0.join(limit)).ok()?;
+            fs::write(group.0.join(limit), MEMORY_MAX.to_string()).ok()?;
+            fs::write(group.0.join("cgroup.procs"), server.pid().to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It can be removed once its process has ended; what stays is an empty folder of the running system.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
