@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::benchmark::BenchmarkArguments;
+use ember_benchmark::BenchmarkArguments;
+use ember_client::{ServerOptions, TlsOptions};
 
 const TOOLS: &str = "Tools, each with a --help of its own:
   ember-cli benchmark                        Measure what a server can do
@@ -54,36 +55,6 @@ pub(crate) struct ClientArguments {
     version: Option<bool>,
 }
 
-/// Which server, and as whom.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Server")]
-pub(crate) struct ServerOptions {
-    /// The server's name or address.
-    #[arg(short = 'h', value_name = "HOST", default_value = "127.0.0.1")]
-    pub(crate) host: String,
-    /// The server's port.
-    #[arg(short = 'p', value_name = "PORT", default_value_t = 6379)]
-    pub(crate) port: u16,
-    /// The server's unix socket; instead of host and port.
-    #[arg(short = 's', value_name = "SOCKET")]
-    pub(crate) socket: Option<PathBuf>,
-    /// All of it as redis://[[USER]:PASSWORD@][HOST][:PORT][/DATABASE]; rediss:// for TLS.
-    #[arg(short = 'u', value_name = "URI")]
-    pub(crate) uri: Option<String>,
-    /// The password. The environment variable EMBERCLI_AUTH is safer: others cannot see it.
-    #[arg(short = 'a', long = "pass", value_name = "PASSWORD", allow_hyphen_values = true)]
-    pub(crate) password: Option<OsString>,
-    /// The user's name; needs a password.
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
-    pub(crate) user: Option<OsString>,
-    /// Ask for the password.
-    #[arg(long)]
-    pub(crate) askpass: bool,
-    /// No warning for a password on the command line.
-    #[arg(long)]
-    pub(crate) no_auth_warning: bool,
-}
-
 /// In which database, and in which words.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
@@ -97,30 +68,6 @@ pub(crate) struct SessionOptions {
     /// Speak RESP3.
     #[arg(short = '3')]
     pub(crate) resp3: bool,
-}
-
-/// How a connection is made secret.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "TLS")]
-pub(crate) struct TlsOptions {
-    /// Connect with TLS.
-    #[arg(long)]
-    pub(crate) tls: bool,
-    /// The name that the server's certificate has to have, and that is sent to the server.
-    #[arg(long, value_name = "HOST")]
-    pub(crate) sni: Option<String>,
-    /// Certificates of authorities to trust; without it those of the system.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) cacert: Option<PathBuf>,
-    /// Trust every server. Whoever is between can read and change everything.
-    #[arg(long)]
-    pub(crate) insecure: bool,
-    /// The client's certificate.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
-    /// The key of the client's certificate.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
 }
 
 /// How commands are run.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ember_protocol::client::{Value, quote, render};
 
-use crate::connection::{Address, Connection, cause};
 use crate::output::{Form, Output};
 use crate::pause::pause;
-use crate::print::put;
 use crate::repl::count_in;
+use ember_client::put;
+use ember_client::{Address, Connection, cause};
 
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

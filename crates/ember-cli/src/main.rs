@@ -1,15 +1,12 @@
 //! The command line of ember: commands to a server, load for it, and tools for the files that servers leave.
 
 mod arguments;
-mod benchmark;
 mod client;
-mod connection;
 mod files;
 mod modes;
 mod one_shot;
 mod output;
 mod pause;
-mod print;
 mod repl;
 
 use std::process::ExitCode;
@@ -19,13 +16,13 @@ use clap::error::ErrorKind;
 
 use arguments::{ClientArguments, Tool, ToolArguments, is_tool};
 use client::{Client, Wish};
-use connection::{Address, seconds};
+use ember_client::{Address, seconds};
 use output::{Form, Output};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| is_tool(&first)) {
         return match ToolArguments::parse().tool {
-            Tool::Benchmark(arguments) => benchmark::run(&arguments),
+            Tool::Benchmark(arguments) => ember_benchmark::run(&arguments),
             Tool::Check(check) => files::check(&check),
             Tool::Repair(repair) => files::repair(&repair),
             Tool::Convert(convert) => files::convert(&convert),

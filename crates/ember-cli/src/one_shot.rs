@@ -10,8 +10,8 @@ use ember_protocol::client::split_arguments;
 
 use crate::arguments::{ClientArguments, RunOptions};
 use crate::client::{Client, Outcome};
-use crate::connection::cause;
-use crate::print::put_line;
+use ember_client::cause;
+use ember_client::put_line;
 
 const BAD_QUOTES: &str = "Invalid quoted string";
 

@@ -10,7 +10,7 @@ use ember_persistence::repair::repair_command;
 use super::place::{Place, places};
 use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::Check;
-use crate::print::put_line;
+use ember_client::put_line;
 
 /// Checks all that is named. What is whole is said on standard output, what is not on standard error.
 pub(crate) fn check(arguments: &Check) -> ExitCode {

@@ -14,7 +14,7 @@ use super::check::ending_of;
 use super::place::{Place, place};
 use super::{Outcome, encryption, say_error, say_wrong};
 use crate::arguments::{Convert, Copy, Form, Repair};
-use crate::print::put_line;
+use ember_client::put_line;
 
 /// Lost keys that are named one by one.
 const NAMED_KEYS_MAX: usize = 20;

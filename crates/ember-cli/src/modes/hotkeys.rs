@@ -4,8 +4,8 @@ use ember_protocol::client::{Value, quote};
 
 use super::Failure;
 use super::keys::{Progress, Scan, say_head};
-use crate::connection::Connection;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// How many are told of at the end.
 const TOLD_MAX: usize = 16;

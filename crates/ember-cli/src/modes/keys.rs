@@ -5,10 +5,10 @@ use std::time::Duration;
 use ember_protocol::client::{Value, quote};
 
 use super::Failure;
-use crate::connection::Connection;
 use crate::output::{Form, Output};
 use crate::pause::pause;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// A walk over all keys with SCAN.
 pub(super) struct Scan {

@@ -4,8 +4,8 @@ use ember_protocol::client::{Value, quote};
 
 use super::Failure;
 use super::keys::{Progress, Scan, answered, say_head};
-use crate::connection::Connection;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// What large means.
 pub(super) enum Measure {

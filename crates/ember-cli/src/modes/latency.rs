@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::Failure;
 use super::keys::answered;
-use crate::connection::Connection;
 use crate::output::Form;
 use crate::pause::pause;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// Between two PINGs.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -9,8 +9,8 @@ use ember_protocol::client::{Value, encode_command, read_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Failure;
-use crate::connection::{Connection, cause};
-use crate::print::put;
+use ember_client::put;
+use ember_client::{Connection, cause};
 
 /// How much is read from standard input at once.
 const INPUT_BYTES: usize = 64 * 1024;

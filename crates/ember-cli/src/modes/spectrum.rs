@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::Failure;
 use super::latency::ping;
-use crate::connection::Connection;
 use crate::pause::pause;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// Between two PINGs.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::Failure;
 use super::keys::answered;
-use crate::connection::Connection;
 use crate::pause::pause;
-use crate::print::put;
+use ember_client::Connection;
+use ember_client::put;
 
 /// Lines between two heads.
 const LINES: u64 = 20;

@@ -2,7 +2,7 @@
 
 use ember_protocol::client::Value;
 
-use crate::connection::Connection;
+use ember_client::Connection;
 
 /// Arguments within arguments: as deep as any command has them, and more.
 const DEPTH_MAX: usize = 16;

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use ember_protocol::client::split_arguments;
 
 use crate::client::{Client, Outcome};
-use crate::connection::Place;
 use crate::output::Form;
-use crate::print::{put, put_line};
 use docs::Docs;
 use editor::{Editor, Typed};
+use ember_client::Place;
+use ember_client::{put, put_line};
 use secrets::has_secret;
 
 pub(crate) use subscribed::count_in;

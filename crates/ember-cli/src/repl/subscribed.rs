@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 use crate::client::Client;
-use crate::print::put;
+use ember_client::put;
 
 const WAITING: &[u8] = b"Reading messages... (press Ctrl-C to quit or any key to type command)\r";
 /// Clears the line.

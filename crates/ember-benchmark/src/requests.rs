@@ -156,8 +156,8 @@ fn write_keys(request: &mut [u8], holes: &[usize], keys: &mut KeySequence) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::arguments::KeyPattern;
-    use crate::benchmark::keys::Keys;
+    use crate::arguments::KeyPattern;
+    use crate::keys::Keys;
 
     fn template(words: &[&str]) -> Template {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();

@@ -11,8 +11,8 @@ use super::figures::Figures;
 use super::report::{csv, json, table};
 use super::target::{Load, Target, TestResult};
 use super::workload::Workload;
-use crate::connection::{Address, Place};
-use crate::print::put;
+use ember_client::put;
+use ember_client::{Address, Place};
 
 /// Both servers of a pair in one round.
 struct Pair {

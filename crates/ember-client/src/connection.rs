@@ -1,8 +1,5 @@
 //! A connection to a server: over TCP, TLS or a unix socket; commands go out, answers come in.
 
-mod address;
-mod tls;
-
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,14 +9,14 @@ use std::time::Duration;
 
 use ember_protocol::client::{Value, encode_command, read_value};
 
-pub(crate) use address::{Address, Place};
-pub(crate) use tls::TlsError;
+use crate::address::{Address, Place};
+use crate::tls::{self, TlsError};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     /// Nobody is there, or does not speak.
     Io(io::Error),
     /// The settings of TLS are wrong.
@@ -36,7 +33,7 @@ impl Display for ConnectError {
 }
 
 /// What the system says, without the number of the error.
-pub(crate) fn cause(error: &io::Error) -> String {
+pub fn cause(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" (os error ") {
         Some((words, _)) => words.to_owned(),
@@ -48,7 +45,7 @@ pub(crate) fn cause(error: &io::Error) -> String {
 }
 
 /// An open connection.
-pub(crate) struct Connection {
+pub struct Connection {
     stream: BufReader<Stream>,
 }
 
@@ -63,7 +60,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the system; what is wrong with certificates and keys.
-    pub(crate) fn open(address: &Address) -> Result<Connection, ConnectError> {
+    pub fn open(address: &Address) -> Result<Connection, ConnectError> {
         let stream = match &address.place {
             Place::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(ConnectError::Io)?),
             Place::Tcp { host, port } => {
@@ -81,7 +78,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn send<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<()> {
+    pub fn send<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode_command(command, &mut bytes);
         self.send_bytes(&bytes)
@@ -91,7 +88,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let stream = self.stream.get_mut();
         stream.write_all(bytes)?;
         stream.flush()
@@ -101,7 +98,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket; `UnexpectedEof` when the server has closed it.
-    pub(crate) fn receive(&mut self) -> io::Result<Value> {
+    pub fn receive(&mut self) -> io::Result<Value> {
         read_value(&mut self.stream)
     }
 
@@ -109,7 +106,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of [`Connection::send`] and [`Connection::receive`].
-    pub(crate) fn ask<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<Value> {
+    pub fn ask<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<Value> {
         self.send(command)?;
         self.receive()
     }
@@ -119,7 +116,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of [`Connection::ask`].
-    pub(crate) fn ask_all<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> io::Result<Vec<Value>> {
+    pub fn ask_all<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> io::Result<Vec<Value>> {
         let mut bytes = Vec::new();
         commands.iter().for_each(|command| encode_command(command, &mut bytes));
         self.send_bytes(&bytes)?;
@@ -127,12 +124,12 @@ impl Connection {
     }
 
     /// Whether an answer, or a part of one, is here already.
-    pub(crate) fn has_input(&self) -> bool {
+    pub fn has_input(&self) -> bool {
         !self.stream.buffer().is_empty()
     }
 
     /// The socket, to wait for it.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+    pub fn socket(&self) -> BorrowedFd<'_> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
@@ -144,7 +141,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn set_nonblocking(&mut self) -> io::Result<()> {
+    pub fn set_nonblocking(&mut self) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => stream.set_nonblocking(true),
             Stream::Unix(stream) => stream.set_nonblocking(true),
@@ -156,7 +153,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.get_mut().write(bytes)
     }
 
@@ -164,7 +161,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket; `WouldBlock` when not all is sent.
-    pub(crate) fn flush_some(&mut self) -> io::Result<()> {
+    pub fn flush_some(&mut self) -> io::Result<()> {
         self.stream.get_mut().flush()
     }
 
@@ -172,12 +169,12 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn read_into(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read_into(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.read(buffer)
     }
 
     /// Whether it is encrypted.
-    pub(crate) fn is_tls(&self) -> bool {
+    pub fn is_tls(&self) -> bool {
         matches!(self.stream.get_ref(), Stream::Tls(_))
     }
 
@@ -185,7 +182,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of the socket.
-    pub(crate) fn read_some(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    pub fn read_some(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let bytes = self.stream.fill_buf()?;
         let count = bytes.len();
         buffer.extend_from_slice(bytes);
@@ -237,6 +234,6 @@ impl Write for Stream {
 }
 
 /// Seconds as they are written on the command line; nothing for numbers that are none, or negative.
-pub(crate) fn seconds(number: f64) -> Duration {
+pub fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::ZERO)
 }

@@ -1,7 +1,7 @@
 //! Results as comma-separated values. The first eight columns are those of redis-benchmark.
 
-use crate::benchmark::figures::Figures;
-use crate::benchmark::target::TestResult;
+use crate::figures::Figures;
+use crate::target::TestResult;
 
 const COLUMNS: [&str; 17] = [
     "test",
@@ -24,12 +24,12 @@ const COLUMNS: [&str; 17] = [
 ];
 
 /// The names of the columns.
-pub(in crate::benchmark) fn head() -> String {
+pub(crate) fn head() -> String {
     row(COLUMNS.iter().map(|&name| name.to_owned()))
 }
 
 /// One result.
-pub(in crate::benchmark) fn line(result: &TestResult) -> String {
+pub(crate) fn line(result: &TestResult) -> String {
     let figures = Figures::of(result);
     let (latency, measured) = (&figures.latency, &result.measured);
     let optional = |number: Option<f64>| number.map_or_else(String::new, |number| format!("{number:.4}"));
@@ -50,7 +50,7 @@ pub(in crate::benchmark) fn line(result: &TestResult) -> String {
 }
 
 /// Cells as a line, all of them quoted.
-pub(in crate::benchmark) fn row(cells: impl Iterator<Item = String>) -> String {
+pub(crate) fn row(cells: impl Iterator<Item = String>) -> String {
     let quoted: Vec<String> = cells.map(|cell| format!("\"{}\"", cell.replace('"', "\"\""))).collect();
     quoted.join(",") + "\n"
 }

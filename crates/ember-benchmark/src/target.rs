@@ -14,7 +14,7 @@ use super::progress;
 use super::recorder::Series;
 use super::requests::Template;
 use super::workload::{ELEMENT_PREFIX, LIST, Needs, SET, SORTED_SET, Workload, data, set_words};
-use crate::connection::{Address, Connection};
+use ember_client::{Address, Connection};
 
 /// Requests that are sent at once to fill a server.
 const FILL_PIPELINE: u32 = 128;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode;
 
-use super::tls::TlsSettings;
-use crate::arguments::{ServerOptions, TlsOptions};
+use crate::options::{ServerOptions, TlsOptions};
+use crate::tls::TlsSettings;
 
 /// Variables that have the password, the first one first.
 const PASSWORD_VARIABLES: [&str; 2] = ["EMBERCLI_AUTH", "REDISCLI_AUTH"];
@@ -18,7 +18,7 @@ const WARNING: &str =
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// At a TCP port.
     Tcp {
         /// A name or an address.
@@ -32,14 +32,16 @@ pub(crate) enum Place {
 
 /// A user's name, if not the default one, and password.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    pub(crate) user: Option<Vec<u8>>,
-    pub(crate) password: Vec<u8>,
+pub struct Credentials {
+    /// The name; without one it is the default user.
+    pub user: Option<Vec<u8>>,
+    /// The password.
+    pub password: Vec<u8>,
 }
 
 impl Credentials {
     /// The words of the command that logs in with them.
-    pub(crate) fn command(&self) -> Vec<&[u8]> {
+    pub fn command(&self) -> Vec<&[u8]> {
         let mut words: Vec<&[u8]> = vec![b"AUTH"];
         words.extend(self.user.as_deref());
         words.push(&self.password);
@@ -49,11 +51,15 @@ impl Credentials {
 
 /// Everything about a server that is known before it is connected to.
 #[derive(Clone)]
-pub(crate) struct Address {
-    pub(crate) place: Place,
-    pub(crate) tls: Option<TlsSettings>,
-    pub(crate) credentials: Option<Credentials>,
-    pub(crate) database: u32,
+pub struct Address {
+    /// Where it listens.
+    pub place: Place,
+    /// How the connection is made secret, if it is.
+    pub tls: Option<TlsSettings>,
+    /// Who logs in, if anybody.
+    pub credentials: Option<Credentials>,
+    /// The number of the database.
+    pub database: u32,
 }
 
 impl Address {
@@ -61,11 +67,7 @@ impl Address {
     ///
     /// # Errors
     /// In words: a URI that is none; a password that cannot be asked for.
-    pub(crate) fn of(
-        options: &ServerOptions,
-        tls: &TlsOptions,
-        database: Option<u32>,
-    ) -> Result<Address, String> {
+    pub fn of(options: &ServerOptions, tls: &TlsOptions, database: Option<u32>) -> Result<Address, String> {
         let uri = options.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
         let place = match &options.socket {
             Some(path) => Place::Unix(path.clone()),
@@ -84,7 +86,7 @@ impl Address {
     }
 
     /// As it stands in a prompt: `127.0.0.1:6379`, `[::1]:6379` or `redis /run/socket`.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         match &self.place {
             Place::Unix(path) => format!("redis {}", path.display()),
             Place::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
@@ -93,7 +95,7 @@ impl Address {
     }
 
     /// As it stands in the message that nobody listens there.
-    pub(crate) fn shown_in_errors(&self) -> String {
+    pub fn shown_in_errors(&self) -> String {
         match &self.place {
             Place::Unix(path) => path.display().to_string(),
             Place::Tcp { host, port } => format!("{host}:{port}"),
@@ -101,7 +103,7 @@ impl Address {
     }
 
     /// Whether the server is on this machine, as far as its address tells.
-    pub(crate) fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         match &self.place {
             Place::Unix(_) => true,
             Place::Tcp { host, .. } => {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::connection::{Address, cause};
+use ember_client::{Address, cause};
 
 /// Why a benchmark ends before it is done, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ember_protocol::client::Value;
 
-use crate::connection::Connection;
+use ember_client::Connection;
 
 /// The lines of INFO.
 #[derive(Clone, Debug, Default)]

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::svg::{Axis, Line, Plot};
 use super::text::plural;
-use crate::benchmark::failure::Failure;
-use crate::benchmark::figures::{Figures, remarks};
-use crate::benchmark::recorder::{Moment, ms};
-use crate::benchmark::sweep::Scaling;
-use crate::benchmark::target::{Target, TestResult};
-use crate::connection::cause;
+use crate::failure::Failure;
+use crate::figures::{Figures, remarks};
+use crate::recorder::{Moment, ms};
+use crate::sweep::Scaling;
+use crate::target::{Target, TestResult};
+use ember_client::cause;
 
 /// Points of a line over time, at most; of more the means of neighbours are shown.
 const TIME_POINTS_MAX: usize = 200;
@@ -44,7 +44,7 @@ svg text { fill: var(--dim); } svg .title { font-size: 13px; fill: var(--text); 
 ";
 
 /// A page that is to be written. Its file is made before anything is measured, so that it does not fail behind that.
-pub(in crate::benchmark) struct Page {
+pub(crate) struct Page {
     file: File,
     path: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Page {
     ///
     /// # Errors
     /// In words: why it cannot be made.
-    pub(in crate::benchmark) fn create(path: &Path) -> Result<Page, Failure> {
+    pub(crate) fn create(path: &Path) -> Result<Page, Failure> {
         let file = File::create(path).map_err(|error| unwritten(path, &error))?;
         Ok(Page { file, path: path.to_owned() })
     }
@@ -63,7 +63,7 @@ impl Page {
     ///
     /// # Errors
     /// In words: why it cannot be written.
-    pub(in crate::benchmark) fn write(
+    pub(crate) fn write(
         mut self,
         target: &Target,
         data_bytes: u32,

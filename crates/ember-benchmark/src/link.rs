@@ -8,7 +8,7 @@ use ember_protocol::client::Value;
 use super::failure::Failure;
 use super::keys::KeySequence;
 use super::replies::{ReplyCounter, Tally};
-use crate::connection::{Address, Connection};
+use ember_client::{Address, Connection};
 
 /// A connection that has said who it is.
 ///

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process;
 
 /// Writes and flushes. When nobody reads any more, the program has nothing left to do and ends.
-pub(crate) fn put(bytes: &[u8]) {
+pub fn put(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
         process::exit(1);
@@ -12,6 +12,6 @@ pub(crate) fn put(bytes: &[u8]) {
 }
 
 /// Writes a line.
-pub(crate) fn put_line(line: impl AsRef<[u8]>) {
+pub fn put_line(line: impl AsRef<[u8]>) {
     put(&[line.as_ref(), b"\n"].concat());
 }

@@ -29,9 +29,9 @@ use super::replies::Tally;
 use super::requests::{Batch, part_at};
 use super::thread_time::ThreadTime;
 use super::workload::Workload;
-use crate::connection::Address;
+use ember_client::Address;
 
-/// What is read at once; [`crate::connection::Connection::read_into`] reads directly into a buffer of this size.
+/// What is read at once; [`ember_client::Connection::read_into`] reads directly into a buffer of this size.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Connections that are served between two waits.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
 
 use super::keys::KEYS_MAX;
-use crate::arguments::{ServerOptions, TlsOptions};
+use ember_client::{ServerOptions, TlsOptions};
 
 const AFTER: &str = "Tests: ping_inline, ping_mbulk (ping is both), set, get, incr, lpush, rpush, lpop, rpop, sadd, hset, \
                      spop, zadd, zpopmin, lrange_100, lrange_300, lrange_500, lrange_600 (lrange is all four), mset.\n\n\
@@ -30,7 +30,7 @@ const DATA_BYTES_MAX: i64 = 512 * 1024 * 1024;
     after_help = AFTER,
     group = ArgGroup::new("kind").args(["tests", "ratio", "command", "words", "matrix"])
 )]
-pub(crate) struct BenchmarkArguments {
+pub struct BenchmarkArguments {
     #[command(flatten)]
     pub(crate) server: ServerOptions,
     #[command(flatten)]

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::benchmark::figures::{Figures, remarks};
-use crate::benchmark::target::{Target, TestResult};
+use crate::figures::{Figures, remarks};
+use crate::target::{Target, TestResult};
 
 /// The line of `-q`, as redis-benchmark writes it.
-pub(in crate::benchmark) fn line(result: &TestResult) -> String {
+pub(crate) fn line(result: &TestResult) -> String {
     let figures = Figures::of(result);
     format!("{}: {:.2} requests per second, p50={:.3} msec\n", result.name, figures.rate, figures.latency.p50)
 }
 
 /// Which server was measured, and with what.
-pub(in crate::benchmark) fn head(target: &Target, data_bytes: u32) -> String {
+pub(crate) fn head(target: &Target, data_bytes: u32) -> String {
     let keys = match target.key_count() {
         1 => "1 key".to_owned(),
         count => format!("{count} keys"),
@@ -27,7 +27,7 @@ pub(super) fn plural(count: u32, what: &str) -> String {
 }
 
 /// All about one test.
-pub(in crate::benchmark) fn block(result: &TestResult) -> String {
+pub(crate) fn block(result: &TestResult) -> String {
     let figures = Figures::of(result);
     let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);
     let mut text = format!("\n{}\n", result.name);

@@ -199,11 +199,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::benchmark::engine::{Goal, Measured};
-    use crate::benchmark::recorder::no_latencies;
-    use crate::benchmark::replies::Tally;
-    use crate::benchmark::target::Load;
-    use crate::benchmark::thread_time::ThreadTime;
+    use crate::engine::{Goal, Measured};
+    use crate::recorder::no_latencies;
+    use crate::replies::Tally;
+    use crate::target::Load;
+    use crate::thread_time::ThreadTime;
 
     /// A run of a second in which a thread was on a processor for `cpu` and waited for one for `waiting`, and a server with
     /// two threads used so much of them.

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::benchmark::engine::Goal;
-use crate::benchmark::figures::{Figures, remarks};
-use crate::benchmark::target::{Target, TestResult};
+use crate::engine::Goal;
+use crate::figures::{Figures, remarks};
+use crate::target::{Target, TestResult};
 
 /// All tests of a server.
-pub(in crate::benchmark) fn document(target: &Target, data_bytes: u32, results: &[TestResult]) -> String {
+pub(crate) fn document(target: &Target, data_bytes: u32, results: &[TestResult]) -> String {
     let document = json!({
         "server": target.facts.server,
         "address": target.address.shown_in_errors(),
@@ -20,7 +20,7 @@ pub(in crate::benchmark) fn document(target: &Target, data_bytes: u32, results: 
 }
 
 /// One test.
-pub(in crate::benchmark) fn test(result: &TestResult) -> Value {
+pub(crate) fn test(result: &TestResult) -> Value {
     let figures = Figures::of(result);
     let (measured, load, latency) = (&result.measured, &result.load, &figures.latency);
     let (requests, duration_s) = match load.goal {

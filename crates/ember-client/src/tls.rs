@@ -13,24 +13,24 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
 };
 
-use super::ConnectError;
+use crate::connection::ConnectError;
 
 /// What the options say about TLS.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TlsSettings {
+pub struct TlsSettings {
     /// The name that the certificate must have, if not that of the host.
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Certificates to trust; or else the system's.
-    pub(crate) authorities: Option<PathBuf>,
+    pub authorities: Option<PathBuf>,
     /// Whether any certificate will do.
-    pub(crate) is_unchecked: bool,
+    pub is_unchecked: bool,
     /// Our certificate and its key.
-    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// What is wrong with certificates, keys and names.
 #[derive(Debug)]
-pub(crate) struct TlsError(String);
+pub struct TlsError(String);
 
 impl Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +46,7 @@ fn wrong(what: impl Display) -> ConnectError {
 ///
 /// # Errors
 /// What is wrong with the settings, or what either side has against the other.
-pub(super) fn handshake(
+pub(crate) fn handshake(
     settings: &TlsSettings,
     host: &str,
     stream: TcpStream,

@@ -21,10 +21,10 @@ mod workload;
 
 use std::process::ExitCode;
 
-pub(crate) use arguments::BenchmarkArguments;
+pub use arguments::BenchmarkArguments;
 
-use crate::connection::Address;
-use crate::print::put;
+use ember_client::Address;
+use ember_client::put;
 use failure::Failure;
 use report::{csv, html, json, text};
 use target::{Load, Target, TestResult};
@@ -37,7 +37,7 @@ const BATCH_BYTES_MAX: usize = 1 << 30;
 const EXIT_USAGE: u8 = 2;
 
 /// Measures what the options ask for, and prints it.
-pub(crate) fn run(arguments: &BenchmarkArguments) -> ExitCode {
+pub fn run(arguments: &BenchmarkArguments) -> ExitCode {
     let prepared = workload::chosen(arguments).and_then(|workloads| {
         check_batches(&workloads, arguments.load.pipeline)?;
         let target = &arguments.target;

@@ -9,8 +9,8 @@ use super::figures::Figures;
 use super::report::{csv, table};
 use super::target::{Load, Target};
 use super::workload::Workload;
-use crate::connection::Address;
-use crate::print::put;
+use ember_client::Address;
+use ember_client::put;
 
 /// Pipelines and clients of KVBench's three suites.
 const SUITES: [(u32, u32); 3] = [(1, 1), (1, 256), (256, 256)];

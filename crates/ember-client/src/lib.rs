@@ -1,0 +1,13 @@
+//! What programs that talk to a server share: options of the command line, connections, and standard output.
+
+mod address;
+mod connection;
+mod options;
+mod print;
+mod tls;
+
+pub use address::{Address, Credentials, Place};
+pub use connection::{ConnectError, Connection, cause, seconds};
+pub use options::{ServerOptions, TlsOptions};
+pub use print::{put, put_line};
+pub use tls::{TlsError, TlsSettings};
