@@ -46,8 +46,7 @@ test-peers: ## Tests beside redis-server and under real clients, and of the page
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
 
 test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model_gate --test model_locks --test model_mailbox \
-		--target-dir target/model
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
 
 test-asan: ## The tests of the unsafe code under the address sanitizer (needs a nightly compiler).
 	RUSTFLAGS="-Zsanitizer=address" $(CARGO) +nightly test -p emberkv-core -p ember-protocol \

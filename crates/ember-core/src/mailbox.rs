@@ -2,7 +2,7 @@
 //!
 //! The worker calls [`Mailbox::fall_asleep`] before it waits for its sockets and does not wait if that says no. Whoever
 //! posts a letter must wake the worker if [`Mailbox::post`] says so. A busy worker is never woken, so that a letter to it
-//! costs no system call. `tests/model_mailbox.rs` has a model checker try the schedules of workers that forward to each
+//! costs no system call. `tests/model/mailbox.rs` has a model checker try the schedules of workers that forward to each
 //! other.
 
 use crate::sync::{AtomicBool, Mutex, Ordering};

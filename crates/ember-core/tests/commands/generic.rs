@@ -1,5 +1,4 @@
 //! Generic and keyspace-wide commands, by their reply bytes in RESP2 and RESP3.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeSet;
 

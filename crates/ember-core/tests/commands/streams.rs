@@ -3,12 +3,7 @@
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 
-use support::script::{Script, check, check_in};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{Script, check, check_in};
 
 /// As [`check`] in RESP2 alone, where maps and missing arrays look otherwise.
 fn check_resp2(steps: &[(&str, &str)]) {

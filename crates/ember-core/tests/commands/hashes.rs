@@ -6,15 +6,9 @@ use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 use emberkv_core::local::Local;
 
-use support::hash::check_encodings;
-use support::script::Script;
-use support::words::words_of;
-
-mod support {
-    pub(crate) mod hash;
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::hash::check_encodings;
+use crate::support::script::Script;
+use crate::support::words::words_of;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";

@@ -1,8 +1,6 @@
 //! The locking of shards under a model checker, which tries many schedules of a few threads: no deadlock, no lost
 //! update, nothing half done in sight. Runs with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model_locks`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-#![cfg(shuttle)]
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model locks`.
 
 use std::sync::Arc;
 

@@ -9,10 +9,7 @@ use emberkv_core::journal::{Journal, Segment, Sequence};
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-#[path = "support/commands.rs"]
-mod commands;
-
-use commands::{contents, draw, run};
+use crate::support::commands::{contents, draw, run};
 
 /// A keyspace whose changes are written down.
 fn journaled() -> Local {

@@ -1,5 +1,4 @@
 //! Several threads on one keyspace: what is atomic stays whole, and everything is consistent at the end.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 use std::thread;

@@ -2,12 +2,7 @@
 
 use ember_protocol::Protocol;
 
-use support::script::{check, check_in};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{check, check_in};
 
 /// Six entries, three to a block; a group has read five and acknowledged the first, the third and the fourth.
 const GIVEN: [(&str, &str); 9] = [

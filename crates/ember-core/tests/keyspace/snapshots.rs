@@ -1,14 +1,10 @@
 //! Snapshots: whatever is changed while one is saved, what it saves is what there was when it was taken.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-
-#[path = "support/commands.rs"]
-mod commands;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use commands::{contents, draw, run};
+use crate::support::commands::{contents, draw, run};
 use ember_protocol::Protocol;
 use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::{Keyspace, SHARDS};

@@ -6,14 +6,8 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::local::Local;
 use emberkv_core::types::limits::EncodingLimits;
 
-use support::hash::{TABLES, check_encodings};
-use support::script::Script;
-
-mod support {
-    pub(crate) mod hash;
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::hash::{TABLES, check_encodings};
+use crate::support::script::Script;
 
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NO_FIELDS: &str = "-ERR Mandatory argument FIELDS is missing or not at the right position";

@@ -1,6 +1,5 @@
 //! The keyspace against a safe model: random commands in several databases give the same replies, and every byte,
 //! count and table stays consistent.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
 

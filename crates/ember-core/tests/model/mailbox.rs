@@ -1,7 +1,6 @@
 //! Workers that forward commands to each other, under a model checker: every request is answered, whatever the schedule;
 //! a lost wake-up would show as a deadlock. Runs with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model_mailbox`.
-#![cfg(shuttle)]
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model mailbox`.
 
 use std::sync::Arc;
 

@@ -4,11 +4,7 @@ use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 use emberkv_core::local::Local;
 
-use support::words::words_of;
-
-mod support {
-    pub(crate) mod words;
-}
+use crate::support::words::words_of;
 
 /// Letters of the classes as `notify-keyspace-events` has them.
 const LETTERS: [(EventClass, char); 11] = [

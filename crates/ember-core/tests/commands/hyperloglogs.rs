@@ -2,12 +2,7 @@
 
 use ember_protocol::Protocol;
 
-use support::script::{Script, check};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{Script, check};
 
 #[test]
 fn pfadd_says_whether_the_estimate_may_change() {

@@ -1,16 +1,11 @@
 //! DUMP and RESTORE: every type in every encoding comes back, foreign and old forms are read, hostile bytes are refused.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use crate::support::words::words_of;
 use ember_protocol::Protocol;
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 use emberkv_core::types::limits::EncodingLimits;
-use support::words::words_of;
-
-mod support {
-    pub(crate) mod words;
-}
 
 fn run(local: &mut Local, line: &str) -> String {
     let words = words_of(line);

@@ -1,5 +1,4 @@
 //! Sorted set commands, by their reply bytes, in both encodings.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +6,7 @@ use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 use emberkv_core::turn::Random;
 
-use support::script::Script;
-
-mod support {
-    #[expect(dead_code, reason = "other tests need more of it")]
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::Script;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";

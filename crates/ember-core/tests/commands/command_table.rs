@@ -8,11 +8,7 @@ use emberkv_core::commands::FAMILIES;
 use emberkv_core::local::Local;
 use emberkv_core::spec::{Begin, Category, Find, Flags, KeyFlags, Spec};
 
-use support::words::words_of;
-
-mod support {
-    pub(crate) mod words;
-}
+use crate::support::words::words_of;
 
 /// All commands that have no subcommands, with their full names: `get`, `object encoding`.
 fn all_commands() -> Vec<(String, &'static DataCommand)> {

@@ -1,16 +1,9 @@
 //! Geographic commands, by their reply bytes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 
-use support::script::Script;
-
-mod support {
-    #[expect(dead_code, reason = "other tests need more of it")]
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::Script;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const SYNTAX: &str = "-ERR syntax error";

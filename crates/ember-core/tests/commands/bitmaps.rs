@@ -2,12 +2,7 @@
 
 use ember_protocol::Protocol;
 
-use support::script::{Script, check};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{Script, check};
 
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const BAD_OFFSET: &str = "-ERR bit offset is not an integer or out of range";

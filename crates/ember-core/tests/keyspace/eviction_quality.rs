@@ -1,6 +1,5 @@
 //! Eviction keeps to the policy and the limit, and keeps what will be asked for again: the hit ratio of sampled LRU and
 //! LFU beside that of an exact LRU of the same size.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! The gate under all schedules that the model checker finds: who is alone is alone, and everybody gets in again.
-#![cfg(shuttle)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
 

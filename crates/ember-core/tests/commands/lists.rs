@@ -3,12 +3,7 @@
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 
-use support::script::{Script, check};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{Script, check};
 
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";

@@ -1,5 +1,4 @@
 //! Set commands, by their reply bytes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +6,7 @@ use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 use proptest::prelude::*;
 
-use support::script::{Script, check};
-
-mod support {
-    pub(crate) mod script;
-    pub(crate) mod words;
-}
+use crate::support::script::{Script, check};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";

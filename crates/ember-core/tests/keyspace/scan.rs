@@ -1,5 +1,4 @@
 //! SCAN returns every key that stays, exactly once, whatever else comes and goes between the calls.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
 

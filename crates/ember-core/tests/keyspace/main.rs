@@ -1,0 +1,19 @@
+//! What the keyspace promises: entries, expiry, eviction, iteration, events, the journal and snapshots.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod elements;
+mod events;
+mod eviction_quality;
+mod expiry;
+mod journal;
+mod keyspace_model;
+mod scan;
+mod snapshots;
+mod stress;
+
+#[path = "../support"]
+mod support {
+    pub(crate) mod commands;
+    pub(crate) mod words;
+}

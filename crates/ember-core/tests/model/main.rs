@@ -1,0 +1,8 @@
+//! Models of what threads share, explored by schedules: built with `--cfg shuttle`, else empty.
+
+#![cfg(shuttle)]
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod gate;
+mod locks;
+mod mailbox;
