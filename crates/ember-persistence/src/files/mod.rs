@@ -13,6 +13,7 @@
 mod adapters;
 mod os;
 mod simulated;
+mod sectors;
 
 use std::ffi::OsString;
 use std::fmt::{self, Debug, Display};
@@ -24,6 +25,7 @@ pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_lef
 pub use os::OsDisk;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
+pub(crate) use sectors::LostSector;
 /// What was tried with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
