@@ -11,9 +11,10 @@
 //! handle that is opened anew.
 
 mod adapters;
+mod lock;
 mod os;
-mod simulated;
 mod sectors;
+mod simulated;
 
 use std::ffi::OsString;
 use std::fmt::{self, Debug, Display};
@@ -22,10 +23,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_leftovers, unfinished_target};
+pub use lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use os::OsDisk;
+pub(crate) use sectors::LostSector;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
-pub(crate) use sectors::LostSector;
 /// What was tried with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -51,6 +53,8 @@ pub enum Operation {
     SyncDirectory,
     /// To list a directory.
     List,
+    /// To lock a directory.
+    Lock,
 }
 
 impl Display for Operation {
@@ -67,6 +71,7 @@ impl Display for Operation {
             Operation::CreateDirectory => "create directory",
             Operation::SyncDirectory => "fsync directory",
             Operation::List => "list directory",
+            Operation::Lock => "lock",
         })
     }
 }
