@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ember_persistence::aof::{AofDirectory, Batch};
 use ember_persistence::encryption::{Encryption, Key, KeyRing};
-use ember_persistence::files::{Disk, OsDisk};
+use ember_persistence::files::{DirectoryLock, Disk, OsDisk};
 use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
 
 #[path = "../../ember-persistence/tests/support/mod.rs"]
@@ -192,6 +192,50 @@ fn a_torn_end_is_found_and_cut() {
     let again = folder.run(&["repair", "appendonlydir", "--output", "repaired"]);
     assert_eq!(again.code, 2, "{again:?}");
     assert!(again.err.contains("is there already and is not overwritten"), "{again:?}");
+}
+
+#[test]
+fn missing_bytes_are_found_and_what_is_before_them_kept() {
+    for encryption in [Encryption::off(), keyed(7)] {
+        let folder = Folder::new();
+        folder.aof(&encryption);
+        change(&folder.increment(2), |bytes| {
+            let middle = bytes.len() / 2;
+            bytes.drain(middle..middle + 3);
+        });
+        folder.write_keys("key", &hex(7));
+        let key = ["--encryption-key-file", "key"];
+        let run = folder.run(&[&["check", "appendonlydir"][..], &key].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(
+            run.err.contains("appendonly.aof.2.incr.aof at offset ") && !run.err.contains("torn"),
+            "{run:?}"
+        );
+        let run = folder.run(&[&["repair", "appendonlydir", "--output", "repaired"][..], &key].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+        let kept = folder.length_of_log("repaired", &encryption);
+        assert!((100..200).contains(&kept), "{kept}");
+    }
+}
+
+#[test]
+fn an_aof_that_a_server_writes_to_is_checked_but_not_copied() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    fs::copy(folder.path("appendonlydir/appendonly.aof.1.base.rdb"), folder.path("dump.rdb")).unwrap();
+    let lock = DirectoryLock::take(&folder.0, "process 7, port 6379").unwrap();
+    for path in ["appendonlydir", "appendonlydir/appendonly.aof.2.incr.aof"] {
+        assert_eq!(folder.run(&["check", path]).code, 0);
+        for line in [&["repair", path, "-o", "new"][..], &["convert", path, "-o", "new", "--to", "plain"]] {
+            let run = folder.run(line);
+            assert_eq!((run.code, run.out.as_str()), (2, ""), "{run:?}");
+            assert!(run.err.contains("is used by a server (process 7, port 6379)"), "{run:?}");
+            assert!(!folder.path("new").exists());
+        }
+    }
+    assert_eq!(folder.run(&["repair", "dump.rdb", "-o", "new.rdb"]).code, 0);
+    drop(lock);
+    assert_eq!(folder.run(&["repair", "appendonlydir", "-o", "new"]).code, 0);
 }
 
 #[test]

@@ -4,17 +4,22 @@
 
 mod support;
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Batch, Part, TornEnd};
 use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
 use ember_persistence::files::{Disk, Faults, SimulatedDisk, read_whole};
-use ember_persistence::rdb_file::Source;
+use ember_persistence::rdb_file::{Reread, Source};
 use ember_protocol::OwnedBatch;
 use ember_testkit::Random;
 use emberkv_core::local::Local;
 use support::{must, start, write_keys};
+
+/// Bytes of the line before a batch.
+const BATCH_LINE_BYTES: usize = 66;
 
 /// Words of the commands of a unit.
 type Unit = Vec<Vec<Vec<u8>>>;
@@ -23,7 +28,7 @@ fn encryptions() -> [Encryption; 2] {
     [Encryption::off(), Encryption::with(KeyRing::new(Key::new([7; 32])))]
 }
 
-fn units_of<R: std::io::Read>(reader: &mut AofReader<R>) -> Result<Vec<Unit>, AofError> {
+fn units_of<R: Reread>(reader: &mut AofReader<R>) -> Result<Vec<Unit>, AofError> {
     let (mut units, mut unit) = (Vec::new(), OwnedBatch::new());
     loop {
         match reader.next(&mut unit)? {
@@ -39,7 +44,7 @@ fn units_of<R: std::io::Read>(reader: &mut AofReader<R>) -> Result<Vec<Unit>, Ao
 }
 
 fn read(bytes: &[u8], ending: Ending) -> Result<(Vec<Unit>, Option<TornEnd>), AofError> {
-    let mut reader = AofReader::new(Source::new(bytes, 0), Path::new("x.aof"), ending);
+    let mut reader = AofReader::new(Source::new(io::Cursor::new(bytes), 0), Path::new("x.aof"), ending);
     let units = units_of(&mut reader)?;
     Ok((units, reader.torn()))
 }
@@ -139,6 +144,213 @@ fn damage_before_what_was_durable_is_named_and_behind_it_is_torn() {
     let message = read(&[&bytes[..begins[2]], &bytes[begins[3]..]].concat(), Ending::Whole).unwrap_err();
     assert!(message.to_string().contains(&format!("x.aof at offset {}: ", begins[2])), "{message}");
     assert!(message.to_string().contains("`ember-cli repair x.aof --output NEW_FILE`"), "{message}");
+}
+
+/// An increment of batches that each set a key, as it is stored, of which nothing was synced or everything; and where each
+/// batch begins.
+fn keys(count: usize, is_synced: bool, encryption: &Encryption) -> (Vec<u8>, Vec<usize>) {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+    let mut writer = AofWriter::create(&disk, Path::new("d/a"), encryption).unwrap();
+    let mut batch = Batch::new();
+    let mut begins = Vec::new();
+    for number in 0..count {
+        begins.push(writer.size() as usize);
+        batch.clear();
+        batch.command(&[b"SET", format!("key:{number}").as_bytes(), &vec![b'v'; number * 37 % 200]]);
+        writer.append(&mut batch).unwrap();
+        if is_synced {
+            writer.sync().unwrap();
+        }
+    }
+    begins.push(writer.size() as usize);
+    (read_whole(disk.as_ref(), Path::new("d/a"), 1 << 20).unwrap(), begins)
+}
+
+/// How many units a stored increment has, if it is not refused.
+fn units_stored(bytes: &[u8], encryption: &Encryption) -> Result<usize, String> {
+    let (disk, path) = (SimulatedDisk::new(1), Path::new("d/a"));
+    disk.create(path).unwrap().write_at(0, bytes).unwrap();
+    let opened = encryption.open(disk.open_to_read(path).unwrap(), Ending::MayBeTorn);
+    let mut reader =
+        AofReader::new(Source::new(opened.map_err(|error| error.to_string())?, 0), path, Ending::MayBeTorn);
+    Ok(units_of(&mut reader).map_err(|error| error.to_string())?.len())
+}
+
+/// Damages files of 80 keys. `damage` changes the bytes and says which of the old ones it has touched. The file is refused
+/// then, or it has all batches before that place, and there was none behind it.
+fn damaged_files_are_refused_or_whole(damage: impl Fn(&mut Vec<u8>, &mut Random) -> Range<usize>) {
+    for encryption in encryptions() {
+        for is_synced in [false, true] {
+            let mut random = Random::new(1);
+            let (bytes, begins) = keys(80, is_synced, &encryption);
+            assert_eq!(units_stored(&bytes, &encryption), Ok(80));
+            for _ in 0..600 {
+                let mut damaged = bytes.clone();
+                let touched = damage(&mut damaged, &mut random);
+                if damaged == bytes {
+                    continue;
+                }
+                let before = begins[1..].iter().filter(|&&end| end <= touched.start).count();
+                let has_more = begins[..80].iter().any(|&begin| begin >= touched.end);
+                match units_stored(&damaged, &encryption) {
+                    Ok(units) => assert!(units >= before && !has_more, "{touched:?}: {units} of {before}"),
+                    Err(error) => assert!(error.contains("offset"), "{error}"),
+                }
+            }
+        }
+    }
+}
+
+fn place(bytes: &[u8], random: &mut Random) -> usize {
+    random.below(bytes.len())
+}
+
+#[test]
+fn missing_bytes_never_cut_off_the_batches_behind_them() {
+    damaged_files_are_refused_or_whole(|bytes, random| {
+        let at = place(bytes, random);
+        let count = if random.chance(50) { 1 + random.below(8) } else { 1 + random.below(1000) };
+        let end = bytes.len().min(at + count);
+        bytes.drain(at..end);
+        at..end
+    });
+}
+
+#[test]
+fn inserted_bytes_never_cut_off_the_batches_behind_them() {
+    damaged_files_are_refused_or_whole(|bytes, random| {
+        let at = place(bytes, random);
+        let count = if random.chance(50) { 1 + random.below(8) } else { 1 + random.below(2000) };
+        let fill = [0, b'v', b'\n', random.next_u64() as u8][random.below(4)];
+        bytes.splice(at..at, std::iter::repeat_n(fill, count));
+        at..at
+    });
+}
+
+#[test]
+fn altered_bytes_never_cut_off_the_batches_behind_them() {
+    damaged_files_are_refused_or_whole(|bytes, random| {
+        let at = place(bytes, random);
+        let end = bytes.len().min(at + 1 + random.below(3));
+        for byte in &mut bytes[at..end] {
+            // Digits stay digits now and then.
+            *byte ^= if random.chance(50) { 1 } else { 1 + random.below(255) as u8 };
+        }
+        at..end
+    });
+}
+
+#[test]
+fn a_block_that_is_there_twice_never_cuts_off_the_batches_behind_it() {
+    damaged_files_are_refused_or_whole(|bytes, random| {
+        let (one, other) = (place(bytes, random), place(bytes, random));
+        let block = bytes[one.min(other)..one.max(other)].to_vec();
+        let at = if random.chance(20) { bytes.len() } else { place(bytes, random) };
+        bytes.splice(at..at, block);
+        at..at
+    });
+}
+
+#[test]
+fn blocks_that_were_exchanged_are_noticed() {
+    for encryption in encryptions() {
+        let mut random = Random::new(1);
+        let (bytes, begins) = keys(80, false, &encryption);
+        for _ in 0..600 {
+            let mut places = [0; 4].map(|_| begins[random.below(81)]);
+            places.sort_unstable();
+            let [a, b, c, d] = places;
+            let changed = [&bytes[..a], &bytes[c..d], &bytes[b..c], &bytes[a..b], &bytes[d..]].concat();
+            if changed != bytes {
+                assert!(units_stored(&changed, &encryption).is_err(), "{places:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_sector_is_told_from_damage_by_its_zeros() {
+    let (bytes, begins) = keys(80, false, &Encryption::off());
+    let mut torn = 0;
+    for sector in (0..bytes.len()).step_by(512) {
+        let mut damaged = bytes.clone();
+        let end = bytes.len().min(sector + 512);
+        damaged[sector.max(begins[0])..end].fill(0);
+        let first = begins[1..].iter().filter(|&&end| end <= sector.max(begins[0])).count();
+        assert_eq!(units_stored(&damaged, &Encryption::off()), Ok(first));
+        torn += 1;
+        // Bytes were inserted besides: no power cut does that.
+        damaged.insert(end, b'x');
+        let has_more = begins[..80].iter().any(|&begin| begin >= end);
+        assert!(!has_more || units_stored(&damaged, &Encryption::off()).is_err());
+    }
+    assert!(torn > 20);
+    // What a batch behind calls durable is not torn, whatever is left of it.
+    let (mut bytes, begins) = keys(80, true, &Encryption::off());
+    bytes[begins[40]..begins[50]].fill(0);
+    assert!(units_stored(&bytes, &Encryption::off()).is_err());
+    // A file system that lengthens files before it writes them.
+    for count in [1, 100, 1000, 100_000] {
+        let (mut bytes, begins) = keys(80, false, &Encryption::off());
+        bytes.truncate(begins[79] + 20);
+        bytes.resize(bytes.len() + count, 0);
+        let (units, torn) = read(&bytes, Ending::MayBeTorn).unwrap();
+        assert_eq!((units.len(), torn.unwrap().torn_bytes), (79, 20 + count as u64));
+        assert!(read(&bytes, Ending::Whole).is_err());
+    }
+}
+
+#[test]
+fn a_torn_value_that_holds_batches_is_a_torn_end() {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+    let path = Path::new("d/a");
+    let mut writer = AofWriter::create(&disk, path, &Encryption::off()).unwrap();
+    let mut batch = Batch::new();
+    for number in 0..20 {
+        numbered(&mut batch, number);
+        writer.append(&mut batch).unwrap();
+    }
+    // A copy of the file itself, and batches of others.
+    let copy = read_whole(disk.as_ref(), path, 1 << 20).unwrap();
+    let value = [&copy[..], &keys(80, true, &Encryption::off()).0, &copy[30..]].concat();
+    batch.clear();
+    batch.command(&[b"SET", b"backup", &value]);
+    let begin = writer.size() as usize;
+    writer.append(&mut batch).unwrap();
+    let bytes = read_whole(disk.as_ref(), path, 1 << 20).unwrap();
+    assert_eq!(read(&bytes, Ending::MayBeTorn).unwrap().0.len(), 21);
+    for len in (begin + 1..bytes.len()).step_by(7) {
+        let (units, torn) = read(&bytes[..len], Ending::MayBeTorn).unwrap();
+        assert_eq!((units.len(), torn.unwrap().valid_to), (20, begin as u64), "{len}");
+    }
+    for at in (begin..bytes.len()).step_by(7) {
+        let mut altered = bytes.clone();
+        altered[at] ^= 0x10;
+        assert_eq!(read(&altered, Ending::MayBeTorn).unwrap().0.len(), 20, "{at}");
+    }
+}
+
+#[test]
+fn commands_of_redis_behind_a_damaged_batch_are_not_cut_off() {
+    let (bytes, begins) = increment(3);
+    let text = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n";
+    let both = [&bytes[..], text, text].concat();
+    assert_eq!(read(&both, Ending::MayBeTorn).unwrap().0.len(), 5);
+    for at in begins[2] + BATCH_LINE_BYTES..both.len() - 1 {
+        if at == bytes.len() {
+            // Nothing says any more that a command began here, and not a batch.
+            continue;
+        }
+        let mut altered = both.clone();
+        altered[at] ^= 0x80;
+        let result = read(&altered, Ending::MayBeTorn).map(|(units, _)| units.len());
+        // Redis does not notice what is wrong inside a word.
+        let is_word = at >= bytes.len() && both[at].is_ascii_alphabetic();
+        assert!(if is_word { matches!(result, Ok(5)) } else { result.is_err() }, "{at}: {result:?}");
+    }
+    // Its torn ends are cut off.
+    let (units, torn) = read(&both[..both.len() - 5], Ending::MayBeTorn).unwrap();
+    assert_eq!((units.len(), torn.unwrap().valid_to), (4, (bytes.len() + text.len()) as u64));
 }
 
 #[test]

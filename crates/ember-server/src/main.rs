@@ -13,6 +13,7 @@ mod conditions;
 mod config;
 mod connection;
 mod control_plane;
+mod data_lock;
 mod driver;
 mod encryption;
 mod executor;

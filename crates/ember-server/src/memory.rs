@@ -12,7 +12,7 @@ pub(crate) struct Allocator {
     pub(crate) allocated: u64,
     /// In pages that hold what was asked for.
     pub(crate) active: u64,
-    /// In the machine's memory.
+    /// In the machine's memory; what is mapped by itself counts as a whole, whether it was written or not.
     pub(crate) resident: u64,
     /// Address space kept though its pages were given back.
     pub(crate) retained: u64,
@@ -89,13 +89,16 @@ pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemallo
 pub(crate) fn allocator() -> Allocator {
     use tikv_jemalloc_ctl::{epoch, stats};
 
+    use crate::allocator::mapped_bytes;
+
     // The numbers are those of the last epoch: begin a new one. Should that fail they are old, no more.
     let _ = epoch::advance();
     let bytes = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
+    let mapped = mapped_bytes() as u64;
     Allocator {
-        allocated: bytes(stats::allocated::read()),
-        active: bytes(stats::active::read()),
-        resident: bytes(stats::resident::read()),
+        allocated: bytes(stats::allocated::read()) + mapped,
+        active: bytes(stats::active::read()) + mapped,
+        resident: bytes(stats::resident::read()) + mapped,
         retained: bytes(stats::retained::read()),
     }
 }

@@ -16,6 +16,7 @@ use crate::client::{ClientView, Clients};
 use crate::command_log::CommandLog;
 use crate::conditions::{Condition, Conditions};
 use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::data_lock::DataLock;
 use crate::encryption::FileEncryption;
 use crate::hot_keys::HotKeys;
 use crate::journal::JournalHub;
@@ -129,6 +130,7 @@ pub(crate) struct Server {
     pub(crate) snapshots: SnapshotState,
     /// Where all files are.
     pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) data_lock: DataLock,
     /// What is written is also told here, for the AOF.
     pub(crate) journal: JournalHub,
     /// Whether the data set has been read.
@@ -204,6 +206,7 @@ impl Server {
             scripting: Scripting::default(),
             snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),
+            data_lock: DataLock::default(),
             journal: JournalHub::new(workers),
             stop: Mutex::new(false),
             stop_requested: Condvar::new(),

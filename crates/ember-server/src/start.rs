@@ -50,7 +50,6 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let encryption = FileEncryption::new(&config)?;
     let listeners = Listener::open_all(&config)?;
     let control_sockets = Sockets::open(&config)?;
-    let _pid_file = PidFile::write(&config.pidfile)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
@@ -68,6 +67,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
     let server = Server::new(handle, tls, encryption, keyspace, mailboxes, run_id, log);
+    // Before anything is read, and before the file of another process is overwritten.
+    server.data_lock.take_if_writing(&config)?;
+    let _pid_file = PidFile::write(&config.pidfile)?;
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.

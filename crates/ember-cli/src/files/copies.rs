@@ -108,6 +108,14 @@ fn copy(
             return Outcome::Failed.into();
         }
     };
+    if let Some((directory, holder)) = place.in_use() {
+        say_wrong(format_args!(
+            "{} is used by a server ({holder}), which goes on writing to it: a copy would lack what comes later; stop the \
+             server first",
+            directory.display()
+        ));
+        return Outcome::Failed.into();
+    }
     match run(&place, &encryption, &arguments.output) {
         Ok(copied) => {
             copied.iter().for_each(|(file, repaired)| say(file, repaired));

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use ember_persistence::files::unfinished_target;
+use ember_persistence::encryption::Ending;
+use ember_persistence::files::{DirectoryLock, unfinished_target};
+
+use super::check::ending_of;
 
 /// Something that can be checked and copied as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,20 @@ impl Place {
         match self {
             Place::File(path) | Place::Aof(path) => path,
         }
+    }
+
+    /// The data directory of a running server that an AOF is in, and who that is. An RDB file is replaced as a whole, so
+    /// that it can be read at any time.
+    pub(super) fn in_use(&self) -> Option<(PathBuf, String)> {
+        if ending_of(self) == Ending::Whole {
+            return None;
+        }
+        // A part of an AOF lies in a directory below that of the data, a single file of an older server in that itself.
+        let own = std::path::absolute(self.path()).ok()?;
+        let directories = own.ancestors().skip(1).take(2);
+        directories
+            .filter_map(|directory| Some((directory.to_owned(), DirectoryLock::holder(directory)?)))
+            .next()
     }
 
     fn of(path: PathBuf) -> Place {

@@ -100,13 +100,19 @@ impl Generation {
     }
 }
 
-/// The size of the allocation that serves a request for `bytes`, by jemalloc's classes: multiples of 16 up to 128,
-/// then four classes for each doubling.
+/// Allocations of at least this many bytes are mapped by themselves, in whole pages; smaller ones are jemalloc's.
+pub const MAPPED_MIN_BYTES: usize = 32 << 20;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4096;
+
+/// The size of the allocation that serves a request for `bytes`: by jemalloc's classes, multiples of 16 up to 128, then
+/// four classes for each doubling; from [`MAPPED_MIN_BYTES`] on in whole pages.
 pub fn size_class(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.next_multiple_of(16).max(16);
     }
-    let step = 1 << ((bytes - 1).ilog2() - 2);
+    let step = if bytes < MAPPED_MIN_BYTES { 1 << ((bytes - 1).ilog2() - 2) } else { PAGE_BYTES };
     bytes.next_multiple_of(step)
 }
 
@@ -554,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn size_classes_are_those_of_jemalloc() {
+    fn size_classes_are_those_of_jemalloc_up_to_whole_pages() {
         let expected =
             [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (161, 192), (256, 256)];
         for (bytes, class) in expected {
@@ -562,6 +568,9 @@ mod tests {
         }
         assert_eq!(size_class(1048), 1280);
         assert_eq!(size_class(16 * 1024 + 1), 20 * 1024);
+        assert_eq!(size_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
+        assert_eq!(size_class(MAPPED_MIN_BYTES), MAPPED_MIN_BYTES);
+        assert_eq!(size_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Any bytes are an AOF, one with a torn end, or an error; what is valid stays so when the torn end is cut.
 #![no_main]
 
+use std::io;
 use std::path::Path;
 
 use ember_persistence::aof::{AofReader, Manifest, Part};
@@ -11,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 
 /// Units and where the valid part ends; None for a damaged file.
 fn read(bytes: &[u8], ending: Ending) -> Option<(u64, u64)> {
-    let mut reader = AofReader::new(Source::new(bytes, 0), Path::new("fuzzed"), ending);
+    let mut reader = AofReader::new(Source::new(io::Cursor::new(bytes), 0), Path::new("fuzzed"), ending);
     let (mut unit, mut units) = (OwnedBatch::new(), 0);
     loop {
         match reader.next(&mut unit).ok()? {

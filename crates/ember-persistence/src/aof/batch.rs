@@ -33,6 +33,18 @@ pub(super) fn crc(bytes: &[u8]) -> u64 {
     checksum(CrcAlgorithm::Crc64Redis, bytes)
 }
 
+/// The polynomial of CRC-64/REDIS with its bits reversed.
+const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
+
+/// The eight bytes, little-endian, whose CRC is `crc` when zeros follow them, `bytes` in all. There is just one such number:
+/// each step of the computation can be taken back.
+fn invert_crc(crc: u64, bytes: u32) -> u64 {
+    (0..8 * bytes).fold(crc, |state, _| match state >> 63 {
+        0 => state << 1,
+        _ => ((state ^ POLYNOMIAL) << 1) | 1,
+    })
+}
+
 /// The first line of the file with an identity.
 pub(super) fn identity_line(identity: u64) -> Vec<u8> {
     [IDENTITY_LINE, format!("{identity:016x}\r\n").as_bytes()].concat()
@@ -74,14 +86,33 @@ impl BatchLine {
         format!("#CRC:{crc:016x} {len:08x} {durable:016x} {check:016x}\r\n").into_bytes()
     }
 
-    /// Reads the line at `offset` of the file with `identity`; None if it is none, or one of another place.
-    pub(super) fn parse(line: &[u8], identity: u64, offset: u64) -> Option<BatchLine> {
+    /// What a line says, and its check; None if it is none.
+    fn digits(line: &[u8]) -> Option<(BatchLine, u64)> {
         let numbers = line.strip_prefix(BATCH_LINE)?.strip_suffix(b"\r\n")?;
         let mut numbers = numbers.split(|&byte| byte == b' ');
         let mut next = |count| numbers.next().and_then(|digits| hexadecimal(digits, count));
         let (crc, len, durable, check) = (next(16)?, next(8)? as u32, next(16)?, next(16)?);
-        let line = BatchLine { crc, len, durable };
-        (numbers.next().is_none() && check == line.check(identity, offset)).then_some(line)
+        numbers.next().is_none().then_some((BatchLine { crc, len, durable }, check))
+    }
+
+    /// Reads the line at `offset` of the file with `identity`; None if it is none, or one of another place.
+    pub(super) fn parse(line: &[u8], identity: u64, offset: u64) -> Option<BatchLine> {
+        let (line, check) = BatchLine::digits(line)?;
+        (check == line.check(identity, offset)).then_some(line)
+    }
+
+    /// Reads a line of the file with `identity` that may have been moved: what it says, and the offset at which it was
+    /// written. Every line has one; that of a line which is not of this file is as good as random. None if it is no line.
+    pub(super) fn parse_anywhere(line: &[u8], identity: u64) -> Option<(BatchLine, u64)> {
+        let (line, check) = BatchLine::digits(line)?;
+        // A CRC without constants is linear: what is left is that of the offset alone, with the three numbers behind it.
+        let of_offset = check ^ line.check(identity, 0);
+        Some((line, invert_crc(of_offset, 4 * 8)))
+    }
+
+    /// Reads a line without regard to its check.
+    pub(super) fn parse_unchecked(line: &[u8]) -> Option<BatchLine> {
+        BatchLine::digits(line).map(|(line, _)| line)
     }
 }
 
@@ -173,6 +204,11 @@ mod tests {
             other[index] ^= 1;
             assert_eq!(BatchLine::parse(&other, 3, 1000), None, "{index}");
             assert_eq!(BatchLine::parse(&bytes[..index], 3, 1000), None);
+        }
+        for offset in [0, 1, 1000, 1 << 40, u64::MAX] {
+            let bytes = line.to_bytes(3, offset);
+            assert_eq!(BatchLine::parse_anywhere(&bytes, 3), Some((line, offset)));
+            assert_ne!(BatchLine::parse_anywhere(&bytes, 4), Some((line, offset)));
         }
         assert_eq!(parse_identity(&identity_line(u64::MAX)), Some(u64::MAX));
         assert_eq!(parse_time(b"#TS:1700000000\r\n"), Some(1_700_000_000));

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use ember_protocol::{OwnedBatch, number};
 use emberkv_core::types::limits::EncodingLimits;
 
+use super::AofError;
 use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, parse_identity, parse_time};
-use super::{AofError, tail};
+use super::tail::{self, Unreadable, Verdict};
 use crate::encryption::{Ending, FileSource};
-use crate::rdb_file::{RdbReader, Source};
+use crate::rdb_file::{RdbReader, Reread, Source};
 
 /// The longest line: Redis reads 128 characters, its checker 1024.
 const LINE_MAX_BYTES: usize = 1024;
@@ -48,6 +49,8 @@ enum Stop {
     Ends,
     /// They are nothing that can be here.
     Wrong(&'static str),
+    /// They are whole, and not what was written.
+    Damaged(&'static str),
     /// They cannot be read.
     Io(io::Error),
 }
@@ -64,6 +67,8 @@ impl From<io::Error> for Stop {
 const CUT: &str = "the file ends in the middle of a command or batch";
 const NO_COMMAND: &str = "there is no command where one should begin";
 const OPEN_TRANSACTION: &str = "a transaction has no EXEC";
+const OTHER_IDENTITY: &str = "the file's first line and its first batch do not belong together";
+const MOVED: &str = "bytes are missing or were inserted: batches behind it are not where they were written";
 
 /// Bytes in order: of the file, or of a batch that was found whole.
 trait Input {
@@ -205,6 +210,14 @@ pub struct AofReader<R> {
     whole: WholeBatch,
     /// The end of the last unit.
     valid_to: u64,
+    /// Where the batch or command begins that is being read.
+    item_at: u64,
+    /// Where that batch ends, if its line could be read.
+    item_end: Option<u64>,
+    /// A batch was found whole: the identity is the file's.
+    is_identity_proven: bool,
+    /// Commands stand in no batch here: Redis has gone on with the file.
+    is_unchecked: bool,
     in_transaction: bool,
     line: Vec<u8>,
     bytes: Vec<u8>,
@@ -228,11 +241,15 @@ impl AofReader<FileSource> {
     }
 }
 
-impl<R: Read> AofReader<R> {
+impl<R: Reread> AofReader<R> {
     /// A reader of `source`, which stands in `file`, behind its RDB part if it has one ([`AofReader::split`]).
     pub fn new(source: Source<R>, file: &Path, ending: Ending) -> AofReader<R> {
         AofReader {
             valid_to: source.offset(),
+            item_at: source.offset(),
+            item_end: None,
+            is_identity_proven: false,
+            is_unchecked: false,
             source,
             file: file.to_owned(),
             ending,
@@ -293,7 +310,8 @@ impl<R: Read> AofReader<R> {
     /// MULTI and EXEC.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. A torn end is the end, unless the file must be whole.
+    /// If the file is damaged or cannot be read. A torn end is the end, unless the file must be whole. After an error
+    /// nothing more is to be read.
     pub fn next(&mut self, unit: &mut OwnedBatch) -> Result<Part, AofError> {
         unit.clear();
         while !self.is_over {
@@ -315,11 +333,16 @@ impl<R: Read> AofReader<R> {
 
     fn part(&mut self, unit: &mut OwnedBatch) -> Result<Option<Part>, Stop> {
         let in_batch = !self.whole.is_over();
+        if !in_batch {
+            (self.item_at, self.item_end) = (self.source.offset(), None);
+            self.is_unchecked |= self.source.buffered()?.first() == Some(&b'*');
+        }
         let AofReader { source, whole, line, bytes, ends, .. } = self;
         let item = if in_batch { item(whole, line, bytes, ends) } else { item(source, line, bytes, ends) };
         match item {
             // What has the right checksum was written like this.
-            Err(Stop::Ends) if in_batch => Err(Stop::Wrong("a batch ends in the middle of a command")),
+            Err(Stop::Ends) if in_batch => Err(Stop::Damaged("a batch ends in the middle of a command")),
+            Err(Stop::Wrong(what)) if in_batch => Err(Stop::Damaged(what)),
             Err(stop) => Err(stop),
             Ok(Item::Command) => Ok(self.command(unit)),
             Ok(Item::Time(_)) if self.in_transaction => Ok(None),
@@ -344,19 +367,41 @@ impl<R: Read> AofReader<R> {
     /// Takes the batch whose line was taken.
     fn batch(&mut self) -> Result<(), Stop> {
         const NO_LINE: Stop = Stop::Wrong("the line before a batch is damaged");
-        let at = self.source.offset() - self.line.len() as u64;
-        let said = self.identity.and_then(|identity| BatchLine::parse(&self.line, identity, at));
-        let said = said.filter(|_| self.line.len() == BATCH_LINE_BYTES).ok_or(NO_LINE)?;
+        let said = self.identity.and_then(|identity| BatchLine::parse(&self.line, identity, self.item_at));
+        let Some(said) = said.filter(|_| self.line.len() == BATCH_LINE_BYTES) else {
+            return Err(if self.is_of_another_identity()? { Stop::Damaged(OTHER_IDENTITY) } else { NO_LINE });
+        };
+        self.item_end = Some(self.source.offset() + u64::from(said.len));
+        self.is_identity_proven = true;
+        if !self.take_whole(said)? {
+            return Err(Stop::Wrong("the checksum of a batch is wrong"));
+        }
+        self.is_unchecked = false;
+        Ok(())
+    }
+
+    /// Takes the bytes of a batch; whether they are what was written.
+    fn take_whole(&mut self, said: BatchLine) -> Result<bool, Stop> {
         self.whole.bytes.clear();
         self.whole.at = 0;
         let taken = self.source.gather(said.len.into(), &mut self.whole.bytes);
         let is_whole = taken.is_ok() && crc(&self.whole.bytes) == said.crc;
         if !is_whole {
             self.whole.bytes.clear();
-            taken?;
-            return Err(Stop::Wrong("the checksum of a batch is wrong"));
         }
-        Ok(())
+        taken.map(|()| is_whole)
+    }
+
+    /// Whether the file's first batch, whose line was taken and is not one of this file at this place, is whole all the
+    /// same: then what is wrong is the identity, by which no batch behind could be found.
+    fn is_of_another_identity(&mut self) -> Result<bool, Stop> {
+        if self.is_identity_proven {
+            return Ok(false);
+        }
+        let Some(said) = BatchLine::parse_unchecked(&self.line) else { return Ok(false) };
+        let is_whole = self.take_whole(said)?;
+        self.whole.bytes.clear();
+        Ok(is_whole)
     }
 
     /// Adds the command that was taken to the unit.
@@ -383,28 +428,41 @@ impl<R: Read> AofReader<R> {
     fn end(&mut self, stop: Stop) -> Result<(), AofError> {
         let offset = self.source.offset();
         let (what, is_cut) = match stop {
-            Stop::Io(cause) => return Err(AofError::Unreadable { file: self.file.clone(), offset, cause }),
+            Stop::Io(cause) => return Err(self.unreadable(cause)),
+            Stop::Damaged(what) => return Err(self.damaged(what)),
             Stop::Ends if offset == self.valid_to => return Ok(()),
             Stop::Ends if self.in_transaction && self.line.is_empty() => (OPEN_TRANSACTION, true),
             Stop::Ends => (CUT, true),
             Stop::Wrong(what) => (what, false),
         };
-        let damaged = || AofError::damaged(&self.file, self.valid_to, what);
         // Without checksums nobody can tell what was written from what was not, but for an end that is missing.
-        let may_be_torn = self.ending == Ending::MayBeTorn && (is_cut || self.identity.is_some());
-        if !may_be_torn {
-            return Err(damaged());
+        let is_checked = self.identity.is_some() && !self.is_unchecked;
+        if self.ending == Ending::Whole || !(is_cut || is_checked) {
+            return Err(self.damaged(what));
         }
-        if let Some(identity) = self.identity {
-            let claimed = tail::claims_more(&mut self.source, identity, self.valid_to);
-            let claimed =
-                claimed.map_err(|cause| AofError::Unreadable { file: self.file.clone(), offset, cause });
-            if claimed? {
-                return Err(damaged());
+        let verdict = match self.identity {
+            Some(identity) => {
+                let place = Unreadable { at: self.item_at, end: self.item_end };
+                tail::judge(&mut self.source, identity, place).map_err(|cause| self.unreadable(cause))?
+            }
+            None => Verdict::Torn { file_end: offset },
+        };
+        match verdict {
+            Verdict::Damaged => Err(self.damaged(what)),
+            Verdict::Moved => Err(self.damaged(MOVED)),
+            Verdict::Torn { file_end } => {
+                let torn_bytes = file_end - self.valid_to;
+                self.torn = Some(TornEnd { valid_to: self.valid_to, torn_bytes, what });
+                Ok(())
             }
         }
-        let torn_bytes = self.source.offset() - self.valid_to;
-        self.torn = Some(TornEnd { valid_to: self.valid_to, torn_bytes, what });
-        Ok(())
+    }
+
+    fn damaged(&self, what: &'static str) -> AofError {
+        AofError::damaged(&self.file, self.valid_to, what)
+    }
+
+    fn unreadable(&self, cause: io::Error) -> AofError {
+        AofError::Unreadable { file: self.file.clone(), offset: self.source.offset(), cause }
     }
 }

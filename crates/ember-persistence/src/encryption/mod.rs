@@ -44,6 +44,7 @@ pub(crate) use chunks::Sealer;
 pub use source::Unsealer;
 
 use crate::files::{FileReader, StoredFile};
+use crate::rdb_file::Reread;
 
 /// The environment variable with the keys, which counts when no file of keys is named.
 pub const KEY_VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
@@ -139,6 +140,17 @@ impl Read for FileSource {
             #[cfg(feature = "encryption")]
             FileSource::Encrypted(unsealer) => unsealer.read(out),
         }
+    }
+}
+
+impl Reread for FileSource {
+    fn restart_at(&mut self, offset: u64) -> io::Result<()> {
+        match self {
+            FileSource::Plain(reader) => reader.restart_at(offset),
+            #[cfg(feature = "encryption")]
+            FileSource::Encrypted(unsealer) => unsealer.restart_at(offset)?,
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,10 @@ use super::chunks::{
     CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, ChunkParts, HEAD_BYTES, MARK, Opener, Sealer, TAG_BYTES,
 };
 use super::{Encryption, EncryptionError, EncryptionProblem, Ending};
-use crate::files::{DiskError, StoredFile};
+use crate::files::{DiskError, LostSector, StoredFile};
+
+/// So many zeros in a row are not what was encrypted.
+const INSERTED_ZEROS_MIN: u32 = 16;
 
 /// Searched at once for chunks behind a damaged one.
 const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
@@ -137,7 +140,10 @@ impl Unsealer {
 
     /// Nothing more can be opened: that is an error, or a torn end.
     fn end(&mut self, problem: EncryptionProblem) -> Result<(), EncryptionError> {
-        if self.ending == Ending::Whole || self.is_damage()? {
+        // The first chunk is on the disk before anybody writes another: that it is altered, or the file's head is, is damage
+        // by which no other chunk could be opened.
+        let is_first = self.number == 0 && matches!(problem, EncryptionProblem::Altered);
+        if self.ending == Ending::Whole || is_first || self.is_damage()? {
             return Err(self.error(problem));
         }
         self.is_over = true;
@@ -145,23 +151,86 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Whether a chunk behind says that what cannot be opened was durable.
+    /// Whether what stands behind a chunk that cannot be opened tells that it is no torn end: a chunk that says that it was
+    /// durable, one that has been moved, or any while no sector of it has been left as zeros by a power cut. The same is
+    /// asked of what is behind a batch of an AOF.
     fn is_damage(&self) -> Result<bool, EncryptionError> {
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        let is_whole = self.read(self.offset, &mut head)? == CHUNK_HEAD_BYTES;
+        let parts = ChunkParts::of(&head);
+        let is_known = is_whole && parts.is_possible() && parts.number == self.number;
+        let said_end = is_known.then(|| self.offset + parts.stored_bytes() as u64);
+        let mut next = None;
         let mut window = vec![0; WINDOW_BYTES];
         let mut chunk = Vec::new();
         let mut at = self.offset + 1;
         while at < self.size {
             let count = self.read(at, &mut window)?;
             for found in memchr::memmem::find_iter(&window[..count], MARK) {
-                let opened = self.chunk_at(at + found as u64, &mut chunk)?;
-                if opened.is_some_and(|(parts, _)| parts.durable > self.said) {
+                let found_at = at + found as u64;
+                let Some((parts, _)) = self.chunk_at(found_at, &mut chunk)? else { continue };
+                let is_next = parts.number == self.number + 1;
+                let is_moved = parts.number == self.number
+                    || is_next && said_end.is_some_and(|said_end| said_end != found_at);
+                if parts.durable > self.said || is_moved {
                     return Ok(true);
+                }
+                if parts.number > self.number && next.is_none() {
+                    next = Some(found_at);
                 }
             }
             // A mark may lie across the window's end.
             at += (count.max(MARK.len()) - (MARK.len() - 1)) as u64;
         }
-        Ok(false)
+        match next {
+            Some(next) => Ok(!self.has_lost_sector(said_end.map_or(next, |end| end.min(next)))?),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether the chunk that cannot be opened, up to `end`, has lost a sector. Zeros that were inserted are none: those of
+    /// a lost sector end with it, or where a chunk begins.
+    fn has_lost_sector(&self, end: u64) -> Result<bool, EncryptionError> {
+        let mut lost = LostSector::new(self.offset);
+        let mut window = vec![0; WINDOW_BYTES];
+        let mut at = self.offset;
+        let mut zeros: u32 = 0;
+        while at < end {
+            let count = self.read(at, &mut window)?.min((end - at) as usize);
+            if count == 0 {
+                break;
+            }
+            lost.look(&window[..count]);
+            for (place, &byte) in (at..).zip(&window[..count]) {
+                if byte == 0 {
+                    zeros = zeros.saturating_add(1);
+                    continue;
+                }
+                if zeros >= INSERTED_ZEROS_MIN && !LostSector::may_end_at(place) && !self.is_marked(place)? {
+                    return Ok(false);
+                }
+                zeros = 0;
+            }
+            at += count as u64;
+        }
+        Ok(lost.is_found())
+    }
+
+    /// Whether a chunk may begin at an offset.
+    fn is_marked(&self, offset: u64) -> Result<bool, EncryptionError> {
+        let mut mark = [0; MARK.len()];
+        Ok(self.read(offset, &mut mark)? == mark.len() && mark == *MARK)
+    }
+
+    /// The next byte is that at `offset` of what is encrypted, which has been read before. Opens all chunks before it again.
+    pub(super) fn restart_at(&mut self, offset: u64) -> Result<(), EncryptionError> {
+        (self.offset, self.number, self.said) = (HEAD_BYTES as u64, 0, 0);
+        (self.plain, self.is_over, self.torn_bytes) = (0..0, false, None);
+        while self.said < offset && !self.is_over {
+            self.next_chunk()?;
+        }
+        self.plain.start = self.plain.end - (self.said - offset.min(self.said)) as usize;
+        Ok(())
     }
 
     /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; where it is in the file, and what seals

@@ -30,6 +30,11 @@ impl FileReader {
     pub fn offset(&self) -> u64 {
         self.offset
     }
+
+    /// The next byte is that at `offset`.
+    pub fn restart_at(&mut self, offset: u64) {
+        self.offset = offset;
+    }
 }
 
 impl Read for FileReader {

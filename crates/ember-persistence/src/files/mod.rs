@@ -11,7 +11,9 @@
 //! handle that is opened anew.
 
 mod adapters;
+mod lock;
 mod os;
+mod sectors;
 mod simulated;
 
 use std::ffi::OsString;
@@ -21,7 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_leftovers, unfinished_target};
+pub use lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use os::OsDisk;
+pub(crate) use sectors::LostSector;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
 /// What was tried with a file.
@@ -49,6 +53,8 @@ pub enum Operation {
     SyncDirectory,
     /// To list a directory.
     List,
+    /// To lock a directory.
+    Lock,
 }
 
 impl Display for Operation {
@@ -65,6 +71,7 @@ impl Display for Operation {
             Operation::CreateDirectory => "create directory",
             Operation::SyncDirectory => "fsync directory",
             Operation::List => "list directory",
+            Operation::Lock => "lock",
         })
     }
 }

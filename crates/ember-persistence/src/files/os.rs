@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Disk, DiskError, Operation, StoredFile, refused_after_failed_sync};
 
 /// Files are for the server's user and its group to read, as those of Redis; what they hold is everything.
-const MODE: u32 = 0o640;
+pub(super) const MODE: u32 = 0o640;
 
 /// What of a file's mode says who may do what.
 const PERMISSIONS: u32 = 0o777;

@@ -43,7 +43,7 @@ pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
 pub use loading::load;
 pub use reader::{RdbReader, Step};
-pub use source::Source;
+pub use source::{Reread, Source};
 pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 
 /// What stands before the value of a key, or instead of one.

@@ -7,6 +7,22 @@ use crc_fast::{CrcAlgorithm, Digest};
 /// Read at once: large enough that a call costs nothing beside the copy.
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// What can be read again from some offset on.
+pub trait Reread: Read {
+    /// The next byte that is read is that at `offset`, which has been read before.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn restart_at(&mut self, offset: u64) -> io::Result<()>;
+}
+
+impl<T: AsRef<[u8]>> Reread for io::Cursor<T> {
+    fn restart_at(&mut self, offset: u64) -> io::Result<()> {
+        self.set_position(offset);
+        Ok(())
+    }
+}
+
 /// Reads `R` through a buffer.
 #[derive(Debug)]
 pub struct Source<R> {
@@ -84,6 +100,21 @@ impl<R: Read> Source<R> {
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.end - self.at, "only what is buffered can be taken");
         self.at += count;
+    }
+
+    /// The next byte is that at `offset`, in a source that began at 0; it has been taken before. The checksum begins anew.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn restart_at(&mut self, offset: u64) -> io::Result<()>
+    where
+        R: Reread,
+    {
+        self.inner.restart_at(offset)?;
+        (self.at, self.end, self.digested) = (0, 0, 0);
+        self.offset = offset;
+        self.digest = Digest::new(CrcAlgorithm::Crc64Redis);
+        Ok(())
     }
 
     /// Takes one byte.

@@ -3,12 +3,14 @@
 //! Workers know nothing of it. It reads what they share (counters with one writer, views of clients, the shards behind
 //! their locks, one at a time), and so never holds up a command by more than a walk over one shard's observers.
 //!
-//! A client of this port can be slow, silent or hostile: [`CONNECTIONS_MAX`], [`HEADERS_WITHIN`], [`ANSWERED_WITHIN`] and
-//! the bounds of a request's head say what it can cost. A connection serves one request.
+//! A client of this port can be slow, silent or hostile: [`places::PLACES_MAX`], [`HEADERS_WITHIN`], [`ANSWERED_WITHIN`]
+//! and the bounds of a request's head say what it can cost. A connection serves one request, and one that is idle makes
+//! room for the next when there is none ([`places`]).
 //!
 //! Commands of the dashboard are run by workers, for a connection that this thread gives them ([`dashboard`]).
 
 mod dashboard;
+mod places;
 mod routes;
 
 use std::io;
@@ -22,16 +24,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
 use crate::client::Peer;
 use crate::config::{BindAddress, Config};
 use crate::server::Server;
+use places::{PLACES_MAX, Place, Places};
 
-/// Connections served at a time; more wait to be accepted. A few scrapers and probes need no more.
-const CONNECTIONS_MAX: usize = 16;
-
-/// Connections that wait for that at most, in the kernel.
+/// Connections that wait to be accepted at most, in the kernel.
 const BACKLOG: i32 = 64;
 
 /// The time a client has to send the head of its request.
@@ -84,11 +83,11 @@ impl Sockets {
             .enable_io()
             .enable_time()
             .thread_name("control-plane-work")
-            .max_blocking_threads(CONNECTIONS_MAX)
+            .max_blocking_threads(PLACES_MAX)
             .build()
             .map_err(wrong)?;
         let run = move || {
-            let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+            let places = Arc::new(Places::default());
             runtime.block_on(async {
                 let mut accepting = Vec::new();
                 for socket in sockets {
@@ -137,19 +136,20 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepts connections as long as there is a place for them.
-async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, server: &'static Server) {
+/// Accepts connections and finds places for them.
+async fn accept(listener: tokio::net::TcpListener, places: Arc<Places>, server: &'static Server) {
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, remote)) => {
-                tokio::spawn(async move {
-                    let _place = place;
+                let place = places.take(remote.ip()).await;
+                let number = place.number();
+                let task = tokio::spawn(async move {
                     match stream.local_addr() {
-                        Ok(local) => answer(stream, Visitor { remote, local }, server).await,
+                        Ok(local) => answer(stream, Visitor { remote, local }, place, server).await,
                         Err(error) => tracing::debug!("metrics-port: a connection broke at once: {error}"),
                     }
                 });
+                places.set_task(number, task.abort_handle());
             }
             Err(error) => {
                 tracing::debug!("metrics-port: cannot accept a connection: {error}");
@@ -174,14 +174,17 @@ impl Visitor {
 }
 
 /// Serves one connection to its end, or to the end of its time.
-async fn answer(stream: TcpStream, visitor: Visitor, server: &'static Server) {
+async fn answer(stream: TcpStream, visitor: Visitor, place: Place, server: &'static Server) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .keep_alive(false);
-    let service = service_fn(move |request| routes::answer(request, visitor, server));
+    let service = service_fn(|request| {
+        place.note_request();
+        routes::answer(request, visitor, server)
+    });
     let connection = http.serve_connection(TokioIo::new(stream), service);
     match tokio::time::timeout(ANSWERED_WITHIN, connection).await {
         Ok(Ok(())) => {}

@@ -71,6 +71,7 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
 /// Begins the rewrite of an AOF that is switched off: it will hold the data as it is now, and nothing that comes later.
 fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
+    server.data_lock.take(&executor.config)?;
     let mut directory = super::loading::open(server, &executor.config)?;
     let begun = directory.begin_anew().and_then(|(_, rewrite)| Ok((rewrite, directory.begin_base()?)));
     let (rewrite, file) = begun.map_err(|error| error.to_string())?;
@@ -218,6 +219,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     }
     let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
     let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;
+    server.data_lock.take(&config)?;
     let files = super::loading::open(server, &config)
         .and_then(|directory| NewFiles::create(directory).map_err(|failed| failed.1.to_string()));
     let files = files.map_err(|error| {

@@ -100,8 +100,11 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
     let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
-    let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
-    tell_removed(removed.map_err(|error| error.to_string())?);
+    // A file that another server is writing is not left over.
+    if server.data_lock.is_nobody_elses() {
+        let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
+        tell_removed(removed.map_err(|error| error.to_string())?);
+    }
     let file = match disk.open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return Ok(()),

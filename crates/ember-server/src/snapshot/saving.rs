@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_persistence::encryption::FileSink;
-use ember_persistence::files::DiskError;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::turn::Turn;
@@ -54,8 +53,7 @@ pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
     let begun = Instant::now();
     let changes = server.sum(|stats| &stats.changes);
-    let written = write_file(server, config, |writer| write_all(server, turn, false, writer));
-    let written = written.map_err(|error| error.to_string())?;
+    let written = write_file(server, config, |writer| write_all(server, turn, false, writer))?;
     server.snapshots.note_saved(changes);
     server.snapshots.background.note_success(server);
     let seconds = begun.elapsed().as_secs_f64();
@@ -64,17 +62,22 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
 }
 
 /// Writes the file of the configuration; `fill` says what is in it. It appears all at once, or not at all.
+///
+/// # Errors
+/// One line that says what failed, or who else writes there.
 pub(super) fn write_file(
     server: &Server,
     config: &Config,
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
-) -> Result<Written, DiskError> {
+) -> Result<Written, String> {
+    server.data_lock.take(config)?;
     let options = SaveOptions {
         version: rdb_file::FILE_VERSION,
         is_packed: config.rdbcompression,
         encryption: &server.encryption(),
     };
-    rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill)
+    let written = rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill);
+    written.map_err(|error| error.to_string())
 }
 
 /// Writes all data. The caller is alone at the keyspace, or no worker runs.

@@ -1,8 +1,10 @@
 //! MEMORY: what keys and the process take.
 
-use ember_testkit::Value;
+use std::fs;
 
-use crate::{assert_error, assert_ok, everywhere};
+use ember_testkit::{Server, Value};
+
+use crate::{MODES, assert_error, assert_ok, builder, everywhere};
 
 #[test]
 fn usage_grows_with_the_value() {
@@ -33,4 +35,48 @@ fn statistics_and_the_doctor_answer() {
         assert!(!client.run("MEMORY MALLOC-STATS").text().is_empty());
         assert_ok(client, "MEMORY PURGE");
     });
+}
+
+/// The value of a line of `/proc/<pid>/status`, in bytes.
+fn status(server: &Server, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// By how much the most memory that was ever resident grows.
+fn peak_of(server: &Server, act: impl FnOnce()) -> u64 {
+    let before = status(server, "VmHWM");
+    act();
+    status(server, "VmHWM") - before
+}
+
+#[test]
+fn a_large_string_grows_without_a_copy_of_it() {
+    const VALUE: usize = 96 << 20;
+    const SLACK: u64 = 16 << 20;
+    let server = builder(MODES[0]).start();
+    let mut client = server.client();
+    assert_eq!(client.command(&["SET", "k", &"x".repeat(VALUE)]), Value::ok());
+    let peak = peak_of(&server, || {
+        assert_eq!(client.run("APPEND k y"), Value::Integer(VALUE as i64 + 1));
+    });
+    assert!(peak < SLACK, "one byte more took {peak}");
+    let usage = client.run("MEMORY USAGE k").integer().unwrap();
+    assert!(usage < (VALUE + (2 << 20)) as i64, "{usage} bytes are counted");
+    let peak = peak_of(&server, || {
+        let reply = client.run(&format!("SETRANGE k {} z", VALUE + (32 << 20)));
+        assert_eq!(reply, Value::Integer((VALUE + (32 << 20) + 1) as i64));
+    });
+    assert!(peak < (32 << 20) + SLACK, "32 MiB more took {peak}");
+    assert_eq!(client.run(&format!("GETRANGE k {} {}", VALUE - 1, VALUE + 1)).text(), "xy\0");
+    // What is zeros takes nothing until it is written.
+    client.run("DEL k");
+    let peak = peak_of(&server, || {
+        for bit in [(96u64 << 23) - 1, (256 << 23) - 1, (512 << 23) - 1] {
+            assert_eq!(client.run(&format!("SETBIT k {bit} 1")), Value::Integer(0));
+        }
+        assert_eq!(client.run("BITPOS k 1"), Value::Integer((96 << 23) - 1));
+    });
+    assert!(peak < 3 * SLACK, "three bits took {peak}");
 }

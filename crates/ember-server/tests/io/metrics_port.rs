@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use ember_testkit::{Server, http_exchange, http_get};
+use socket2::{Domain, Socket, Type};
 
 use crate::{MODES, PATIENCE, alone, builder, rss, together};
 
@@ -45,6 +46,44 @@ fn silent_clients_are_sent_away_and_a_scrape_gets_through() {
         let bytes = read_to_close(stream);
         assert!(!String::from_utf8_lossy(&bytes).contains("ember_"));
     }
+}
+
+#[test]
+fn a_scrape_does_not_wait_for_any_number_of_silent_clients() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let address = server.metrics_address();
+    let mut silent: Vec<TcpStream> = Vec::new();
+    for number in 0..240 {
+        let mut stream = connect(address);
+        // Who has had to go is not told that here.
+        let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\nHost: x\r\n"[..number % 34]);
+        silent.push(stream);
+        if number % 80 == 79 {
+            let begun = Instant::now();
+            assert_eq!(http_get(address, "/health").unwrap().status, 200);
+            assert_eq!(http_get(address, "/metrics").unwrap().status, 200);
+            assert!(begun.elapsed() < Duration::from_secs(2), "it took {:?}", begun.elapsed());
+        }
+    }
+}
+
+#[test]
+fn a_scrape_does_not_wait_long_for_clients_that_do_not_read() {
+    let _together = together();
+    let server = start(MODES[0]);
+    let address = server.metrics_address();
+    let mut deaf = Vec::new();
+    for _ in 0..80 {
+        let stream = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        stream.set_recv_buffer_size(1024).unwrap();
+        stream.connect(&address.into()).unwrap();
+        let _ = (&stream).write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        deaf.push(stream);
+    }
+    let begun = Instant::now();
+    assert_eq!(http_get(address, "/health").unwrap().status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
 }
 
 #[test]

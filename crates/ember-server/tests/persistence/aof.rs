@@ -139,6 +139,40 @@ fn damage_in_the_middle_keeps_the_server_from_starting() {
 }
 
 #[test]
+fn missing_and_inserted_bytes_keep_the_server_from_starting_though_nothing_was_durable() {
+    let directory = Directory::new("aof-missing");
+    let server = start_in(&directory.0, &["--appendonly", "yes", "--appendfsync", "no"]);
+    let mut client = server.client();
+    for number in 0..80 {
+        client.run(&format!("SET key:{number} value"));
+    }
+    eventually("all is in the file", || {
+        let file = increments(&directory.0).pop().unwrap();
+        fs::read(file).unwrap().windows(6).any(|window| window == b"key:79")
+    });
+    drop(server.crash());
+    let file = increments(&directory.0).pop().unwrap();
+    let bytes = fs::read(&file).unwrap();
+    let place = bytes.windows(6).position(|window| window == b"key:69").unwrap();
+    let missing = [&bytes[..place], &bytes[place + 3..]].concat();
+    let inserted = [&bytes[..place], b"xyz", &bytes[place..]].concat();
+    for damaged in [missing, inserted] {
+        fs::write(&file, &damaged).unwrap();
+        let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        for part in
+            [name, "at offset", "missing or were inserted", "`ember-cli repair appendonlydir --output"]
+        {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), damaged, "nothing was changed");
+    }
+    fs::write(&file, &bytes).unwrap();
+    let server = start_in(&directory.0, &["--appendonly", "yes"]);
+    assert_eq!(server.client().run("DBSIZE"), Value::Integer(80));
+}
+
+#[test]
 fn a_rewrite_while_others_write_loses_nothing() {
     for mode in MODES {
         let directory = Directory::new("aof-rewrite");

@@ -4,6 +4,7 @@
 
 mod aof;
 mod background;
+mod data_lock;
 mod encryption;
 mod snapshots;
 

@@ -4,7 +4,10 @@
 use std::ptr;
 use std::sync::Arc;
 
-use super::{Encoding, LARGE_VALUE_MIN_BYTES, NewValue, Shape, SharedValue, Slot, StringValue, ValueType};
+use super::{
+    Encoding, LARGE_VALUE_MIN_BYTES, MAPPED_MIN_BYTES, NewValue, PAGE_BYTES, Shape, SharedValue, Slot,
+    StringValue, ValueType, size_class,
+};
 use crate::types::Aggregate;
 
 impl Slot {
@@ -178,7 +181,8 @@ impl Slot {
     /// zero. An integer becomes its digits; the value is marked `raw` from now on.
     ///
     /// Amortised O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
-    /// has room, and both grow by a share of their size. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
+    /// has room, and both grow by a share of their size; a very large one by a constant, as its pages are moved and not its
+    /// bytes. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
     pub fn bytes_mut_grown(&mut self, len_min: usize) -> &mut [u8] {
         match self.entry().string() {
             StringValue::Int(number) => {
@@ -190,7 +194,7 @@ impl Slot {
             StringValue::Large(_) => {
                 let bytes = self.large_mut().expect("the encoding is Large");
                 if bytes.len() < len_min {
-                    bytes.resize(len_min, 0);
+                    grow_large(bytes, len_min);
                 }
             }
         }
@@ -279,4 +283,34 @@ impl Slot {
             }
         }
     }
+}
+
+/// Room that a value gets beyond what it needs when it grows: as much again up to this, an eighth from there on.
+const SPARE_BYTES: usize = 1 << 20;
+
+static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
+/// Appends zeros to a value until it has `len` bytes, more than it had.
+fn grow_large(bytes: &mut Vec<u8>, len: usize) {
+    if len <= bytes.capacity() {
+        bytes.resize(len, 0);
+        return;
+    }
+    let spare = if len < MAPPED_MIN_BYTES { len.min(SPARE_BYTES.max(len / 8)) } else { SPARE_BYTES };
+    let capacity = size_class(len + spare);
+    if len - bytes.len() < bytes.len() {
+        bytes.reserve_exact(capacity - bytes.len());
+        bytes.resize(len, 0);
+        return;
+    }
+    // Zeros that are most of it come from the system, which has not to write them before somebody else does. What was there
+    // is copied but for zeros: a bitmap stays as sparse as it was.
+    let mut grown = vec![0; capacity];
+    for (old, new) in bytes.chunks(PAGE_BYTES).zip(grown.chunks_mut(PAGE_BYTES)) {
+        if old != &ZEROS[..old.len()] {
+            new[..old.len()].copy_from_slice(old);
+        }
+    }
+    grown.truncate(len);
+    *bytes = grown;
 }

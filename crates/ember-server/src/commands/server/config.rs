@@ -193,6 +193,9 @@ fn put_into_effect(
     if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
         server.encryption.reload(after).map_err(|error| ("encryption-key-file", error))?;
     }
+    if before.save.is_empty() && !after.save.is_empty() {
+        server.data_lock.take_if_writing(after).map_err(|error| ("save", error))?;
+    }
     if before.requirepass != after.requirepass {
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }

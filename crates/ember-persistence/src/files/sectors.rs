@@ -1,0 +1,86 @@
+//! What a power cut leaves of a write that was not synced: zeros in the place of any of its sectors, or of the end of one
+//! whose write was not finished.
+
+/// What reaches a disk as a whole or not at all.
+const SECTOR_BYTES: u64 = 512;
+
+/// A sector was lost if all of it that belongs to the write is zeros, or at least so many bytes at its end: of those that
+/// were written, so many are hardly ever zeros by chance.
+const ZEROS_MIN: u64 = 8;
+
+/// Looks through the bytes of a write, in order, for a sector that was lost.
+#[derive(Debug)]
+pub(crate) struct LostSector {
+    /// The offset in the file of the next byte.
+    at: u64,
+    /// How many bytes of this sector there were, and how many of the last ones are zeros.
+    bytes: u64,
+    zeros: u64,
+    is_found: bool,
+}
+
+impl LostSector {
+    /// For what begins at an offset of a file.
+    pub(crate) fn new(at: u64) -> LostSector {
+        LostSector { at, bytes: 0, zeros: 0, is_found: false }
+    }
+
+    /// Whether zeros that go on to an offset of a file may be those of a lost sector: it ends there or shortly before, as what
+    /// was written behind it may begin with some.
+    pub(crate) fn may_end_at(offset: u64) -> bool {
+        offset % SECTOR_BYTES < 2 * ZEROS_MIN
+    }
+
+    /// Looks at the next bytes.
+    pub(crate) fn look(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let left = SECTOR_BYTES - self.at % SECTOR_BYTES;
+            let (piece, rest) = bytes.split_at(bytes.len().min(left as usize));
+            let zeros = piece.iter().rev().take_while(|&&byte| byte == 0).count();
+            self.zeros = if zeros == piece.len() { self.zeros + zeros as u64 } else { zeros as u64 };
+            self.bytes += piece.len() as u64;
+            self.at += piece.len() as u64;
+            bytes = rest;
+            if self.at.is_multiple_of(SECTOR_BYTES) {
+                self.is_found = self.is_found();
+                (self.bytes, self.zeros) = (0, 0);
+            }
+        }
+    }
+
+    /// Whether there was one, when all of the write was looked at.
+    pub(crate) fn is_found(&self) -> bool {
+        self.is_found || (self.bytes > 0 && self.zeros >= self.bytes.min(ZEROS_MIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_found(at: u64, bytes: &[u8]) -> bool {
+        let mut whole = LostSector::new(at);
+        whole.look(bytes);
+        let mut pieces = LostSector::new(at);
+        bytes.chunks(100).for_each(|piece| pieces.look(piece));
+        assert_eq!(whole.is_found(), pieces.is_found());
+        whole.is_found()
+    }
+
+    #[test]
+    fn a_sector_is_lost_when_what_the_write_has_of_it_ends_with_zeros() {
+        let mut bytes = vec![1; 1500];
+        assert!(!is_found(0, &bytes) && !is_found(0, &[]));
+        bytes[300..412].fill(0);
+        assert!(is_found(100, &bytes));
+        assert!(!is_found(99, &bytes) && !is_found(0, &bytes));
+        bytes[300..405].fill(1);
+        assert!(!is_found(100, &bytes), "seven may be what was written");
+        bytes[404] = 0;
+        assert!(is_found(100, &bytes));
+        let mut bytes = vec![1; 1500];
+        bytes[1490..].fill(0);
+        assert!(is_found(0, &bytes), "the last one, as far as the write goes");
+        assert!(is_found(1020, &[1, 1, 1, 1, 0, 0]) && !is_found(1020, &[1, 1, 1, 0, 1, 1]));
+    }
+}

@@ -1,0 +1,162 @@
+//! Who is served at a time, and who makes room for others.
+//!
+//! A visitor who has nothing to say, or does not read, keeps nobody out: when all places are taken the one who has waited
+//! longest gives up his, of those at the address that has most places.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+/// Connections served at a time. A few scrapers and probes need no more.
+pub(super) const PLACES_MAX: usize = 64;
+
+/// A request whose answer takes longer gives up its place if there is no other: its client does not read, or not on.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How soon whoever waits for a place looks again for one who has had it for so long.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// All places.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    taken: Mutex<Vec<Taken>>,
+    given_back: Notify,
+    /// That of the next place: none has one that another had.
+    next_number: AtomicU64,
+}
+
+/// One that is taken.
+#[derive(Debug)]
+struct Taken {
+    number: u64,
+    address: IpAddr,
+    since: Instant,
+    /// Its request has come.
+    has_request: bool,
+    /// What serves it; None until that runs.
+    task: Option<AbortHandle>,
+}
+
+/// A place, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    number: u64,
+    places: Arc<Places>,
+}
+
+impl Places {
+    /// Waits until there is a place for one from `address`, which may be another's who has to go.
+    pub(super) async fn take(self: &Arc<Places>, address: IpAddr) -> Place {
+        loop {
+            if let Some(place) = self.try_take(address, Instant::now()) {
+                return place;
+            }
+            // Either way it looks again.
+            let _ = tokio::time::timeout(LOOK_AGAIN, self.given_back.notified()).await;
+        }
+    }
+
+    fn try_take(self: &Arc<Places>, address: IpAddr, now: Instant) -> Option<Place> {
+        let mut taken = self.taken.lock();
+        let mut leaving = None;
+        if taken.len() >= PLACES_MAX {
+            leaving = taken.remove(longest_idle(&taken, now)?).task;
+        }
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        taken.push(Taken { number, address, since: now, has_request: false, task: None });
+        drop(taken);
+        if let Some(task) = leaving {
+            task.abort();
+        }
+        Some(Place { number, places: Arc::clone(self) })
+    }
+
+    fn with(&self, number: u64, act: impl FnOnce(&mut Taken)) {
+        if let Some(taken) = self.taken.lock().iter_mut().find(|taken| taken.number == number) {
+            act(taken);
+        }
+    }
+
+    /// Says what serves the place with a number, to be ended when it has to go.
+    pub(super) fn set_task(&self, number: u64, task: AbortHandle) {
+        self.with(number, |taken| taken.task = Some(task));
+    }
+}
+
+/// Who has to go: of those without a request, or else of those whose answer takes too long, the first at the address that
+/// has most of them.
+fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
+    let idle = |has_request: bool| {
+        let is_idle = move |one: &&Taken| {
+            one.has_request == has_request && (!has_request || now - one.since >= ANSWER_PATIENCE)
+        };
+        let count =
+            |address: IpAddr| taken.iter().filter(is_idle).filter(|one| one.address == address).count();
+        // The last of those that are equal, from the end: the first.
+        let first =
+            taken.iter().rev().filter(is_idle).max_by_key(|one| (count(one.address), now - one.since))?;
+        taken.iter().position(|one| one.number == first.number)
+    };
+    idle(false).or_else(|| idle(true))
+}
+
+impl Place {
+    /// What it is told apart by.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Notes that the request has come.
+    pub(super) fn note_request(&self) {
+        self.places.with(self.number, |taken| (taken.has_request, taken.since) = (true, Instant::now()));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken.lock().retain(|taken| taken.number != self.number);
+        self.places.given_back.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn numbers(places: &Arc<Places>) -> Vec<u64> {
+        places.taken.lock().iter().map(|taken| taken.number).collect()
+    }
+
+    #[test]
+    fn the_longest_idle_visitor_of_the_busiest_address_makes_room() {
+        let places = Arc::new(Places::default());
+        let begin = Instant::now();
+        let mut held: Vec<Place> = (0..PLACES_MAX)
+            .map(|number| places.try_take(address(u8::from(number >= 2)), begin).unwrap())
+            .collect();
+        held[2].note_request();
+        // The first two are of another address, the third is answered.
+        held.push(places.try_take(address(2), begin).unwrap());
+        assert_eq!(numbers(&places)[..4], [0, 1, 2, 4]);
+        drop(held.pop());
+        held.push(places.try_take(address(0), begin).unwrap());
+        assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "there was a place");
+        // Whoever is answered goes only when that takes long.
+        for place in &held {
+            place.note_request();
+        }
+        assert!(places.try_take(address(3), Instant::now()).is_none());
+        assert!(places.try_take(address(3), Instant::now() + ANSWER_PATIENCE).is_some());
+        drop(held);
+        assert!(numbers(&places).is_empty());
+    }
+}

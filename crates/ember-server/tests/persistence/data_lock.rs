@@ -1,0 +1,101 @@
+//! Two servers and one data directory: only one of them writes there.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use ember_testkit::{Server, Value};
+
+use crate::{Directory, builder, info, refusal, start_in};
+
+const AOF: [&str; 2] = ["--appendonly", "yes"];
+
+fn assert_names_the_holder(text: &str, directory: &Path, holder: &Server) {
+    let directory = fs::canonicalize(directory).unwrap();
+    for part in [
+        &*format!("the data directory '{}' is used by another server", directory.display()),
+        &format!("(process {}, port {})", holder.pid(), holder.port()),
+        "--dir",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_second_server_that_would_write_to_a_directory_does_not_start() {
+    let directory = Directory::new("lock-second");
+    for arguments in [&AOF[..], &["--save", "3600 1"]] {
+        let server = start_in(&directory.0, arguments);
+        server.client().run("INCR rounds");
+        assert_names_the_holder(&refusal(&directory.0, &AOF, None), &directory.0, &server);
+        assert_names_the_holder(&refusal(&directory.0, &["--save", "60 1"], None), &directory.0, &server);
+        // However a server ends, the next one can start.
+        drop(server.crash());
+    }
+    let server = start_in(&directory.0, &AOF);
+    assert_eq!(server.client().run("GET rounds"), Value::from("1"));
+}
+
+#[test]
+fn a_server_that_keeps_nothing_runs_beside_one_that_does() {
+    let directory = Directory::new("lock-beside");
+    let writer = start_in(&directory.0, &AOF);
+    writer.client().run("SET key writer");
+    let other = start_in(&directory.0, &["--save", "", "--enable-debug-command", "yes"]);
+    let mut client = other.client();
+    client.run("SET key other");
+    for words in [&["SAVE"][..], &["CONFIG", "SET", "appendonly", "yes"], &["CONFIG", "SET", "save", "60 1"]]
+    {
+        let reply = client.command(words);
+        assert!(reply.is_error(), "{words:?}: {reply:?}");
+        assert_names_the_holder(&reply.text(), &directory.0, &writer);
+    }
+    assert!(client.run("BGREWRITEAOF").is_error());
+    assert_names_the_holder(&other.log(), &directory.0, &writer);
+    for (name, value) in [("appendonly", "no"), ("save", "")] {
+        let told = client.run(&format!("CONFIG GET {name}"));
+        assert_eq!(told, Value::Array(vec![name.into(), value.into()]));
+    }
+    client.run("BGSAVE");
+    while info(&mut client, "rdb_bgsave_in_progress") == "1" {}
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
+    assert!(!directory.0.join("dump.rdb").exists());
+    // Once nobody writes there, it may, and keeps others from it then.
+    drop(writer.crash());
+    assert_eq!(client.run("SAVE"), Value::ok());
+    assert_names_the_holder(&refusal(&directory.0, &AOF, None), &directory.0, &other);
+    drop(other);
+    assert_eq!(start_in(&directory.0, &AOF).client().run("GET key"), Value::from("writer"));
+}
+
+#[test]
+fn a_file_that_another_server_is_writing_is_not_taken_for_left_over() {
+    let directory = Directory::new("lock-leftover");
+    let writer = start_in(&directory.0, &["--save", "3600 1"]);
+    let unfinished = directory.0.join("temp-ember-1-0-dump.rdb");
+    fs::write(&unfinished, b"REDIS0010").unwrap();
+    drop(start_in(&directory.0, &[]));
+    assert!(unfinished.exists());
+    drop(writer.crash());
+    drop(start_in(&directory.0, &[]));
+    assert!(!unfinished.exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_hinders_nobody_who_only_reads() {
+    let directory = Directory::new("lock-read-only");
+    let server = start_in(&directory.0, &[]);
+    let mut client = server.client();
+    client.run("SET key value");
+    client.run("SAVE");
+    drop(server.crash());
+    fs::remove_file(directory.0.join("ember.lock")).unwrap();
+    // The root user may write anywhere: a directory in the place of the file is in anybody's way.
+    fs::create_dir(directory.0.join("ember.lock")).unwrap();
+    fs::set_permissions(directory.0.join("ember.lock"), Permissions::from_mode(0o555)).unwrap();
+    let server = builder(&["--save", "3600 1"]).directory(&directory.0).start();
+    let mut client = server.client();
+    assert_eq!(client.run("GET key"), Value::from("value"));
+    assert!(server.log().contains("cannot lock ./ember.lock"), "{}", server.log());
+    assert!(client.run("SAVE").text().contains("cannot lock ./ember.lock"));
+}
