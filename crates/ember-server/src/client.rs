@@ -119,8 +119,26 @@ pub(crate) enum ReplyMode {
     On,
     /// None until `ON`.
     Off,
-    /// All but that of the next command.
+    /// All but that of the command behind the one that runs.
     SkipNext,
+    /// All but that of the command that runs.
+    Skip,
+}
+
+impl ReplyMode {
+    /// Whether a reply written now is not sent.
+    pub(crate) fn is_silent(self) -> bool {
+        matches!(self, ReplyMode::Off | ReplyMode::Skip)
+    }
+
+    /// The mode of the command behind one that ends in this mode.
+    pub(crate) fn next(self) -> ReplyMode {
+        match self {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip => ReplyMode::On,
+            ReplyMode::On | ReplyMode::Off => self,
+        }
+    }
 }
 
 /// The caller of a connection's commands.

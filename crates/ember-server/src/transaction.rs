@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ember_protocol::{Args, OwnedBatch, Reply};
+use ember_protocol::{Args, Mark, OwnedBatch, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
@@ -293,17 +293,27 @@ impl Executor {
         guards: &mut Guards<'static>,
         reply: &mut Reply,
     ) {
+        let start = reply.mark();
         reply.array(transaction.len());
+        take_back_if_silent(client, start, reply);
         self.sizes.include(transaction.calls.wire_bytes_max());
         for (number, &index) in transaction.commands.iter().enumerate() {
             let command = self.server.registry.get(index);
             let args = transaction.calls.command(number);
-            let reply_start = reply.len_bytes();
+            let (mark, reply_start) = (reply.mark(), reply.len_bytes());
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = acl::authorize_queued(client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
+            take_back_if_silent(client, mark, reply);
         }
+    }
+}
+
+/// Takes back the reply of a queued call, from `mark` on, if the client wants to see none by now.
+fn take_back_if_silent(client: &Client, mark: Mark, reply: &mut Reply) {
+    if client.reply_mode.is_silent() {
+        reply.truncate_to(mark);
     }
 }

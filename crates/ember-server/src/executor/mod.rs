@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_protocol::{Args, Batch, Reply};
+use ember_protocol::{Args, Batch, Mark, Reply};
 use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
@@ -362,13 +362,16 @@ impl Executor {
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
             }
         }
+        let mark = client.reply_mode.is_silent().then(|| reply.mark());
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {
-                Ok(()) => Flow::Next,
+                Ok(()) => {
+                    self.apply_reply_mode(client, mark, reply);
+                    Flow::Next
+                }
                 Err(error) => self.refuse(client, guards, Some(command), error, reply),
             };
         }
-        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
         let reply_start = reply.len_bytes();
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
@@ -379,6 +382,8 @@ impl Executor {
             Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
             _ => Flow::Next,
         };
+        // That a client listens or no longer does is said as a message is.
+        let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
         self.finish(command, result, args, Some(client), reply);
         self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         self.apply_reply_mode(client, mark, reply);
@@ -440,14 +445,13 @@ impl Executor {
         }
     }
 
-    fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
-        match (client.reply_mode, mark) {
-            (ReplyMode::On, _) | (_, None) => {}
-            (ReplyMode::Off, Some(mark)) => reply.truncate_to(mark),
-            (ReplyMode::SkipNext, Some(mark)) => {
-                reply.truncate_to(mark);
-                client.reply_mode = ReplyMode::On;
-            }
+    /// Takes back the reply of a command that the client does not want to see; `mark` is where it begins, unless all replies
+    /// were wanted then. One that the command itself has asked for stays.
+    #[inline]
+    fn apply_reply_mode(&self, client: &mut Client, mark: Option<Mark>, reply: &mut Reply) {
+        if client.reply_mode != ReplyMode::On {
+            mark.into_iter().for_each(|mark| reply.truncate_to(mark));
+            client.reply_mode = client.reply_mode.next();
         }
     }
 
@@ -755,9 +759,12 @@ enum Flow {
 /// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
 #[cold]
 fn is_for_subscribers(command: &Command) -> bool {
-    let spec = command.spec;
-    matches!(spec.name, "ping" | "quit" | "reset")
-        || (spec.group == Group::PubSub && spec.flags.contains(Flags::NOSCRIPT))
+    matches!(command.spec.name, "ping" | "quit" | "reset") || is_subscribing(command)
+}
+
+/// Whether a command begins or ends subscriptions.
+fn is_subscribing(command: &Command) -> bool {
+    command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT)
 }
 
 fn transaction_writes(client: &Client) -> bool {

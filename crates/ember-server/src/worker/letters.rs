@@ -62,7 +62,9 @@ impl Worker {
     pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
         for Receiver { token, client_id, pattern } in receivers {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
-            if !connection.closing && connection.client.reply_mode == ReplyMode::On {
+            // A monitor's lines are replies to its MONITOR.
+            let is_wanted = !matches!(push, Push::Line(_)) || connection.client.reply_mode == ReplyMode::On;
+            if !connection.closing && is_wanted {
                 let is_subscribed = connection.client.subscriptions.is_some();
                 push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
                 list(&mut self.ready, connection, *token);
