@@ -12,6 +12,9 @@ use ember_protocol::{OwnedBatch, Protocol};
 use crate::events::Notices;
 use crate::sync::AtomicBool;
 
+/// About what one observed key takes in the tables of its shard besides its name, in bytes.
+pub const OBSERVED_KEY_BYTES: usize = 160;
+
 /// About what a key takes that some client may have a copy of, in bytes, besides its name and the clients' ids.
 const TRACKED_KEY_BYTES: usize = 96;
 

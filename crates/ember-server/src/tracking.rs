@@ -38,6 +38,8 @@ pub(crate) enum Choice {
 pub(crate) struct Tracking {
     /// The prefixes of the keys to be told of, in the broadcasting mode: in order, none of them the beginning of another.
     pub(crate) prefixes: Option<Vec<Vec<u8>>>,
+    /// The memory in bytes that those take.
+    pub(crate) prefixes_bytes: usize,
     pub(crate) choice: Choice,
     /// Whether the client is not told of its own changes.
     pub(crate) no_loop: bool,

@@ -37,6 +37,7 @@ use sizes::SizeLimits;
 
 use crate::acl;
 use crate::client::{Client, ReplyMode};
+use crate::client_memory::ClientMemory;
 use crate::command_log::LogKind;
 use crate::config::Config;
 use crate::connection::Connection;
@@ -123,6 +124,7 @@ pub(crate) struct Executor {
     /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) barrier: Barrier,
+    pub(crate) client_memory: ClientMemory,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
@@ -149,6 +151,7 @@ impl Executor {
             section: Section::Shared,
             last_record: 0,
             barrier: Barrier::default(),
+            client_memory: ClientMemory::new(server, index),
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -411,7 +414,8 @@ impl Executor {
             result => result,
         };
         if !self.server.monitors.is_empty() {
-            self.server.show_to_monitors(client, command, args);
+            let limit = &self.config.client_output_buffer_limit.pubsub;
+            self.server.show_to_monitors(client, command, args, limit);
         }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);
@@ -553,7 +557,21 @@ impl Executor {
         }
     }
 
-    /// Makes room for a write of `incoming` bytes, if memory is limited and short.
+    /// Lets the requests of a client that run now count as the incoming bytes of their commands, not as the client's memory.
+    /// The end of its part of the turn counts what is left of them.
+    pub(crate) fn count_as_incoming(&mut self, client: &Client) {
+        self.client_memory.set(&client.view.query_bytes, 0);
+        self.count_left_behind(client);
+    }
+
+    /// Counts what a client's calls have left behind.
+    pub(crate) fn count_left_behind(&mut self, client: &Client) {
+        self.client_memory.set(&client.view.multi_bytes, client.multi_bytes());
+        self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
+    }
+
+    /// Makes room for a write of `incoming` bytes, if memory is limited and short. What clients make the server keep counts
+    /// as the data does, but only keys are evicted here.
     pub(crate) fn make_room(
         &mut self,
         guards: &mut Guards<'static>,
@@ -566,20 +584,21 @@ impl Executor {
             keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         }
         let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
-        if keyspace.used_bytes() + growth + incoming <= limit {
+        let incoming = incoming.saturating_add(self.client_memory.total());
+        if (keyspace.used_bytes() + growth).saturating_add(incoming) <= limit {
             return Ok(());
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         let samples = self.config.maxmemory_samples;
-        self.evictor
-            .make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples)
-            .map_err(|_| CommandError::OutOfMemory)
+        let made = self.evictor.make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples);
+        if made.is_err() || incoming > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     /// Makes room in the background, after the limit was lowered; at most some hundred keys.
     pub(crate) fn make_room_idly(&mut self) {
         if self.config.maxmemory != 0 {
             let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
+            let limit = limit.saturating_sub(self.client_memory.total());
             let limit = limit.max(self.server.keyspace.used_bytes().saturating_sub(IDLE_EVICTION_BYTES));
             // Nothing to evict is no error here: the next write will be told.
             let _ = self.evictor.make_room(

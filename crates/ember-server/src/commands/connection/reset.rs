@@ -46,7 +46,7 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     for count in [&view.channels, &view.patterns, &view.shard_channels] {
         count.store(0, Ordering::Relaxed);
     }
-    view.names.lock().name = Box::default();
+    view.edit_names(|names| names.name = Box::default());
     let skips = session.client.reply_mode == ReplyMode::Skip;
     *session.client = Client::new(view, Identity::unknown(session.server));
     if skips {

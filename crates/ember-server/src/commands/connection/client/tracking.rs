@@ -168,8 +168,11 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
         );
     }
     let prefixes = wanted.is_broadcast.then(|| join(wanted.prefixes, now)).transpose()?;
+    let known = prefixes.as_deref().unwrap_or_default();
+    let prefixes_bytes = known.iter().map(|prefix| prefix.len() + size_of_val(prefix)).sum();
     Ok(Tracking {
         prefixes,
+        prefixes_bytes,
         choice,
         no_loop: wanted.no_loop,
         redirect: wanted.redirect,
