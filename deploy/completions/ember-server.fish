@@ -42,7 +42,7 @@ complete -c ember-server -l databases -d 'How many databases SELECT can choose f
 complete -c ember-server -l hash-function -d 'The hash function of keys and of members and fields. siphash is slower and withstands clients which choose keys that collide. (default: rapidhash)' -r -f -a "rapidhash\t''
 siphash\t''"
 complete -c ember-server -l hz -d 'How often per second background work runs: expiry of keys, idle connections, statistics. (default: 10)' -r
-complete -c ember-server -l maxmemory -l max-memory -d 'How much memory the data may take before keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
+complete -c ember-server -l maxmemory -l max-memory -d 'How much memory the data and what clients make the server keep may take before keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
 complete -c ember-server -l maxmemory-policy -l eviction-policy -d 'Which keys are evicted at maxmemory. (default: noeviction) Also --eviction-policy.' -r -f -a "volatile-lru\t''
 volatile-lfu\t''
 volatile-random\t''
@@ -71,8 +71,9 @@ complete -c ember-server -l list-compress-depth -d 'How many nodes at each end o
 complete -c ember-server -l stream-node-max-bytes -d 'How many bytes a node of a stream holds; 0 for no limit. (default: 4096)' -r
 complete -c ember-server -l stream-node-max-entries -d 'How many entries a node of a stream holds; 0 for no limit. (default: 100)' -r
 complete -c ember-server -l hll-sparse-max-bytes -d 'Up to how many bytes a HyperLogLog is kept in its sparse form. (default: 3000)' -r
-complete -c ember-server -l client-output-buffer-limit -d 'When a client which does not read its replies is disconnected: at once above hard bytes, or after seconds above soft bytes; 0 for never. The classes are normal, replica (or slave) and pubsub; a class which is not named keeps its limit. (default: normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60)' -r
-complete -c ember-server -l client-query-buffer-limit -d 'How much of a client\'s input may wait to be run before the client is disconnected. (default: 1gb)' -r
+complete -c ember-server -l client-output-buffer-limit -d 'When a client which does not read its replies is disconnected: at once above hard bytes, or after seconds above soft bytes; 0 for never. The classes are normal, replica (or slave) and pubsub; a class which is not named keeps its limit. What MONITOR and client-side caching send counts against pubsub, by itself. (default: normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60)' -r
+complete -c ember-server -l client-query-buffer-limit -d 'How much of a client\'s input may wait to be run before the client is disconnected. Calls queued since MULTI count, and keys, channels and names which the client makes the server keep. (default: 1gb)' -r
+complete -c ember-server -l maxmemory-clients -d 'How much memory all clients may take together: requests, transactions, subscriptions, replies which wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for no limit. (default: 0)' -r
 complete -c ember-server -l proto-max-bulk-len -d 'The longest argument of a command, and the longest string value. (default: 512mb)' -r
 complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks all of a value before it is used. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a script that still runs can be ended with SCRIPT KILL or FUNCTION KILL, and other clients are told that the server is busy; 0 for never. (default: 5000) Also --lua-time-limit.' -r

@@ -12,6 +12,19 @@ use ember_protocol::{OwnedBatch, Protocol};
 use crate::events::Notices;
 use crate::sync::AtomicBool;
 
+/// About what one observed key takes in the tables of its shard besides its name, in bytes.
+pub const OBSERVED_KEY_BYTES: usize = 160;
+
+/// About what a key takes that some client may have a copy of, in bytes, besides its name and the clients' ids.
+const TRACKED_KEY_BYTES: usize = 96;
+
+/// Bytes that all those keys of a shard may take together, for each key that there may be: longer names and more clients
+/// for each key leave room for fewer keys.
+const TRACKED_BYTES_FOR_EACH_KEY: usize = 256;
+
+/// Bytes that they may take however few there may be.
+const TRACKED_BYTES_MIN: usize = 64 * 1024;
+
 /// The keys that a client's next transaction depends on (`WATCH`); shared by the client and the shards.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -152,6 +165,8 @@ pub struct Observers {
     waiters: ByKey<VecDeque<Arc<Waiter>>>,
     /// The ids of the clients that may have a copy of a key's value, whatever its database.
     tracked: HashMap<Box<[u8]>, Vec<u64>>,
+    /// About the bytes that those take.
+    tracked_bytes: usize,
 }
 
 impl Observers {
@@ -165,9 +180,7 @@ impl Observers {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
-        if let Some((key, clients)) = self.tracked.remove_entry(key) {
-            notices.invalidated.push((key, clients));
-        }
+        self.invalidate(key, notices);
         self.tell_waiters(database, key, notices);
     }
 
@@ -181,27 +194,45 @@ impl Observers {
         }
     }
 
-    /// Notes that a client may have a copy of a key's value. When more than `keys_max` keys are noted, one is forgotten as
-    /// if it had changed.
+    /// Notes that a client may have a copy of a key's value. When there are more than `keys_max` such keys, or they take
+    /// more memory than that many short ones, some are forgotten as if they had changed: this one if it is too long itself.
     pub fn track(&mut self, key: &[u8], client_id: u64, keys_max: usize, notices: &mut Notices) {
-        if let Some(clients) = self.tracked.get_mut(key) {
-            if !clients.contains(&client_id) {
-                clients.push(client_id);
-            }
+        let keys_max = keys_max.max(1);
+        let bytes_max = keys_max.saturating_mul(TRACKED_BYTES_FOR_EACH_KEY).max(TRACKED_BYTES_MIN);
+        if self.tracked.get(key).is_some_and(|clients| clients.contains(&client_id)) {
             return;
         }
-        if self.tracked.len() >= keys_max.max(1)
-            && let Some(other) = self.tracked.keys().next().cloned()
-            && let Some((other, clients)) = self.tracked.remove_entry(&other)
-        {
-            notices.invalidated.push((other, clients));
+        loop {
+            let is_new = !self.tracked.contains_key(key);
+            let bytes = size_of::<u64>() + if is_new { TRACKED_KEY_BYTES + key.len() } else { 0 };
+            if !(is_new && self.tracked.len() >= keys_max) && self.tracked_bytes + bytes <= bytes_max {
+                self.tracked_bytes += bytes;
+                break;
+            }
+            let Some(other) = self.tracked.keys().next().cloned() else {
+                notices.invalidated.push((key.into(), vec![client_id]));
+                return;
+            };
+            self.invalidate(&other, notices);
         }
-        self.tracked.insert(key.into(), vec![client_id]);
+        match self.tracked.get_mut(key) {
+            Some(clients) => clients.push(client_id),
+            None => _ = self.tracked.insert(key.into(), vec![client_id]),
+        }
+    }
+
+    /// Lets the clients that may have a copy of a key's value be told that it has changed.
+    fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
+        if let Some((key, clients)) = self.tracked.remove_entry(key) {
+            self.tracked_bytes -= TRACKED_KEY_BYTES + key.len() + size_of_val(&clients[..]);
+            notices.invalidated.push((key, clients));
+        }
     }
 
     /// Forgets who has copies.
     pub fn forget_tracked(&mut self) {
         self.tracked = HashMap::new();
+        self.tracked_bytes = 0;
     }
 
     /// The numbers of keys that clients may have copies of, and of those copies.
@@ -262,5 +293,41 @@ impl Observers {
     /// The waiters for a key, first come first.
     pub fn waiters(&self, database: usize, key: &[u8]) -> impl Iterator<Item = &Arc<Waiter>> {
         self.waiters.get(database, key).into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracked_keys_take_bounded_memory_whatever_their_lengths() {
+        let mut observers = Observers::default();
+        let mut notices = Notices::default();
+        for number in 0..1000_u64 {
+            let key = format!("{number}{}", "k".repeat(number as usize * 20));
+            observers.track(key.as_bytes(), number % 3, 100, &mut notices);
+            assert!(observers.tracked_bytes <= TRACKED_BYTES_MIN, "{number}: {}", observers.tracked_bytes);
+        }
+        let (keys, copies) = observers.tracked();
+        assert!(keys > 0 && keys == copies, "{keys} {copies}");
+        assert_eq!(keys + notices.invalidated.len(), 1000, "who is not tracked any more is told");
+        let told = notices.invalidated.len();
+        observers.track(&[b'k'; TRACKED_BYTES_MIN], 7, 100, &mut notices);
+        assert_eq!(notices.invalidated.last().map(|(_, clients)| clients.as_slice()), Some(&[7][..]));
+        assert_eq!(notices.invalidated.len(), told + keys + 1);
+        assert!(observers.is_empty() && observers.tracked_bytes == 0);
+    }
+
+    #[test]
+    fn every_client_that_tracks_a_key_takes_memory_too() {
+        let mut observers = Observers::default();
+        let mut notices = Notices::default();
+        for client in 0..20_000 {
+            observers.track(b"key", client, 1, &mut notices);
+        }
+        assert!(observers.tracked_bytes <= TRACKED_BYTES_MIN);
+        let told: usize = notices.invalidated.iter().map(|(_, clients)| clients.len()).sum();
+        assert_eq!(told + observers.tracked().1, 20_000);
     }
 }

@@ -348,6 +348,8 @@ impl ExactSizeIterator for ArgsIter<'_> {}
 pub struct OwnedBatch {
     batch: Batch,
     bytes: Vec<u8>,
+    /// The bytes of the arguments that have buffers of their own.
+    buffers_bytes: usize,
 }
 
 impl OwnedBatch {
@@ -371,6 +373,14 @@ impl OwnedBatch {
         self.bytes.len()
     }
 
+    /// The memory in bytes that the commands take: copied bytes, large arguments in full though they may be shared, and
+    /// where each argument is.
+    pub fn memory_bytes(&self) -> usize {
+        let Batch { spans, ends, buffers } = &self.batch;
+        let places = size_of_val(&spans[..]) + size_of_val(&ends[..]) + size_of_val(&buffers[..]);
+        self.bytes.len() + self.buffers_bytes + places
+    }
+
     /// No command took more bytes on the wire, see [`Batch::wire_bytes_max`].
     pub fn wire_bytes_max(&self) -> usize {
         self.batch.wire_bytes_max(self.bytes.len())
@@ -378,12 +388,20 @@ impl OwnedBatch {
 
     /// Adds the command made of `arguments`.
     pub fn push(&mut self, arguments: &[&[u8]]) {
+        let buffers = self.batch.buffers.len();
         self.batch.push_command(arguments, &mut self.bytes);
+        self.count_buffers_from(buffers);
     }
 
     /// Adds a copy of `args`; large arguments are shared, not copied.
     pub fn append(&mut self, args: Args<'_>) {
+        let buffers = self.batch.buffers.len();
         self.batch.append_copy(args, &mut self.bytes);
+        self.count_buffers_from(buffers);
+    }
+
+    fn count_buffers_from(&mut self, first: usize) {
+        self.buffers_bytes += self.batch.buffers[first..].iter().map(|buffer| buffer.len()).sum::<usize>();
     }
 
     /// The arguments of command `index`.
@@ -399,6 +417,7 @@ impl OwnedBatch {
         self.batch.clear();
         self.bytes.clear();
         self.bytes.shrink_to(BYTES_KEPT_MAX);
+        self.buffers_bytes = 0;
     }
 }
 
@@ -453,12 +472,15 @@ mod tests {
         drop(input);
         assert_eq!(copy.len(), 2);
         assert_eq!(copy.len_bytes(), 4 + 6 + 3);
+        let places = 4 * size_of::<Span>() + 2 * size_of::<usize>() + size_of::<Arc<Vec<u8>>>();
+        assert_eq!(copy.memory_bytes(), 4 + 6 + 3 + b"large".len() + places);
         let args = copy.command(1);
         assert_eq!(args.iter().collect::<Vec<_>>(), [&b"large"[..], b"quoted", b"key"]);
         assert!(Arc::ptr_eq(args.shared(0).unwrap(), batch.command(0, b"").shared(0).unwrap()));
         assert_eq!(copy.command(0).at(0), b"PING");
         copy.clear();
         assert!(copy.is_empty());
+        assert_eq!(copy.memory_bytes(), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
 use crate::acl::{Identity, User};
+use crate::connection::Connection;
 use crate::pubsub::Subscriptions;
 use crate::tracking::Tracking;
 use crate::transaction::{Transaction, Watched};
@@ -92,10 +93,21 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
+    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::client_memory::ClientMemory)).
+    /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
+    /// Replies that are not sent.
     pub(crate) output_bytes: AtomicU64,
-    /// Set by `CLIENT KILL`: the worker closes the connection.
+    /// Calls queued since MULTI.
+    pub(crate) multi_bytes: AtomicU64,
+    /// What its calls have left behind: keys that it watches or waits for, subscriptions, prefixes, names.
+    pub(crate) kept_bytes: AtomicU64,
+    /// The part of that that names take.
+    pub(crate) names_bytes: AtomicU64,
+    /// Set by `CLIENT KILL` and by eviction: the worker closes the connection.
     pub(crate) is_killed: AtomicBool,
+    /// Set when a push to it was dropped: the worker closes the connection.
+    pub(crate) is_overrun: AtomicBool,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
     /// What the connection waits for, if it is in a blocking command.
@@ -112,6 +124,9 @@ pub(crate) struct ClientView {
     pub(crate) shard_channels: AtomicU64,
 }
 
+/// Bytes of output that CLIENT LIST shows as `obl`; `omem` is the rest. In Redis they are those of a client's own buffer.
+const OUTPUT_BUFFER_BYTES: u64 = 16 * 1024;
+
 /// Which replies a client wants to see (`CLIENT REPLY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyMode {
@@ -119,8 +134,26 @@ pub(crate) enum ReplyMode {
     On,
     /// None until `ON`.
     Off,
-    /// All but that of the next command.
+    /// All but that of the command behind the one that runs.
     SkipNext,
+    /// All but that of the command that runs.
+    Skip,
+}
+
+impl ReplyMode {
+    /// Whether a reply written now is not sent.
+    pub(crate) fn is_silent(self) -> bool {
+        matches!(self, ReplyMode::Off | ReplyMode::Skip)
+    }
+
+    /// The mode of the command behind one that ends in this mode.
+    pub(crate) fn next(self) -> ReplyMode {
+        match self {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip => ReplyMode::On,
+            ReplyMode::On | ReplyMode::Off => self,
+        }
+    }
 }
 
 /// The caller of a connection's commands.
@@ -169,6 +202,19 @@ impl Client {
             last_record: 0,
             watched: None,
         }
+    }
+
+    /// Bytes of the calls queued since MULTI.
+    pub(crate) fn multi_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, |transaction| transaction.memory_bytes())
+    }
+
+    /// Bytes of what the client's calls have left behind.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let watched = self.watched.as_ref().map_or(0, |watched| watched.memory_bytes());
+        let subscriptions = self.subscriptions.as_ref().map_or(0, |names| names.memory_bytes());
+        let tracking = self.tracking.as_ref().map_or(0, |tracking| tracking.prefixes_bytes);
+        watched + subscriptions + tracking + self.view.names_bytes.load(Ordering::Relaxed) as usize
     }
 }
 
@@ -222,10 +268,20 @@ impl ClientView {
         counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// Bytes of memory the connection takes, as far as they are counted.
+    /// Bytes of memory the client takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let buffers = self.query_bytes.load(Ordering::Relaxed) + self.output_bytes.load(Ordering::Relaxed);
-        size_of::<Self>() as u64 + buffers
+        let sizes = [&self.query_bytes, &self.output_bytes, &self.multi_bytes, &self.kept_bytes];
+        let fixed = size_of::<Self>() + size_of::<Connection>();
+        fixed as u64 + sizes.iter().map(|size| size.load(Ordering::Relaxed)).sum::<u64>()
+    }
+
+    /// Lets `edit` change the client's names.
+    pub(crate) fn edit_names(&self, edit: impl FnOnce(&mut Names)) {
+        let mut names = self.names.lock();
+        edit(&mut names);
+        let Names { name, library_name, library_version } = &*names;
+        let bytes = name.len() + library_name.len() + library_version.len();
+        self.names_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
     /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
@@ -235,11 +291,15 @@ impl ClientView {
         let tracking = self.tracking.lock().clone();
         let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
         let query_bytes = self.query_bytes.load(Ordering::Relaxed);
+        let multi_bytes = self.multi_bytes.load(Ordering::Relaxed);
         let output_bytes = self.output_bytes.load(Ordering::Relaxed);
+        let buffered = output_bytes.min(OUTPUT_BUFFER_BYTES);
+        let listed = output_bytes - buffered;
+        let blocks = listed.div_ceil(OUTPUT_BUFFER_BYTES);
         let before_user = format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} \
-             qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem=0 \
-             tot-mem={} events=r cmd={command} user=",
+             qbuf={query_bytes} qbuf-free=0 argv-mem=0 multi-mem={multi_bytes} rbs=0 rbp=0 obl={buffered} oll={blocks} \
+             omem={listed} tot-mem={} events=r cmd={command} user=",
             self.id,
             self.peer.remote(),
             self.peer.local(),

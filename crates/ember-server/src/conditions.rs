@@ -22,6 +22,8 @@ bitflags! {
         const AOF_FAILED = 8;
         /// It is further behind than it may be: commands that write wait.
         const AOF_BEHIND = 16;
+        /// Many pushes wait for a worker that is busy: commands wait.
+        const PUSHES_BEHIND = 32;
 
         /// Commands that write are refused because of the disk.
         const REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();

@@ -11,10 +11,12 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
 use crate::client::Client;
+use crate::config::{OutputBufferLimit, OutputBufferLimits};
 use crate::driver::Readiness;
 use crate::executor::Assembly;
 use crate::journal::JournalHub;
 use crate::mailbox::Forwarded;
+use crate::pubsub::Push;
 use crate::tls::{Received, TlsStream};
 use crate::waiting::Blocked;
 
@@ -130,8 +132,32 @@ pub(crate) struct Connection {
     pub(crate) closing: bool,
     /// It is in the worker's list of connections to serve this turn.
     pub(crate) is_listed: bool,
-    /// Since when, Unix time in ms, the output is above the soft limit; 0 when it is not.
-    pub(crate) soft_since_ms: i64,
+    /// Bytes of pushes written since the socket last took all output: what the client has not asked for.
+    pushed: usize,
+    /// For how long the output, and the pushes in it, are above their soft limits.
+    output_excess: Excess,
+    pushed_excess: Excess,
+}
+
+/// For how long something is above its soft limit.
+#[derive(Debug, Default)]
+struct Excess {
+    /// Since when, Unix time in ms; 0 when it is not.
+    since_ms: i64,
+}
+
+impl Excess {
+    /// Whether `bytes` are more than the limit allows now.
+    fn is_too_much(&mut self, bytes: u64, limit: &OutputBufferLimit, now_ms: i64) -> bool {
+        if limit.soft_bytes == 0 || bytes <= limit.soft_bytes {
+            self.since_ms = 0;
+        } else if self.since_ms == 0 {
+            self.since_ms = now_ms;
+        }
+        let soft_ms = i64::try_from(limit.soft_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let is_late = self.since_ms != 0 && now_ms - self.since_ms >= soft_ms;
+        is_late || (limit.hard_bytes != 0 && bytes > limit.hard_bytes)
+    }
 }
 
 impl Connection {
@@ -162,7 +188,9 @@ impl Connection {
             has_unparsed: false,
             closing: false,
             is_listed: false,
-            soft_since_ms: 0,
+            pushed: 0,
+            output_excess: Excess::default(),
+            pushed_excess: Excess::default(),
         }
     }
 
@@ -397,6 +425,43 @@ impl Connection {
         self.acknowledges == 0
     }
 
+    /// Bytes of what the client's calls have left behind, and of the call that waits.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let parked =
+            self.parked.as_ref().map_or(0, |parked| parked.batch.wire_bytes_max(self.parser.consumed()));
+        self.client.kept_bytes() + self.blocked.as_ref().map_or(0, |blocked| blocked.bytes) + parked
+    }
+
+    /// The memory in bytes of replies that wait to be sent: those sent already too, until the last one is.
+    pub(crate) fn output_bytes(&self) -> usize {
+        if self.unsent_bytes() == 0 { 0 } else { self.output.len_bytes() }
+    }
+
+    /// Writes a push: what the client has not asked for.
+    pub(crate) fn push(&mut self, push: &Push, pattern: Option<&[u8]>) {
+        let before = self.output.len_bytes();
+        push.write(pattern, self.client.subscriptions.is_some(), &mut self.output);
+        self.pushed += self.output.len_bytes() - before;
+    }
+
+    /// Whether more output waits than may. The limit of a subscriber is on all of it; who is sent pushes for another reason
+    /// has the same limit for these alone, because replies wait for as long as the client pleases (`normal`).
+    pub(crate) fn has_too_much_output(&mut self, limits: &OutputBufferLimits, now_ms: i64) -> bool {
+        let output = self.unsent_bytes() as u64;
+        let is_subscribed = self.client.view.is_subscribed();
+        let limit = if is_subscribed { &limits.pubsub } else { &limits.normal };
+        let pushed = output.min(self.pushed as u64);
+        self.output_excess.is_too_much(output, limit, now_ms)
+            || self.pushed_excess.is_too_much(pushed, &limits.pubsub, now_ms)
+    }
+
+    /// Lets go of output that is all sent.
+    fn forget_sent(&mut self) {
+        self.output.clear();
+        self.sent = 0;
+        self.pushed = 0;
+    }
+
     /// Sends what the socket takes; returns the bytes sent and the write calls made. [`Connection::may_send`] was true.
     ///
     /// # Errors
@@ -429,8 +494,7 @@ impl Connection {
             }
         }
         if self.unsent_bytes() == 0 {
-            self.output.clear();
-            self.sent = 0;
+            self.forget_sent();
         }
         Ok((bytes, calls))
     }
@@ -459,8 +523,7 @@ impl Connection {
             }
         }
         if self.sent == self.output.len_bytes() {
-            self.output.clear();
-            self.sent = 0;
+            self.forget_sent();
         }
         Ok((bytes, calls))
     }

@@ -33,7 +33,7 @@ pub(crate) struct MemoryReport {
     pub(crate) startup: u64,
     /// Entries, and what finds and expires them.
     pub(crate) dataset: u64,
-    /// Buffers of connections.
+    /// What clients make the server keep.
     pub(crate) clients: u64,
 }
 
@@ -45,8 +45,7 @@ impl MemoryReport {
         let resident = resident_bytes().unwrap_or(allocator.resident);
         let allocated = if allocator.allocated > 0 { allocator.allocated } else { dataset };
         let peak = server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated);
-        let clients = server.clients.all();
-        let clients = clients.iter().map(|view| view.memory_bytes()).sum();
+        let clients = server.client_memory() + server.push_memory();
         MemoryReport {
             allocated,
             active: allocator.active,

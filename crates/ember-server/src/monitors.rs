@@ -7,6 +7,8 @@ use emberkv_core::spec::Flags;
 use parking_lot::RwLock;
 
 use crate::client::Client;
+use crate::config::OutputBufferLimit;
+use crate::connection::OUTPUT_HIGH_BYTES;
 use crate::pubsub::{Address, Push};
 use crate::registry::Command;
 use crate::server::{Server, unix_us};
@@ -41,9 +43,16 @@ impl Monitors {
 }
 
 impl Server {
-    /// Shows monitors a call. Commands of operators are not shown, nor secret arguments.
+    /// Shows monitors a call. Commands of operators are not shown, nor secret arguments. A line longer than `limit` allows
+    /// is not made to its end: it is what disconnects those who would get it.
     #[cold]
-    pub(crate) fn show_to_monitors(&self, client: &Client, command: &Command, args: Args<'_>) {
+    pub(crate) fn show_to_monitors(
+        &self,
+        client: &Client,
+        command: &Command,
+        args: Args<'_>,
+        limit: &OutputBufferLimit,
+    ) {
         let flags = command.spec.flags;
         if flags.intersects(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
             return;
@@ -57,10 +66,15 @@ impl Server {
             client.view.peer.remote()
         );
         let mut line = head.into_bytes();
+        let bytes_max = match limit.hard_bytes {
+            0 => usize::MAX,
+            // Shorter output is only looked at when it is sent.
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX).max(OUTPUT_HIGH_BYTES),
+        };
         for (number, argument) in args.iter().enumerate() {
             line.push(b' ');
             let is_secret = command.spec.has_secret_at(args, number);
-            quote(if is_secret { b"(redacted)" } else { argument }, &mut line);
+            quote(if is_secret { b"(redacted)" } else { argument }, bytes_max, &mut line);
         }
         let addresses = self.monitors.addresses.read().clone();
         let others = addresses.into_iter().filter(|address| address.client_id != client.view.id);
@@ -68,22 +82,32 @@ impl Server {
     }
 }
 
-/// Writes bytes in quotes, what is not printable escaped.
-fn quote(bytes: &[u8], line: &mut Vec<u8>) {
+/// Bytes that are quoted before the length of the line is looked at.
+const QUOTED_TOGETHER: usize = 64 * 1024;
+
+/// Writes bytes in quotes, what is not printable escaped, until the line is longer than `bytes_max`.
+fn quote(bytes: &[u8], bytes_max: usize, line: &mut Vec<u8>) {
     line.push(b'"');
-    for &byte in bytes {
-        match byte {
-            b'"' | b'\\' => line.extend([b'\\', byte]),
-            b'\n' => line.extend(b"\\n"),
-            b'\r' => line.extend(b"\\r"),
-            b'\t' => line.extend(b"\\t"),
-            0x07 => line.extend(b"\\a"),
-            0x08 => line.extend(b"\\b"),
-            b' '..=b'~' => line.push(byte),
-            _ => line.extend(format!("\\x{byte:02x}").as_bytes()),
+    for part in bytes.chunks(QUOTED_TOGETHER) {
+        if line.len() > bytes_max {
+            break;
         }
+        part.iter().for_each(|&byte| escape(byte, line));
     }
     line.push(b'"');
+}
+
+fn escape(byte: u8, line: &mut Vec<u8>) {
+    match byte {
+        b'"' | b'\\' => line.extend([b'\\', byte]),
+        b'\n' => line.extend(b"\\n"),
+        b'\r' => line.extend(b"\\r"),
+        b'\t' => line.extend(b"\\t"),
+        0x07 => line.extend(b"\\a"),
+        0x08 => line.extend(b"\\b"),
+        b' '..=b'~' => line.push(byte),
+        _ => line.extend(format!("\\x{byte:02x}").as_bytes()),
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +117,14 @@ mod tests {
     #[test]
     fn what_is_not_printable_is_escaped() {
         let mut line = Vec::new();
-        quote(b"a \"b\"\\\r\n\t\x07\x08\x00\xff", &mut line);
+        quote(b"a \"b\"\\\r\n\t\x07\x08\x00\xff", usize::MAX, &mut line);
         assert_eq!(line, br#""a \"b\"\\\r\n\t\a\b\x00\xff""#);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_not_made_to_its_end() {
+        let mut line = Vec::new();
+        quote(&vec![0; 10 * QUOTED_TOGETHER], QUOTED_TOGETHER, &mut line);
+        assert_eq!(line.len(), 4 * QUOTED_TOGETHER + 2);
     }
 }

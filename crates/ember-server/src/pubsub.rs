@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ember_protocol::Reply;
 use emberkv_core::events::{EventClass, Notice};
@@ -14,8 +15,9 @@ use emberkv_core::keyspace::entry::LARGE_VALUE_MIN_BYTES;
 use parking_lot::RwLock;
 
 use crate::client::ClientView;
+use crate::conditions::Condition;
 use crate::mailbox::Letter;
-use crate::server::Server;
+use crate::server::{Server, WorkerHandle};
 use crate::tracking::write_invalidation;
 
 /// A name of a channel, or a pattern.
@@ -49,9 +51,19 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Name>,
     patterns: BTreeSet<Name>,
     shard_channels: BTreeSet<Name>,
+    /// About the memory in bytes that they take.
+    bytes: usize,
 }
 
+/// About what a subscription takes in the tables of names, in bytes, besides the name.
+const SUBSCRIPTION_BYTES: usize = 200;
+
 impl Subscriptions {
+    /// About the memory in bytes that they take; names count for each who listens.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The names of a kind.
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Name> {
         match kind {
@@ -122,6 +134,25 @@ pub(crate) enum Push {
 }
 
 impl Push {
+    /// About the memory in bytes that it takes.
+    fn memory_bytes(&self) -> usize {
+        size_of::<Push>()
+            + match self {
+                Push::Message { channel, payload, .. } => channel.len() + payload.len(),
+                Push::Invalidation(keys) => {
+                    let keys = keys.as_deref().unwrap_or_default();
+                    keys.iter().map(|key| size_of_val(key) + key.len()).sum()
+                }
+                Push::Line(line) => line.len(),
+                Push::RedirectBroken(_) => 0,
+            }
+    }
+
+    /// The same with those on one worker that are to get it.
+    pub(crate) fn message_bytes(&self, receivers: &[Receiver]) -> usize {
+        self.memory_bytes() + size_of_val(receivers)
+    }
+
     /// Writes it for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself, and
     /// `is_subscribed` whether it listens to anything.
     pub(crate) fn write(&self, pattern: Option<&[u8]>, is_subscribed: bool, reply: &mut Reply) {
@@ -157,6 +188,14 @@ impl Push {
     }
 }
 
+/// Bytes of pushes that wait for one worker from which on commands wait, until it has taken them: most commands
+/// would make more.
+const DELAYING_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of pushes that wait for one worker from which on no more are kept, and their receivers are disconnected. Only a
+/// script or a transaction comes so far: between its calls nobody can wait.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// A connection that is to get a push.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -189,6 +228,7 @@ impl PubSub {
         let mut topics = self.topics(kind).write();
         let name = topics.get_key_value(name).map_or_else(|| Name::from(name), |(name, _)| Arc::clone(name));
         topics.entry(Arc::clone(&name)).or_default().push(address);
+        subscriptions.bytes += SUBSCRIPTION_BYTES + name.len();
         subscriptions.of_mut(kind).insert(name)
     }
 
@@ -203,6 +243,7 @@ impl PubSub {
         if !subscriptions.of_mut(kind).remove(name) {
             return false;
         }
+        subscriptions.bytes -= SUBSCRIPTION_BYTES + name.len();
         let mut topics = self.topics(kind).write();
         if let Some(listeners) = topics.get_mut(name) {
             listeners.retain(|other| *other != address);
@@ -290,9 +331,47 @@ impl Server {
             by_worker[worker].push(Receiver { token, client_id, pattern });
         }
         for (worker, receivers) in self.workers.iter().zip(by_worker) {
-            if !receivers.is_empty() {
-                worker.mailbox.send(Letter::Push(Arc::clone(&push), receivers));
+            if receivers.is_empty() {
+                continue;
             }
+            let bytes = push.message_bytes(&receivers);
+            let waiting = worker.push_bytes.fetch_add(bytes, Ordering::Relaxed);
+            if waiting > WAITING_BYTES_MAX {
+                worker.push_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                receivers.iter().for_each(|receiver| self.overrun(receiver.client_id));
+                continue;
+            }
+            worker.mailbox.send(Letter::Push(Arc::clone(&push), receivers));
+            if waiting + bytes > DELAYING_BYTES {
+                self.conditions.set(Condition::PUSHES_BEHIND, true);
+                // It may have taken them before the condition was there to be ended.
+                worker.mailbox.ring();
+            }
+        }
+    }
+
+    /// Lets a client be disconnected because it misses a push.
+    #[cold]
+    fn overrun(&self, client_id: u64) {
+        if let Some(view) = self.clients.get(client_id)
+            && !view.is_overrun.swap(true, Ordering::Relaxed)
+        {
+            self.look_at(view.worker, view.token, view.id);
+        }
+    }
+
+    /// Bytes of pushes that are on their way to connections.
+    pub(crate) fn push_memory(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.push_bytes.load(Ordering::Relaxed) as u64).sum()
+    }
+
+    /// Lets commands go on that wait until pushes are taken, if they are.
+    #[inline]
+    pub(crate) fn end_push_delay(&self) {
+        let is_short = |worker: &WorkerHandle| worker.push_bytes.load(Ordering::Relaxed) <= DELAYING_BYTES;
+        if self.conditions.get().contains(Condition::PUSHES_BEHIND) && self.workers.iter().all(is_short) {
+            self.conditions.set(Condition::PUSHES_BEHIND, false);
+            self.workers.iter().for_each(|worker| worker.mailbox.send(Letter::TryAgain));
         }
     }
 

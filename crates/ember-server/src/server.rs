@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ember_persistence::encryption::Encryption;
@@ -50,6 +50,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) hot_keys: Mutex<HotKeys>,
     /// Its connections.
     pub(crate) connections: AtomicU64,
+    /// Bytes of the pushes in its mailbox and in its hands.
+    pub(crate) push_bytes: AtomicUsize,
 }
 
 /// `CLIENT PAUSE`.
@@ -103,6 +105,8 @@ pub(crate) struct Server {
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
+    /// Bytes that all clients take, as far as workers have told ([`ClientMemory`](crate::client_memory::ClientMemory)).
+    pub(crate) client_bytes: AtomicI64,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
@@ -172,6 +176,7 @@ impl Server {
             stats: WorkerStats::new(commands),
             hot_keys: Mutex::default(),
             connections: AtomicU64::new(0),
+            push_bytes: AtomicUsize::new(0),
         };
         Server {
             config,
@@ -187,6 +192,7 @@ impl Server {
             tls,
             encryption,
             clients: Clients::default(),
+            client_bytes: AtomicI64::new(0),
             gate,
             blocked_clients: AtomicU64::new(0),
             waiting_in_time: AtomicU64::new(0),

@@ -125,8 +125,12 @@ pub(crate) struct WorkerStats {
     /// Rounds of active expiry that ended before they had found all.
     pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
+    /// Clients closed because of `maxmemory-clients`.
+    pub(crate) evicted_clients: Counter,
     /// Not reset by `CONFIG RESETSTAT`.
     pub(crate) changes: Counter,
+    /// Bytes that the worker's clients take now. Not reset either.
+    pub(crate) client_bytes: Counter,
     /// Turns of the worker's loop.
     pub(crate) turns: Counter,
     /// Time the worker worked, in ns, added up once a turn.
@@ -161,7 +165,9 @@ impl WorkerStats {
             expire_nanoseconds: Counter::default(),
             expire_cut_short: Counter::default(),
             evicted: Counter::default(),
+            evicted_clients: Counter::default(),
             changes: Counter::default(),
+            client_bytes: Counter::default(),
             turns: Counter::default(),
             busy_nanoseconds: Counter::default(),
             idle_nanoseconds: Counter::default(),
@@ -207,6 +213,7 @@ impl WorkerStats {
             &self.expire_nanoseconds,
             &self.expire_cut_short,
             &self.evicted,
+            &self.evicted_clients,
             &self.turns,
             &self.busy_nanoseconds,
             &self.idle_nanoseconds,

@@ -36,8 +36,10 @@ pub(crate) enum Choice {
 /// How a client tracks; made anew by each `CLIENT TRACKING ON`.
 #[derive(Debug, Default)]
 pub(crate) struct Tracking {
-    /// The prefixes of the keys to be told of, in the broadcasting mode.
+    /// The prefixes of the keys to be told of, in the broadcasting mode: in order, none of them the beginning of another.
     pub(crate) prefixes: Option<Vec<Vec<u8>>>,
+    /// The memory in bytes that those take.
+    pub(crate) prefixes_bytes: usize,
     pub(crate) choice: Choice,
     /// Whether the client is not told of its own changes.
     pub(crate) no_loop: bool,
@@ -51,6 +53,14 @@ impl Tracking {
     /// Whether the client is told of prefixes instead of what it has read.
     pub(crate) fn is_broadcast(&self) -> bool {
         self.prefixes.is_some()
+    }
+
+    /// Whether the client is told of this key in the broadcasting mode. O(log prefixes).
+    fn has_prefix_of(&self, key: &[u8]) -> bool {
+        let prefixes = self.prefixes.as_deref().unwrap_or_default();
+        // A prefix of the key stands right before it: what stands between them would begin with it too.
+        let behind = prefixes.partition_point(|prefix| prefix.as_slice() <= key);
+        behind.checked_sub(1).is_some_and(|at| key.starts_with(&prefixes[at]))
     }
 }
 
@@ -221,11 +231,8 @@ impl Executor {
         }
         for view in server.trackers.all() {
             let Some(tracking) = view.tracking.lock().clone() else { continue };
-            let Some(prefixes) = &tracking.prefixes else { continue };
-            let is_wanted =
-                |key: &[u8]| prefixes.is_empty() || prefixes.iter().any(|prefix| key.starts_with(prefix));
-            let keys: Vec<Box<[u8]>> =
-                changed.iter().filter(|(_, key)| is_wanted(key)).map(|(_, key)| key.clone()).collect();
+            let wanted = changed.iter().filter(|(_, key)| tracking.has_prefix_of(key));
+            let keys: Vec<Box<[u8]>> = wanted.map(|(_, key)| key.clone()).collect();
             if !keys.is_empty() {
                 server.invalidate(&view, Some(keys), changed_by);
             }

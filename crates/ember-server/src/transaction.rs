@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ember_protocol::{Args, OwnedBatch, Reply};
+use ember_protocol::{Args, Mark, OwnedBatch, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
-use emberkv_core::observers::Watch;
+use emberkv_core::observers::{OBSERVED_KEY_BYTES, Watch};
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 
@@ -59,9 +59,9 @@ impl Transaction {
         self.commands.len()
     }
 
-    /// Bytes of the calls.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.calls.len_bytes()
+    /// The memory in bytes that the calls take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.calls.memory_bytes() + size_of_val(&self.commands[..])
     }
 }
 
@@ -73,6 +73,8 @@ pub(crate) struct Watched {
     calls: OwnedBatch,
     /// The database of each call.
     databases: Vec<usize>,
+    /// About the memory in bytes that the shards' tables take for it.
+    observed_bytes: usize,
 }
 
 impl Watched {
@@ -83,6 +85,12 @@ impl Watched {
         });
         self.calls.append(args);
         self.databases.push(database);
+        self.observed_bytes += args.total_bytes() + args.len() * OBSERVED_KEY_BYTES;
+    }
+
+    /// About the memory in bytes that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.calls.memory_bytes() + size_of_val(&self.databases[..]) + self.observed_bytes
     }
 
     /// The calls of WATCH, with their databases.
@@ -168,13 +176,20 @@ impl Executor {
         if command.spec.flags.contains(Flags::NO_MULTI) {
             return Err("ERR Command not allowed inside a transaction".into());
         }
-        if self.config.maxmemory != 0 && command.spec.flags.contains(Flags::DENYOOM) {
-            self.make_room(&mut Guards::None, args.total_bytes() + transaction.len_bytes())?;
+        // Whatever is queued takes memory, even a call that never would.
+        if self.config.maxmemory != 0 {
+            self.make_room(&mut Guards::None, args.total_bytes())?;
         }
-        transaction.calls.append(args);
-        transaction.commands.push(command.index);
-        transaction.flags |= command.spec.flags;
-        client.view.queued.store(transaction.len() as i64, Ordering::Relaxed);
+        // What EXEC will refuse, or not run, is not kept.
+        let will_run = !transaction.is_aborted
+            && client.watched.as_ref().is_none_or(|watched| !watched.watch.is_broken());
+        if will_run {
+            transaction.calls.append(args);
+            transaction.commands.push(command.index);
+            transaction.flags |= command.spec.flags;
+            client.view.queued.store(transaction.len() as i64, Ordering::Relaxed);
+            self.client_memory.set(&client.view.multi_bytes, transaction.memory_bytes());
+        }
         reply.simple("QUEUED");
         Ok(())
     }
@@ -194,7 +209,7 @@ impl Executor {
         }
         if self.config.maxmemory != 0
             && transaction.flags.contains(Flags::DENYOOM)
-            && let Err(error) = self.make_room(&mut Guards::None, transaction.len_bytes())
+            && let Err(error) = self.make_room(&mut Guards::None, 0)
         {
             if let Some(watched) = watched {
                 watched.end(self.server, &mut self.turn);
@@ -204,20 +219,25 @@ impl Executor {
         let run = |executor: &mut Executor, guards: &mut Guards<'static>| {
             if watched.as_deref().is_some_and(|watched| executor.is_broken(watched, guards)) {
                 reply.null_array();
+                Outcome::Done
             } else {
-                executor.run_queued(client, &transaction, guards, reply);
+                executor.run_queued(client, &transaction, guards, reply)
             }
         };
-        if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
-            let shards = self.shards_of_transaction(&transaction, watched.as_deref());
-            self.with_pinned(shards, run);
-        } else {
-            self.alone(run);
-        }
+        let outcome =
+            if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
+                let shards = self.shards_of_transaction(&transaction, watched.as_deref());
+                self.with_pinned(shards, run)
+            } else {
+                self.alone(run)
+            };
         if let Some(watched) = watched {
             watched.end(self.server, &mut self.turn);
         }
-        Ok(Outcome::Done)
+        // What the calls have stored is counted with the data from now on.
+        drop(transaction);
+        self.client_memory.set(&client.view.multi_bytes, 0);
+        Ok(outcome)
     }
 
     /// Runs `act` with the locks of `shards` held throughout; commands in it may touch keys on those shards only. No lock is
@@ -286,24 +306,52 @@ impl Executor {
         watched.watch.is_broken()
     }
 
+    /// Runs the calls. Once their replies are more than may wait for the client they are not kept, and it is disconnected.
     fn run_queued(
         &mut self,
         client: &mut Client,
         transaction: &Transaction,
         guards: &mut Guards<'static>,
         reply: &mut Reply,
-    ) {
+    ) -> Outcome {
+        let limits = &self.config.client_output_buffer_limit;
+        let limit = if client.view.is_subscribed() { limits.pubsub } else { limits.normal };
+        let (start, start_bytes) = (reply.mark(), reply.len_bytes());
+        let mut is_too_much = false;
         reply.array(transaction.len());
+        take_back_if_silent(client, start, reply);
         self.sizes.include(transaction.calls.wire_bytes_max());
         for (number, &index) in transaction.commands.iter().enumerate() {
             let command = self.server.registry.get(index);
             let args = transaction.calls.command(number);
-            let reply_start = reply.len_bytes();
+            let (mark, reply_start) = (reply.mark(), reply.len_bytes());
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = acl::authorize_queued(client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
+            take_back_if_silent(client, mark, reply);
+            let bytes = (reply.len_bytes() - start_bytes) as u64;
+            is_too_much |= limit.hard_bytes != 0 && bytes > limit.hard_bytes;
+            if is_too_much {
+                reply.truncate_to(start);
+            }
         }
+        if !is_too_much {
+            return Outcome::Done;
+        }
+        tracing::warn!(
+            "closing client {}: its transaction answers more than may wait for it",
+            client.view.id
+        );
+        self.stats.output_limit_closed.add(1);
+        Outcome::Close
+    }
+}
+
+/// Takes back the reply of a queued call, from `mark` on, if the client wants to see none by now.
+fn take_back_if_silent(client: &Client, mark: Mark, reply: &mut Reply) {
+    if client.reply_mode.is_silent() {
+        reply.truncate_to(mark);
     }
 }

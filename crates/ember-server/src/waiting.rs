@@ -21,7 +21,7 @@ use emberkv_core::dispatch::{self, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::entry::ValueType;
-use emberkv_core::observers::Waiter;
+use emberkv_core::observers::{OBSERVED_KEY_BYTES, Waiter};
 use emberkv_core::spec::{Group, KeyFlags, Spec};
 
 use crate::acl;
@@ -45,6 +45,8 @@ pub(crate) struct Blocked {
     pub(crate) in_vain: Answer,
     /// The number of a record that is waited for to be durable, and what is answered then.
     pub(crate) durable: Option<(u64, Answer)>,
+    /// About the memory in bytes that the waiting takes.
+    pub(crate) bytes: usize,
 }
 
 /// The type of value that commands of a group take their elements from, and that is gone when it has none.
@@ -74,6 +76,8 @@ impl Executor {
         });
         let view = &client.view;
         let address = (view.worker, view.token, view.id);
+        let (keys, names_bytes) = (args.len(), args.total_bytes());
+        let bytes = call.memory_bytes() + names_bytes + keys * OBSERVED_KEY_BYTES;
         let waiter = Waiter::new(call, command.index, client.database, reply.protocol(), address);
         let waiter = Arc::new(waiter);
         self.with_waiter_keys(&waiter, command.spec, guards, |keys, arg| keys.enqueue(arg, &waiter));
@@ -82,7 +86,7 @@ impl Executor {
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.server.waiting_in_time.fetch_add(u64::from(deadline.is_some()), Ordering::Relaxed);
-        Box::new(Blocked { waiter, deadline, in_vain: Reply::null_array, durable: None })
+        Box::new(Blocked { waiter, deadline, in_vain: Reply::null_array, durable: None, bytes })
     }
 
     /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.

@@ -52,6 +52,8 @@ pub struct ServerBuilder {
 pub struct Usage {
     /// Resident memory now, in bytes.
     pub rss_bytes: u64,
+    /// The most that it ever was, in bytes.
+    pub peak_rss_bytes: u64,
     /// CPU time in user mode, all threads, in units of 10 ms.
     pub user_time: Duration,
     /// CPU time in the kernel, all threads, in units of 10 ms.
@@ -377,17 +379,18 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
 fn usage(pid: u32) -> io::Result<Usage> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "unexpected text in /proc");
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let rss_kib: u64 = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse().ok())
-        .ok_or_else(broken)?;
+    let kib = |name: &str| -> io::Result<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse().ok()).ok_or_else(broken)
+    };
+    let (rss_kib, peak_rss_kib) = (kib("VmRSS:")?, kib("VmHWM:")?);
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The command name is in parentheses and may hold blanks; utime and stime are the 12th and 13th words behind it.
     let words: Vec<&str> = stat.rsplit_once(')').ok_or_else(broken)?.1.split_whitespace().collect();
     let ticks = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok()).ok_or_else(broken);
     let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
-    Ok(Usage { rss_bytes: rss_kib * 1024, user_time: time(ticks(11)?), system_time: time(ticks(12)?) })
+    let (rss_bytes, peak_rss_bytes) = (rss_kib * 1024, peak_rss_kib * 1024);
+    Ok(Usage { rss_bytes, peak_rss_bytes, user_time: time(ticks(11)?), system_time: time(ticks(12)?) })
 }
 
 #[cfg(test)]

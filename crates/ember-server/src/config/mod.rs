@@ -9,6 +9,7 @@
 //! event loop; only when it moved do they take a new snapshot.
 
 mod bind_address;
+mod client_memory_limit;
 mod command_line;
 mod environment;
 mod file;
@@ -30,9 +31,10 @@ use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::types::limits::EncodingLimits;
 
 pub(crate) use bind_address::BindAddress;
+pub(crate) use client_memory_limit::ClientMemoryLimit;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
-pub(crate) use output_buffer_limit::OutputBufferLimits;
+pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use save_rules::SaveRules;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
@@ -118,6 +120,7 @@ config! {
     stream_node_max_bytes: usize,
     stream_node_max_entries: usize,
     hll_sparse_max_bytes: usize,
+    maxmemory_clients: ClientMemoryLimit,
     client_output_buffer_limit: OutputBufferLimits,
     /// In bytes.
     client_query_buffer_limit: u64,
@@ -235,6 +238,11 @@ mod packaging_tests;
 mod testing;
 
 impl Config {
+    /// Bytes from which on clients are evicted, if there is a limit.
+    pub(crate) fn client_memory_max(&self) -> Option<u64> {
+        self.maxmemory_clients.bytes(self.maxmemory)
+    }
+
     /// Up to which size values with elements keep their compact encodings.
     pub(crate) fn encoding_limits(&self) -> EncodingLimits {
         EncodingLimits {

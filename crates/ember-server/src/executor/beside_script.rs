@@ -8,7 +8,7 @@ use emberkv_core::spec::{Flags, Group};
 
 use super::{Executor, Flow, Progress};
 use crate::acl;
-use crate::client::{Client, ReplyMode};
+use crate::client::Client;
 use crate::registry::{Handler, is_http};
 use crate::session::Outcome;
 
@@ -76,7 +76,7 @@ impl Executor {
             let error = self.server.scripting.running.busy_or_ended_error();
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
+        let mark = client.reply_mode.is_silent().then(|| reply.mark());
         let result = self.complete(command, None, client, guards, args, reply);
         let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
         self.finish(command, result, args, Some(client), reply);

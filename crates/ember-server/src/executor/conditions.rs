@@ -31,6 +31,9 @@ impl Executor {
         if now.contains(Condition::LOADING) && !command.spec.flags.contains(Flags::LOADING) {
             return Err(LOADING_ERROR.into());
         }
+        if now.contains(Condition::PUSHES_BEHIND) {
+            return Ok(true);
+        }
         let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
         let flags = queued.map_or(command.spec.flags, |transaction| transaction.flags());
         if now.intersects(Condition::REFUSES_WRITES)
@@ -87,7 +90,9 @@ impl Executor {
     ) -> bool {
         let changes = command.spec.flags.intersects(CHANGES);
         let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
-        if now.contains(Condition::LOADING) || (changes && now.intersects(delays)) {
+        if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND)
+            || (changes && now.intersects(delays))
+        {
             return false;
         }
         !changes || !self.is_kept_waiting(guards, command, args)

@@ -100,7 +100,8 @@ impl Executor {
                 unreachable!("only a known command on one key may run anywhere");
             };
             if !self.server.monitors.is_empty() {
-                self.server.show_to_monitors(client, command, batch.command(number, input));
+                let limit = &self.config.client_output_buffer_limit.pubsub;
+                self.server.show_to_monitors(client, command, batch.command(number, input), limit);
             }
             if owner == self.index {
                 continue;

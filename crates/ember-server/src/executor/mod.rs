@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_protocol::{Args, Batch, Reply};
+use ember_protocol::{Args, Batch, Mark, Reply};
 use emberkv_core::call::{Attempt, Run};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
@@ -37,6 +37,7 @@ use sizes::SizeLimits;
 
 use crate::acl;
 use crate::client::{Client, ReplyMode};
+use crate::client_memory::ClientMemory;
 use crate::command_log::LogKind;
 use crate::config::Config;
 use crate::connection::Connection;
@@ -123,6 +124,7 @@ pub(crate) struct Executor {
     /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) barrier: Barrier,
+    pub(crate) client_memory: ClientMemory,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
@@ -149,6 +151,7 @@ impl Executor {
             section: Section::Shared,
             last_record: 0,
             barrier: Barrier::default(),
+            client_memory: ClientMemory::new(server, index),
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -362,13 +365,16 @@ impl Executor {
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
             }
         }
+        let mark = client.reply_mode.is_silent().then(|| reply.mark());
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {
-                Ok(()) => Flow::Next,
+                Ok(()) => {
+                    self.apply_reply_mode(client, mark, reply);
+                    Flow::Next
+                }
                 Err(error) => self.refuse(client, guards, Some(command), error, reply),
             };
         }
-        let mark = (client.reply_mode != ReplyMode::On).then(|| reply.mark());
         let reply_start = reply.len_bytes();
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let hash =
@@ -379,6 +385,8 @@ impl Executor {
             Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
             _ => Flow::Next,
         };
+        // That a client listens or no longer does is said as a message is.
+        let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
         self.finish(command, result, args, Some(client), reply);
         self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         self.apply_reply_mode(client, mark, reply);
@@ -406,7 +414,8 @@ impl Executor {
             result => result,
         };
         if !self.server.monitors.is_empty() {
-            self.server.show_to_monitors(client, command, args);
+            let limit = &self.config.client_output_buffer_limit.pubsub;
+            self.server.show_to_monitors(client, command, args, limit);
         }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);
@@ -440,14 +449,13 @@ impl Executor {
         }
     }
 
-    fn apply_reply_mode(&self, client: &mut Client, mark: Option<ember_protocol::Mark>, reply: &mut Reply) {
-        match (client.reply_mode, mark) {
-            (ReplyMode::On, _) | (_, None) => {}
-            (ReplyMode::Off, Some(mark)) => reply.truncate_to(mark),
-            (ReplyMode::SkipNext, Some(mark)) => {
-                reply.truncate_to(mark);
-                client.reply_mode = ReplyMode::On;
-            }
+    /// Takes back the reply of a command that the client does not want to see; `mark` is where it begins, unless all replies
+    /// were wanted then. One that the command itself has asked for stays.
+    #[inline]
+    fn apply_reply_mode(&self, client: &mut Client, mark: Option<Mark>, reply: &mut Reply) {
+        if client.reply_mode != ReplyMode::On {
+            mark.into_iter().for_each(|mark| reply.truncate_to(mark));
+            client.reply_mode = client.reply_mode.next();
         }
     }
 
@@ -549,7 +557,21 @@ impl Executor {
         }
     }
 
-    /// Makes room for a write of `incoming` bytes, if memory is limited and short.
+    /// Lets the requests of a client that run now count as the incoming bytes of their commands, not as the client's memory.
+    /// The end of its part of the turn counts what is left of them.
+    pub(crate) fn count_as_incoming(&mut self, client: &Client) {
+        self.client_memory.set(&client.view.query_bytes, 0);
+        self.count_left_behind(client);
+    }
+
+    /// Counts what a client's calls have left behind.
+    pub(crate) fn count_left_behind(&mut self, client: &Client) {
+        self.client_memory.set(&client.view.multi_bytes, client.multi_bytes());
+        self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
+    }
+
+    /// Makes room for a write of `incoming` bytes, if memory is limited and short. What clients make the server keep counts
+    /// as the data does, but only keys are evicted here.
     pub(crate) fn make_room(
         &mut self,
         guards: &mut Guards<'static>,
@@ -562,20 +584,21 @@ impl Executor {
             keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         }
         let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
-        if keyspace.used_bytes() + growth + incoming <= limit {
+        let incoming = incoming.saturating_add(self.client_memory.total());
+        if (keyspace.used_bytes() + growth).saturating_add(incoming) <= limit {
             return Ok(());
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         let samples = self.config.maxmemory_samples;
-        self.evictor
-            .make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples)
-            .map_err(|_| CommandError::OutOfMemory)
+        let made = self.evictor.make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples);
+        if made.is_err() || incoming > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     /// Makes room in the background, after the limit was lowered; at most some hundred keys.
     pub(crate) fn make_room_idly(&mut self) {
         if self.config.maxmemory != 0 {
             let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
+            let limit = limit.saturating_sub(self.client_memory.total());
             let limit = limit.max(self.server.keyspace.used_bytes().saturating_sub(IDLE_EVICTION_BYTES));
             // Nothing to evict is no error here: the next write will be told.
             let _ = self.evictor.make_room(
@@ -745,9 +768,12 @@ enum Flow {
 /// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
 #[cold]
 fn is_for_subscribers(command: &Command) -> bool {
-    let spec = command.spec;
-    matches!(spec.name, "ping" | "quit" | "reset")
-        || (spec.group == Group::PubSub && spec.flags.contains(Flags::NOSCRIPT))
+    matches!(command.spec.name, "ping" | "quit" | "reset") || is_subscribing(command)
+}
+
+/// Whether a command begins or ends subscriptions.
+fn is_subscribing(command: &Command) -> bool {
+    command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT)
 }
 
 fn transaction_writes(client: &Client) -> bool {

@@ -33,12 +33,16 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Counter,
         "ember_connections_closed_total",
         &["limit"],
-        "Connections closed because a buffer exceeded its limit: `input` of requests or `output` of replies",
+        "Connections closed because of a limit: `input` of requests, `output` of replies, or the `memory` of all clients",
         |scene, samples| {
             samples.add(&["input"], scene.sum(|stats| &stats.query_limit_closed));
             samples.add(&["output"], scene.sum(|stats| &stats.output_limit_closed));
+            samples.add(&["memory"], scene.sum(|stats| &stats.evicted_clients));
         },
     ),
+    gauge("ember_clients_memory_bytes", "What clients make the server keep", |scene| {
+        scene.memory.clients as f64
+    }),
     gauge("ember_input_buffers_bytes", "Requests of all clients that wait to be run", |scene| {
         buffers(scene, |view| &view.query_bytes).sum::<u64>() as f64
     }),

@@ -112,7 +112,11 @@ impl Bystanders<'_> {
             no_touch: AtomicBool::new(false),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            multi_bytes: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
+            names_bytes: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
+            is_overrun: AtomicBool::new(false),
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
             is_monitor: AtomicBool::new(false),
@@ -134,6 +138,7 @@ impl Bystanders<'_> {
             return None;
         }
         executor.stats.connections_received.add(1);
+        executor.client_memory.enter(&view);
         let client = Client::new(view, identity);
         self.connections[token] =
             Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));

@@ -14,6 +14,7 @@ impl Worker {
         if let Some(mut connection) = self.connections[token].take() {
             connection.say_goodbye();
             self.forget(&mut connection, token);
+            self.executor.client_memory.leave(&connection.client.view);
             self.server.clients.leave(connection.client.view.id);
             self.vacant.push(token);
             drop(connection);

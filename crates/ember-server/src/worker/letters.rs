@@ -7,6 +7,7 @@ use super::serving::lend_buffer;
 use super::waits::Ending;
 use super::{Worker, connection_of, list};
 use crate::client::ReplyMode;
+use crate::connection::OUTPUT_HIGH_BYTES;
 use crate::mailbox::{Forwarded, Letter};
 use crate::pubsub::{Push, Receiver};
 
@@ -24,7 +25,11 @@ impl Worker {
                 Letter::Adopt(incoming) => self.adopt(incoming),
                 Letter::Run(message) => self.executor.run_forwarded(message),
                 Letter::Answer(message) => self.accept_answer(message),
-                Letter::Push(push, receivers) => self.push(&push, &receivers),
+                Letter::Push(push, receivers) => {
+                    self.push(&push, &receivers);
+                    let bytes = push.message_bytes(&receivers);
+                    self.server.workers[self.executor.index].push_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                }
                 Letter::Look(token, client_id) => self.look(token, client_id),
                 Letter::Served(token, client_id, reply, record) => {
                     self.end_waiting(token, client_id, Ending::Served(reply, record))
@@ -41,6 +46,7 @@ impl Worker {
             }
         }
         self.letters = letters;
+        self.server.end_push_delay();
     }
 
     pub(super) fn accept_answer(&mut self, message: Box<Forwarded>) {
@@ -62,17 +68,30 @@ impl Worker {
     pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
         for Receiver { token, client_id, pattern } in receivers {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
-            if !connection.closing && connection.client.reply_mode == ReplyMode::On {
-                let is_subscribed = connection.client.subscriptions.is_some();
-                push.write(pattern.as_deref(), is_subscribed, &mut connection.output);
+            // A monitor's lines are replies to its MONITOR.
+            let is_wanted = !matches!(push, Push::Line(_)) || connection.client.reply_mode == ReplyMode::On;
+            if !connection.closing && is_wanted {
+                connection.push(push, pattern.as_deref());
                 list(&mut self.ready, connection, *token);
+                // The others are looked at when they are served.
+                let is_much = connection.output.len_bytes() > OUTPUT_HIGH_BYTES;
+                if is_much && !self.is_within_limits(*token) {
+                    self.close(*token);
+                }
             }
         }
     }
 
     pub(super) fn look(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        if connection.client.view.is_killed.load(Ordering::Relaxed) {
+        let view = &connection.client.view;
+        if view.is_overrun.load(Ordering::Relaxed) {
+            tracing::warn!(
+                "closing client {client_id}: too much was pushed to it before this worker could send"
+            );
+            self.executor.stats.output_limit_closed.add(1);
+            self.close(token);
+        } else if view.is_killed.load(Ordering::Relaxed) {
             self.close(token);
         } else if connection.client.view.is_paused.load(Ordering::Relaxed)
             && !self.server.pause.holds(self.executor.turn.now_ms, true)

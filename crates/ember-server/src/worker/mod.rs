@@ -34,6 +34,7 @@ pub(crate) mod bystanders;
 mod adoption;
 pub(crate) mod barrier;
 mod departure;
+mod evicting;
 mod letters;
 mod periodic;
 mod serving;
@@ -98,6 +99,8 @@ pub(crate) struct Worker {
     /// Requests taken in while replies wait, in bytes.
     absorbed_max: usize,
     next_tick: Instant,
+    /// Before this there is no use in looking for clients to evict.
+    evicts_at: Instant,
     /// Where the search for idle connections goes on.
     timeout_cursor: usize,
     /// Time that handshakes have taken in this turn.
@@ -149,6 +152,7 @@ impl Worker {
             limits: RequestLimits::new(Limits::default().bulk_len_max),
             absorbed_max: 0,
             next_tick: Instant::now(),
+            evicts_at: Instant::now(),
             timeout_cursor: 0,
             handshake_time: Duration::ZERO,
             is_expiring: false,
@@ -216,6 +220,7 @@ impl Worker {
         }
         self.handshake_time = Duration::ZERO;
         self.serve_all();
+        self.evict_clients();
         // Nobody's waiting ends while a script keeps everyone from the keyspace: this worker would wait with them.
         if !self.deadlines.is_empty() && !self.server.scripting.running.is_busy() {
             self.expire_waiting();

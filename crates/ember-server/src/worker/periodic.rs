@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use emberkv_core::keys::Guards;
 
 use super::Worker;
+use crate::executor::Executor;
 use crate::journal::rewriting;
 use crate::memory;
 use crate::rates::Totals;
@@ -35,6 +36,7 @@ impl Worker {
             self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         }
         self.check_timeouts();
+        self.server.end_push_delay();
         if self.executor.index == 0 {
             self.sample();
         }
@@ -105,7 +107,8 @@ impl Worker {
         let server = self.server;
         server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
         let maxmemory = self.executor.config.maxmemory;
-        let is_over = maxmemory != 0 && server.keyspace.used_bytes() as u64 > maxmemory;
+        let used = server.keyspace.used_bytes() as u64 + server.client_memory();
+        let is_over = maxmemory != 0 && used > maxmemory;
         server.over_limit.look(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {
             commands: server.sum(|stats| &stats.commands),
@@ -177,30 +180,29 @@ impl Worker {
     /// Whether a connection keeps its limits; says why not.
     pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
-        let config = &self.executor.config;
+        let Executor { config, client_memory, stats, turn, .. } = &mut self.executor;
         let view = &connection.client.view;
-        let (query, output) = (connection.query_bytes() as u64, connection.unsent_bytes() as u64);
-        view.query_bytes.store(query, Ordering::Relaxed);
-        view.output_bytes.store(output, Ordering::Relaxed);
-        if query > config.client_query_buffer_limit {
-            tracing::warn!("closing client {}: its query buffer has {query} bytes", view.id);
-            self.executor.stats.query_limit_closed.add(1);
+        let (query, multi) = (connection.query_bytes(), connection.client.multi_bytes());
+        let kept = connection.kept_bytes();
+        client_memory.set(&view.query_bytes, query);
+        client_memory.set(&view.multi_bytes, multi);
+        client_memory.set(&view.kept_bytes, kept);
+        client_memory.set(&view.output_bytes, connection.output_bytes());
+        if (query + multi + kept) as u64 > config.client_query_buffer_limit {
+            tracing::warn!(
+                "closing client {}: it has {query} bytes of requests, {multi} in a transaction, and keeps {kept}",
+                view.id
+            );
+            stats.query_limit_closed.add(1);
             return false;
         }
-        let limits = &config.client_output_buffer_limit;
-        let limit = if view.is_subscribed() { limits.pubsub } else { limits.normal };
-        let now_ms = self.executor.turn.now_ms;
-        let is_above_soft = limit.soft_bytes != 0 && output > limit.soft_bytes;
-        if !is_above_soft {
-            connection.soft_since_ms = 0;
-        } else if connection.soft_since_ms == 0 {
-            connection.soft_since_ms = now_ms;
-        }
-        let soft_ms = i64::try_from(limit.soft_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
-        let is_above_hard = limit.hard_bytes != 0 && output > limit.hard_bytes;
-        if is_above_hard || (is_above_soft && now_ms - connection.soft_since_ms >= soft_ms) {
-            tracing::warn!("closing client {}: {output} bytes of replies wait for it", view.id);
-            self.executor.stats.output_limit_closed.add(1);
+        if connection.has_too_much_output(&config.client_output_buffer_limit, turn.now_ms) {
+            let output = connection.unsent_bytes();
+            tracing::warn!(
+                "closing client {}: {output} bytes of replies wait for it",
+                connection.client.view.id
+            );
+            stats.output_limit_closed.add(1);
             return false;
         }
         true

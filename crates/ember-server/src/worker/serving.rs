@@ -163,6 +163,7 @@ impl Worker {
     fn run_input(&mut self, token: usize) {
         // It is out of its place while it runs something, so that the others can be attended to from inside a script.
         let Some(mut connection) = self.connections[token].take() else { return };
+        self.executor.count_as_incoming(&connection.client);
         let (mut scratch, mut batch) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.batch));
         let limits = self.limits;
         lend_buffer(&mut self.buffers, &mut connection);
@@ -195,6 +196,8 @@ impl Worker {
             self.executor.run(token, client, batch, input, start, output)
         });
         bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
+        // Before the replies are sent: what the client knows to be gone is not counted any more.
+        self.executor.count_left_behind(&connection.client);
         self.executor.note_records(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.executor.barrier);
         let Some((next, is_paused)) =
@@ -231,6 +234,7 @@ impl Worker {
         if let Some(parked) = connection.parked.take_if(|_| is_free) {
             let Parked { mut batch, next, .. } = *parked;
             connection.client.view.is_paused.store(false, Ordering::Relaxed);
+            self.executor.count_as_incoming(&connection.client);
             let (input, is_own) = connection.take_input(&mut self.scratch);
             lend_buffer(&mut self.buffers, &mut connection);
             self.run_batch(token, &mut connection, &mut batch, &input, next);

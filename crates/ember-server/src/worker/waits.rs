@@ -25,8 +25,7 @@ impl Worker {
         lend_buffer(&mut self.buffers, connection);
         let mode = connection.client.reply_mode;
         match (mode, &ending) {
-            (ReplyMode::Off, _) => {}
-            (ReplyMode::SkipNext, _) => connection.client.reply_mode = ReplyMode::On,
+            (ReplyMode::Off | ReplyMode::Skip | ReplyMode::SkipNext, _) => {}
             (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
             (ReplyMode::On, Ending::InVain) => (blocked.in_vain)(&mut connection.output),
             (ReplyMode::On, Ending::Durable) => {
@@ -38,6 +37,7 @@ impl Worker {
                 connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             }
         }
+        connection.client.reply_mode = mode.next();
         match ending {
             Ending::Served(_, record) => connection.note_record(record),
             Ending::InVain | Ending::Durable | Ending::WithError => self.withdraw(&blocked),

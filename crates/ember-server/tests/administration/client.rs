@@ -2,7 +2,7 @@
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{assert_error, assert_ok, everywhere, field, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, field, wait_until};
 
 fn id(client: &mut RawClient) -> i64 {
     client.run("CLIENT ID").integer().unwrap()
@@ -127,6 +127,88 @@ fn replies_are_switched_off_and_skipped() {
         assert_eq!(client.read_bytes(7).unwrap(), b"$1\r\n2\r\n");
         assert_error(client, "CLIENT REPLY x", "ERR syntax error");
     });
+}
+
+/// Sends lines and asserts that these bytes are all that comes back.
+#[track_caller]
+fn assert_answers(client: &mut RawClient, lines: &[&str], expected: &str) {
+    let end = "CLIENT REPLY ON\r\nECHO end\r\n";
+    client.send(format!("{}\r\n{end}", lines.join("\r\n")).as_bytes()).unwrap();
+    let expected = format!("{expected}+OK\r\n$3\r\nend\r\n");
+    let got = client.read_bytes(expected.len()).unwrap();
+    assert_eq!(String::from_utf8_lossy(&got), expected, "{lines:?}");
+}
+
+#[test]
+fn every_skip_skips_the_command_behind_it() {
+    // What redis-server answers.
+    let cases: [(&[&str], &str); 9] = [
+        (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING"], ""),
+        (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "NONSENSE", "PING"], "+PONG\r\n"),
+        (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING", "ECHO 1"], "$1\r\n1\r\n"),
+        (&["CLIENT REPLY SKIP", "CLIENT REPLY ON", "PING"], "+OK\r\n+PONG\r\n"),
+        (&["CLIENT REPLY OFF", "CLIENT REPLY SKIP", "PING", "PING"], ""),
+        (&["CLIENT REPLY SKIP", "CLIENT REPLY OFF", "PING", "PING"], ""),
+        (&["CLIENT REPLY SKIP", "BLPOP nothing 0.01", "PING"], "+PONG\r\n"),
+        (&["CLIENT REPLY SKIP", "RESET", "PING"], "+PONG\r\n"),
+        (&["CLIENT REPLY OFF", "RESET", "PING"], "+RESET\r\n+PONG\r\n"),
+    ];
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut client = server.client();
+        for (lines, expected) in cases {
+            assert_answers(&mut client, lines, expected);
+        }
+    }
+}
+
+#[test]
+fn what_is_queued_is_silent_as_what_runs_is() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["CLIENT REPLY OFF", "MULTI", "SET a 1", "NONSENSE", "DISCARD"], ""),
+        (&["CLIENT REPLY OFF", "MULTI", "PING", "EXEC"], ""),
+        (&["MULTI", "CLIENT REPLY SKIP", "DISCARD"], "+OK\r\n+QUEUED\r\n+OK\r\n"),
+        (&["CLIENT REPLY SKIP", "MULTI", "PING", "EXEC"], "+QUEUED\r\n*1\r\n+PONG\r\n"),
+        // Who turns replies off or on in a transaction gets what is no array, as from Redis.
+        (
+            &["MULTI", "PING", "CLIENT REPLY OFF", "PING", "EXEC"],
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n",
+        ),
+        (&["CLIENT REPLY OFF", "MULTI", "PING", "CLIENT REPLY ON", "PING", "EXEC"], "+OK\r\n+PONG\r\n"),
+    ];
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut client = server.client();
+        for (lines, expected) in cases {
+            assert_answers(&mut client, lines, expected);
+        }
+    }
+}
+
+#[test]
+fn pushes_come_without_replies_but_lines_of_monitors_do_not() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut other = server.client();
+        let mut client = server.client();
+        client.run("HELLO 3");
+        assert_ok(&mut client, "CLIENT TRACKING ON BCAST");
+        client.send(b"CLIENT REPLY OFF\r\nSUBSCRIBE c\r\n").unwrap();
+        assert_eq!(client.read_value().unwrap().elements().unwrap()[0].text(), "subscribe");
+        assert_eq!(other.run("PUBLISH c news").integer(), Some(1));
+        assert_eq!(client.read_value().unwrap().elements().unwrap()[2].text(), "news");
+        assert_ok(&mut other, "SET key 1");
+        assert_eq!(client.read_value().unwrap().elements().unwrap()[0].text(), "invalidate");
+
+        let mut monitor = server.client();
+        let monitor_id = id(&mut monitor);
+        assert_ok(&mut monitor, "MONITOR");
+        monitor.send(b"CLIENT REPLY OFF\r\nECHO 1\r\n").unwrap();
+        wait_until("it is silent", || field(&line_of(&mut other, monitor_id), "cmd") == "echo");
+        assert_eq!(other.run("PING").text(), "PONG");
+        monitor.send(b"CLIENT REPLY ON\r\n").unwrap();
+        assert_eq!(monitor.read_value().unwrap(), Value::ok());
+    }
 }
 
 #[test]

@@ -2,9 +2,46 @@
 
 use std::fs;
 
-use ember_testkit::{Server, Value};
+use ember_testkit::{RawClient, Server, Value};
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, field, info, wait_until};
+
+const MIB: usize = 1024 * 1024;
+
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// A client that other clients see by its name, with the limits of clients that need not read.
+fn named(server: &Server, name: &str) -> RawClient {
+    let mut client = server.client();
+    assert_ok(&mut client, &format!("CLIENT SETNAME {name}"));
+    client
+}
+
+/// A number of the line of CLIENT LIST of the client of this name; `None` if there is no such client.
+fn number_of(client: &mut RawClient, name: &str, number: &str) -> Option<usize> {
+    let list = client.run("CLIENT LIST").text();
+    let line = list.lines().find(|line| field(line, "name") == name)?;
+    Some(field(line, number).parse().unwrap())
+}
+
+fn is_connected(client: &mut RawClient, name: &str) -> bool {
+    number_of(client, name, "id").is_some()
+}
+
+fn number(client: &mut RawClient, name: &str) -> usize {
+    info(client, name).parse().unwrap()
+}
+
+fn set_of(key: &str, bytes: usize) -> [Vec<u8>; 3] {
+    [b"SET".to_vec(), key.into(), vec![b'x'; bytes]]
+}
+
+/// Queues calls that take `bytes` of memory.
+#[track_caller]
+fn queue(client: &mut RawClient, bytes: usize) {
+    assert_ok(client, "MULTI");
+    assert_eq!(client.command(&set_of("queued", bytes)).text(), "QUEUED");
+}
 
 #[test]
 fn usage_grows_with_the_value() {
@@ -79,4 +116,236 @@ fn a_large_string_grows_without_a_copy_of_it() {
         assert_eq!(client.run("BITPOS k 1"), Value::Integer((96 << 23) - 1));
     });
     assert!(peak < 3 * SLACK, "three bits took {peak}");
+#[test]
+fn queued_calls_are_memory_of_their_client_and_refused_at_maxmemory() {
+    for mode in MODES {
+        for value_bytes in [MIB, 20_000] {
+            let server = builder(mode).arguments(&["--maxmemory", "10mb"]).start();
+            let mut other = server.client();
+            let mut client = named(&server, "queueing");
+            assert_ok(&mut client, "MULTI");
+            let mut queued = 0;
+            let refused = loop {
+                let answer = client.command(&set_of(&format!("key:{queued}"), value_bytes));
+                if answer.text() != "QUEUED" {
+                    break answer;
+                }
+                queued += 1;
+                assert!(queued * value_bytes < 12 * MIB, "{queued} values are queued");
+            };
+            assert_eq!(refused, Value::Error(OUT_OF_MEMORY.into()));
+            assert!(queued * value_bytes > 8 * MIB, "{queued} values of {value_bytes} bytes");
+            // What would take no memory for data takes some in the queue.
+            let rest = 10 * MIB - queued * value_bytes;
+            assert_eq!(
+                client.command(&[b"GET".to_vec(), vec![b'k'; rest]]),
+                Value::Error(OUT_OF_MEMORY.into())
+            );
+            let held = number_of(&mut other, "queueing", "multi-mem").unwrap();
+            assert!((8 * MIB..11 * MIB).contains(&held), "{held}");
+            assert!(number_of(&mut other, "queueing", "tot-mem").unwrap() >= held);
+            assert!(number(&mut other, "mem_clients_normal") >= held);
+            // Nobody else has memory for data either.
+            assert_eq!(other.command(&set_of("other", 3 * MIB)), Value::Error(OUT_OF_MEMORY.into()));
+
+            let aborted = "EXECABORT Transaction discarded because of previous errors.";
+            assert_error(&mut client, "EXEC", aborted);
+            assert_eq!(other.run("DBSIZE").integer(), Some(0));
+            wait_until("the memory is free", || {
+                number_of(&mut other, "queueing", "multi-mem") == Some(0)
+                    && number(&mut other, "mem_clients_normal") < MIB
+            });
+            assert_eq!(other.command(&set_of("other", 3 * MIB)), Value::ok());
+        }
+    }
+}
+
+#[test]
+fn exec_is_refused_when_memory_has_run_out_since_its_calls_were_queued() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let (mut writer, mut reader) = (server.client(), server.client());
+        let mut greedy = named(&server, "greedy");
+        for client in [&mut writer, &mut reader] {
+            assert_ok(client, "MULTI");
+        }
+        assert_eq!(writer.run("SET key 1").text(), "QUEUED");
+        assert_eq!(reader.run("GET key").text(), "QUEUED");
+        queue(&mut greedy, 5 * MIB);
+        assert_ok(&mut server.client(), "CONFIG SET maxmemory 4mb");
+        let refused = format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}");
+        assert_error(&mut writer, "EXEC", &refused);
+        assert_eq!(reader.run("EXEC"), Value::Array(vec![Value::Null]), "reading takes no memory");
+        assert_ok(&mut greedy, "DISCARD");
+        assert_ok(&mut writer, "SET key 1");
+    }
+}
+
+#[test]
+fn what_a_transaction_has_stored_does_not_count_twice() {
+    for mode in MODES {
+        let arguments = ["--maxmemory", "20mb", "--maxmemory-policy", "allkeys-lru"];
+        let server = builder(mode).arguments(&arguments).start();
+        let (mut client, mut other) = (server.client(), server.client());
+        assert_ok(&mut client, "MULTI");
+        for number in 0..12 {
+            assert_eq!(client.command(&set_of(&format!("key:{number}"), MIB)).text(), "QUEUED");
+        }
+        assert_eq!(client.run("EXEC").elements().map(<[Value]>::len), Some(12));
+        for _ in 0..20 {
+            assert_ok(&mut other, "SET small 1");
+        }
+        // A value on its way to the keyspace is not counted there and in the query buffer.
+        assert_eq!(client.command(&set_of("large", 6 * MIB)), Value::ok());
+        assert_eq!(other.run("DBSIZE").integer(), Some(14), "{mode:?}");
+        assert_eq!(info(&mut other, "evicted_keys"), "0");
+    }
+}
+
+#[test]
+fn keys_make_room_for_what_clients_take() {
+    for mode in MODES {
+        let arguments = ["--maxmemory", "10mb", "--maxmemory-policy", "allkeys-lru"];
+        let server = builder(mode).arguments(&arguments).start();
+        let (mut client, mut greedy) = (server.client(), server.client());
+        for number in 0..4 {
+            assert_eq!(client.command(&set_of(&format!("key:{number}"), MIB)), Value::ok());
+        }
+        queue(&mut greedy, 8 * MIB);
+        assert!((0..=2).contains(&client.run("DBSIZE").integer().unwrap()), "two megabytes are left");
+        assert_eq!(client.command(&set_of("other", 3 * MIB)), Value::Error(OUT_OF_MEMORY.into()));
+        assert_ok(&mut greedy, "DISCARD");
+        assert_eq!(client.command(&set_of("other", 3 * MIB)), Value::ok());
+    }
+}
+
+/// The words of a call.
+type Call = Vec<Vec<u8>>;
+
+/// What a client can make the server keep, a megabyte of it: the calls, and those that end it.
+fn keepers() -> Vec<(&'static str, Vec<Call>, Option<&'static str>)> {
+    let name = |number: usize| [number.to_string().into_bytes(), vec![b'n'; 100_000]].concat();
+    let each = |words: &'static [&'static str]| -> Vec<Call> {
+        let call = |number| words.iter().map(|word| word.as_bytes().to_vec()).chain([name(number)]).collect();
+        (0..12).map(call).collect()
+    };
+    let many = |words: &'static [&'static str], last: Option<&'static str>| -> Vec<Call> {
+        let names = (0..6000).map(|number| format!("name:{number}").into_bytes());
+        let words = words.iter().map(|word| word.as_bytes().to_vec());
+        vec![words.chain(names).chain(last.map(|last| last.into())).collect()]
+    };
+    let prefixes = (0..12).flat_map(|number| [b"PREFIX".to_vec(), name(number)]);
+    let tracking = ["CLIENT", "TRACKING", "ON", "BCAST"].map(|word| word.as_bytes().to_vec());
+    let long_name = |words: [&str; 2]| {
+        vec![words.map(|word| word.into()).into_iter().chain([vec![b'n'; 1_200_000]]).collect()]
+    };
+    vec![
+        ("watched keys", each(&["WATCH"]), Some("UNWATCH")),
+        ("many watched keys", many(&["WATCH"], None), Some("UNWATCH")),
+        ("channels", each(&["SUBSCRIBE"]), Some("UNSUBSCRIBE")),
+        ("many channels", many(&["SUBSCRIBE"], None), Some("UNSUBSCRIBE")),
+        ("patterns", each(&["PSUBSCRIBE"]), Some("PUNSUBSCRIBE")),
+        ("shard channels", each(&["SSUBSCRIBE"]), Some("SUNSUBSCRIBE")),
+        ("prefixes", vec![tracking.into_iter().chain(prefixes).collect()], Some("CLIENT TRACKING OFF")),
+        ("its name", long_name(["CLIENT", "SETNAME"]), Some("CLIENT SETNAME short")),
+        ("keys it waits for", many(&["BLPOP"], Some("0")), None),
+    ]
+}
+
+#[test]
+fn what_clients_make_the_server_keep_is_their_memory() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut other = server.client();
+        for (what, calls, end) in keepers() {
+            let before = number(&mut other, "mem_clients_normal");
+            let mut client = server.client();
+            client.run("HELLO 3");
+            for call in &calls {
+                client.send_command(call).unwrap();
+            }
+            wait_until(what, || number(&mut other, "mem_clients_normal") > before + MIB);
+            if let Some(end) = end {
+                client.send(format!("{end}\r\n").as_bytes()).unwrap();
+                wait_until("it ends", || number(&mut other, "mem_clients_normal") < before + MIB / 4);
+            }
+            drop(client);
+            wait_until("it is gone", || number(&mut other, "mem_clients_normal") < before + MIB / 4);
+        }
+    }
+}
+
+#[test]
+fn the_query_limit_bounds_what_a_client_makes_the_server_keep() {
+    let server = builder(MODES[0]).arguments(&["--client-query-buffer-limit", "1mb"]).start();
+    let mut other = server.client();
+    let queued =
+        [vec![b"MULTI".to_vec()]].into_iter().chain((0..12).map(|_| set_of("key", 100_000).to_vec()));
+    let keepers = [("queued calls", queued.collect(), None)].into_iter().chain(keepers());
+    for (number_closed, (what, calls, _)) in keepers.enumerate() {
+        let mut client = server.client();
+        for call in &calls {
+            // It may be closed already.
+            _ = client.send_command(call);
+        }
+        wait_until(what, || {
+            number(&mut other, "client_query_buffer_limit_disconnections") == number_closed + 1
+        });
+        assert!(client.read_to_close().is_ok() || client.is_closed().is_ok());
+    }
+}
+
+#[test]
+fn clients_that_take_most_are_evicted_first() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut other = named(&server, "other");
+        // Names stand for what they do; with two workers half of them are elsewhere.
+        let sizes = [("small", MIB), ("spared", 6 * MIB), ("largest", 5 * MIB), ("larger", 3 * MIB)];
+        let mut clients: Vec<RawClient> = sizes.iter().map(|(name, _)| named(&server, name)).collect();
+        assert_ok(&mut clients[1], "CLIENT NO-EVICT on");
+        for (client, (_, bytes)) in clients.iter_mut().zip(sizes) {
+            queue(client, bytes);
+        }
+        assert_ok(&mut other, "CONFIG SET maxmemory-clients 11mb");
+        wait_until("one is gone", || !is_connected(&mut other, "largest"));
+        assert!(["small", "spared", "larger"].iter().all(|name| is_connected(&mut other, name)));
+        assert_eq!(info(&mut other, "evicted_clients"), "1");
+        assert!(clients[2].is_closed().unwrap());
+
+        // A part of maxmemory, and those who may not be evicted take more.
+        assert_ok(&mut other, "CONFIG SET maxmemory 50mb");
+        assert_ok(&mut other, "CONFIG SET maxmemory-clients 10%");
+        assert_eq!(other.run("CONFIG GET maxmemory-clients").get("maxmemory-clients").unwrap().text(), "10%");
+        // All that may be evicted goes, who asks too.
+        wait_until("all are gone", || {
+            let mut other = server.client();
+            assert_ok(&mut other, "CLIENT NO-EVICT on");
+            info(&mut other, "evicted_clients") == "4"
+        });
+        assert_eq!(clients[1].run("EXEC").elements().map(<[Value]>::len), Some(1));
+        assert_eq!(clients[1].run("PING").text(), "PONG");
+    }
+}
+
+#[test]
+fn without_a_limit_no_client_is_evicted() {
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--maxmemory-clients", "50%"]).start();
+        let (mut client, mut other) = (server.client(), server.client());
+        queue(&mut client, 5 * MIB);
+        for _ in 0..10 {
+            assert_eq!(other.run("PING").text(), "PONG");
+        }
+        assert_eq!(info(&mut other, "evicted_clients"), "0");
+        assert_ok(&mut client, "DISCARD");
+        for (value, error) in [
+            ("101%", "percentage argument must be less or equal to 100"),
+            ("x", "argument must be a memory or percent value"),
+        ] {
+            let refused =
+                format!("ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - {error}");
+            assert_error(&mut other, &format!("CONFIG SET maxmemory-clients {value}"), &refused);
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Client-side caching: a client is told of what it has read, of prefixes, of everything at a flush, and of nothing else.
 
+use std::time::{Duration, Instant};
+
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, start};
@@ -133,6 +135,27 @@ fn a_transaction_is_tracked_and_told_as_a_whole() {
     }
     assert_eq!(told(&mut client), Some(vec!["a".to_owned()]));
     assert_eq!(told(&mut client), Some(vec!["b".to_owned()]));
+}
+
+#[test]
+fn a_great_many_prefixes_cost_others_no_time() {
+    let server = start(MODES[0]);
+    let mut client = resp3(&server);
+    let prefixes = (0..60_000).flat_map(|number| ["PREFIX".to_owned(), format!("{number:06}:")]);
+    let call: Vec<String> =
+        ["CLIENT", "TRACKING", "ON", "BCAST"].map(str::to_owned).into_iter().chain(prefixes).collect();
+    let began = Instant::now();
+    assert_eq!(client.command(&call), Value::ok());
+    let mut other = server.client();
+    let sets: Vec<[String; 3]> =
+        (0..20_000).map(|number| ["SET".to_owned(), format!("{number}"), "1".to_owned()]).collect();
+    other.pipeline(&sets).unwrap();
+    // Each compared with each other would be ten seconds and more.
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    other.run("SET 059999:key 1");
+    assert_eq!(told(&mut client), Some(vec!["059999:key".to_owned()]));
+    other.run("SET 05999:key 1");
+    assert!(is_told_nothing(&mut client), "one digit less");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server};
 
-use crate::{PATIENCE, alone, assert_same, builder, bulk, encode, info, rss, start, together, wait_until};
+use crate::{
+    MODES, PATIENCE, alone, assert_same, builder, bulk, encode, info, rss, start, together, wait_until,
+};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -81,6 +83,87 @@ fn a_peer_that_always_lags_a_little_costs_bounded_memory() {
     }
 }
 
+/// Runs `act` while clients that listen to something do not read, and asserts that they are disconnected before the memory
+/// has grown by much.
+fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
+    for mode in MODES {
+        let server = start(mode);
+        let mut other = server.client();
+        // One on each worker.
+        let mut slow = [server.client(), server.client()];
+        for slow in &mut slow {
+            listen.iter().for_each(|line| assert!(!slow.run(line).is_error(), "{line}"));
+        }
+        let before = rss(&server);
+        act(&mut other);
+        wait_until("they are disconnected", || {
+            info(&mut other, "client_output_buffer_limit_disconnections") == 2
+        });
+        let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
+        assert!(peak < 250 * MIB, "{listen:?} {mode:?}: {peak} bytes");
+        assert!(info(&mut other, "mem_clients_normal") < MIB);
+    }
+}
+
+#[test]
+fn a_monitor_that_does_not_read_costs_bounded_memory() {
+    let _machine = alone();
+    // Four bytes of the line for each.
+    let value = vec![1; 1_000_000];
+    assert_pushes_are_bounded(&["MONITOR"], |client| {
+        for _ in 0..150 {
+            client.command(&[&b"SET"[..], b"key", &value]);
+        }
+    });
+    // One line that is more than may wait.
+    assert_pushes_are_bounded(&["MONITOR"], |client| {
+        client.command(&[&b"SET"[..], b"key", &value, &value.repeat(60)]);
+    });
+}
+
+#[test]
+fn a_tracking_client_that_does_not_read_costs_bounded_memory() {
+    let _machine = alone();
+    assert_pushes_are_bounded(&["HELLO 3", "CLIENT TRACKING ON BCAST"], |client| {
+        for number in 0..200 {
+            let key = [number.to_string().as_bytes(), &[b'k'; 2_000_000]].concat();
+            client.command(&[&b"SET"[..], &key, b"1"]);
+            client.command(&[&b"DEL"[..], &key]);
+        }
+    });
+}
+
+#[test]
+fn pushes_of_one_script_wait_in_bounded_memory() {
+    let _machine = alone();
+    assert_pushes_are_bounded(&["SUBSCRIBE channel"], |client| {
+        let script = "local text = string.rep('x', 1000000) \
+                      for i = 1, 400 do redis.call('publish', 'channel', i .. text) end";
+        assert!(!client.command(&["EVAL", script, "0"]).is_error());
+    });
+}
+
+#[test]
+fn a_tracking_client_may_take_its_time_to_read_replies() {
+    let _machine = together();
+    for mode in MODES {
+        let server = start(mode);
+        let mut other = server.client();
+        let value = vec![b'v'; 1_000_000];
+        other.command(&[&b"SET"[..], b"key", &value]);
+        let mut client = server.client();
+        client.run("HELLO 3");
+        client.run("CLIENT TRACKING ON BCAST");
+        // More than `pubsub` allows, in one reply.
+        let keys = vec![&b"key"[..]; 80];
+        client.send_command(&[&[&b"MGET"[..]], &keys[..]].concat()).unwrap();
+        wait_until("the reply is made", || info(&mut other, "client_recent_max_output_buffer") > 40 * MIB);
+        other.command(&["SET", "key", "new"]);
+        assert_eq!(client.read_value().unwrap().elements().map(<[_]>::len), Some(80));
+        assert_eq!(info(&mut other, "client_output_buffer_limit_disconnections"), 0);
+    }
+}
+
 #[test]
 fn the_hard_output_limit_closes_a_slow_reader() {
     let _machine = together();
@@ -92,6 +175,31 @@ fn the_hard_output_limit_closes_a_slow_reader() {
     wait_until("one client is left", || info(&mut other, "connected_clients") == 1);
     assert!(info(&mut other, "client_output_buffer_limit_disconnections") >= 1);
     assert!(slow.read_to_close().unwrap().len() < 100_000_000);
+}
+
+#[test]
+fn the_hard_output_limit_bounds_the_replies_of_a_transaction() {
+    let _machine = alone();
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--client-output-buffer-limit", "normal 1mb 0 0"]).start();
+        let mut other = server.client();
+        other.command(&[&b"SET"[..], b"k", &vec![b'v'; 30_000]]);
+        let mut client = server.client();
+        let before = rss(&server);
+        let calls = [
+            encode(&["MULTI"]),
+            encode(&["GET", "k"]).repeat(20_000),
+            encode(&["INCR", "n"]),
+            encode(&["EXEC"]),
+        ];
+        client.send(&calls.concat()).unwrap();
+        wait_until("it is disconnected", || {
+            info(&mut other, "client_output_buffer_limit_disconnections") == 1
+        });
+        assert_eq!(other.run("GET n").text(), "1", "all of it has run");
+        let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
+        assert!(peak < 100 * MIB, "{mode:?}: {peak} bytes");
+    }
 }
 
 #[test]

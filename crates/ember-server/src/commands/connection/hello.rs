@@ -71,7 +71,7 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
         return Err(CommandError::from(NOT_AUTHENTICATED));
     }
     if let Some(name) = name {
-        session.client.view.names.lock().name = name;
+        session.client.view.edit_names(|names| names.name = name);
     }
     session.reply.set_protocol(protocol);
     session.client.view.is_resp3.store(protocol == Protocol::Resp3, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
 use crate::acl::Identity;
-use crate::client::Client;
+use crate::client::{Client, ReplyMode};
 use crate::pubsub::Address;
 use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::transaction;
@@ -46,8 +46,12 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     for count in [&view.channels, &view.patterns, &view.shard_channels] {
         count.store(0, Ordering::Relaxed);
     }
-    view.names.lock().name = Box::default();
+    view.edit_names(|names| names.name = Box::default());
+    let skips = session.client.reply_mode == ReplyMode::Skip;
     *session.client = Client::new(view, Identity::unknown(session.server));
+    if skips {
+        session.client.reply_mode = ReplyMode::Skip;
+    }
     session.reply.set_protocol(Protocol::Resp2);
     session.reply.simple("RESET");
     Ok(Outcome::Done)

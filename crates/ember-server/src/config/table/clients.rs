@@ -1,6 +1,7 @@
 //! What one client may ask for.
 
 use super::BYTES_MAX;
+use crate::config::ClientMemoryLimit;
 use crate::config::parameter::{Field, Kind, Parameter};
 
 /// Buffers smaller than this would refuse ordinary requests.
@@ -19,7 +20,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "When a client which does not read its replies is disconnected: at once above `hard` bytes, or after \
                 `seconds` above `soft` bytes; 0 for never. The classes are `normal`, `replica` (or `slave`) and \
-                `pubsub`; a class which is not named keeps its limit.",
+                `pubsub`; a class which is not named keeps its limit. What MONITOR and client-side caching send counts \
+                against `pubsub`, by itself.",
     },
     Parameter {
         name: "client-query-buffer-limit",
@@ -27,7 +29,25 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: BUFFER_BYTES_MIN..=BYTES_MAX, field: field!(client_query_buffer_limit) },
         default: "1gb",
         mutable: true,
-        about: "How much of a client's input may wait to be run before the client is disconnected.",
+        about: "How much of a client's input may wait to be run before the client is disconnected. Calls queued since \
+                MULTI count, and keys, channels and names which the client makes the server keep.",
+    },
+    Parameter {
+        name: "maxmemory-clients",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a memory size, or a percentage of `maxmemory`",
+            get: |config| config.maxmemory_clients.format(),
+            set: |config, text| {
+                config.maxmemory_clients = ClientMemoryLimit::parse(text)?;
+                Ok(())
+            },
+        },
+        default: "0",
+        mutable: true,
+        about: "How much memory all clients may take together: requests, transactions, subscriptions, replies which \
+                wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for \
+                no limit.",
     },
     Parameter {
         name: "proto-max-bulk-len",

@@ -12,7 +12,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=u64::MAX, field: field!(maxmemory) },
         default: "0",
         mutable: true,
-        about: "How much memory the data may take before keys are evicted or writes refused; 0 for no limit.",
+        about: "How much memory the data and what clients make the server keep may take before keys are evicted or writes \
+                refused; 0 for no limit.",
     },
     Parameter {
         name: "maxmemory-policy",

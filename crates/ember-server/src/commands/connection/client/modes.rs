@@ -59,7 +59,7 @@ fn reply(session: &mut Session<'_>) -> SessionResult {
         *mode = ReplyMode::Off;
     } else if is_word(session.args, 2, "SKIP") {
         // A connection that gets no replies at all stays so.
-        if *mode == ReplyMode::On {
+        if *mode != ReplyMode::Off {
             *mode = ReplyMode::SkipNext;
         }
     } else {

@@ -67,7 +67,7 @@ fn getname(session: &mut Session<'_>) -> SessionResult {
 
 fn setname(session: &mut Session<'_>) -> SessionResult {
     let name = valid_name(session.args.at(2), "Client names")?;
-    session.client.view.names.lock().name = name;
+    session.client.view.edit_names(|names| names.name = name);
     session.reply.ok();
     Ok(Outcome::Done)
 }
@@ -79,8 +79,9 @@ fn setinfo(session: &mut Session<'_>) -> SessionResult {
         return Err(CommandError::quoting("ERR Unrecognized option '", args.at(2), "'"));
     }
     let value = valid_name(args.at(3), &String::from_utf8_lossy(args.at(2)))?;
-    let mut names = session.client.view.names.lock();
-    *(if is_name { &mut names.library_name } else { &mut names.library_version }) = value;
+    session.client.view.edit_names(|names| {
+        *(if is_name { &mut names.library_name } else { &mut names.library_version }) = value;
+    });
     session.reply.ok();
     Ok(Outcome::Done)
 }

@@ -1,5 +1,6 @@
 //! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: client-side caching.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -167,8 +168,11 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
         );
     }
     let prefixes = wanted.is_broadcast.then(|| join(wanted.prefixes, now)).transpose()?;
+    let known = prefixes.as_deref().unwrap_or_default();
+    let prefixes_bytes = known.iter().map(|prefix| prefix.len() + size_of_val(prefix)).sum();
     Ok(Tracking {
         prefixes,
+        prefixes_bytes,
         choice,
         no_loop: wanted.no_loop,
         redirect: wanted.redirect,
@@ -176,20 +180,22 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
     })
 }
 
-/// The prefixes that the client has and those it wants, none of which may begin with another. The empty prefix, which
-/// stands for all keys, is what none given means.
+/// The prefixes that the client has and those it wants, in order, none of which may begin with another. The empty prefix,
+/// which stands for all keys, is what none given means.
 fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, CommandError> {
-    let mut all = now.and_then(|now| now.prefixes.clone()).unwrap_or_default();
-    let known = all.len();
-    let overlap = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
+    let known = now.and_then(|now| now.prefixes.clone()).unwrap_or_default();
+    // With each whether the client has it already.
+    let mut all: BTreeMap<Vec<u8>, bool> = known.into_iter().map(|prefix| (prefix, true)).collect();
     let wanted = if wanted.is_empty() && now.is_none() { vec![Vec::new()] } else { wanted };
     for prefix in wanted {
-        let other = all.iter().enumerate().find(|(at, other)| {
-            let is_same_again = *at < known && **other == prefix;
-            overlap(other, &prefix) && !is_same_again
-        });
-        if let Some((at, other)) = other {
-            let which: &[u8] = if at < known { b"an existing" } else { b"another provided" };
+        if all.get(&prefix) == Some(&true) {
+            continue;
+        }
+        // Of prefixes that do not overlap only the neighbours of another can overlap it.
+        let before = all.range(..=prefix.clone()).next_back().filter(|(other, _)| prefix.starts_with(other));
+        let behind = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
+        if let Some((other, &is_known)) = before.or_else(behind) {
+            let which: &[u8] = if is_known { b"an existing" } else { b"another provided" };
             let text = [
                 b"ERR Prefix '",
                 &prefix[..],
@@ -201,11 +207,9 @@ fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, Co
             ];
             return Err(CommandError::Bytes(text.concat()));
         }
-        if !all.contains(&prefix) {
-            all.push(prefix);
-        }
+        all.insert(prefix, false);
     }
-    Ok(all)
+    Ok(all.into_keys().collect())
 }
 
 fn caching(session: &mut Session<'_>) -> SessionResult {

@@ -28,7 +28,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     let milliseconds = sum(|stats| &stats.expire_nanoseconds) / 1_000_000;
     report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
-    report.zeros(&["evicted_clients"]);
+    report.line("evicted_clients", sum(|stats| &stats.evicted_clients));
     report.line("total_eviction_exceeded_time", server.over_limit.total_ms(report.now_ms));
     report.line("current_eviction_exceeded_time", server.over_limit.current_ms(report.now_ms));
     report.line("keyspace_hits", sum(|stats| &stats.hits));

@@ -1,0 +1,87 @@
+//! The limit on the memory that all clients take together: bytes, or a part of `maxmemory`.
+
+use super::value::parse_memory;
+
+/// A limit below this would leave no client to say so to.
+const BYTES_MIN: u64 = 128 * 1024;
+
+/// From where on clients are evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientMemoryLimit {
+    /// At this many bytes; 0 is never.
+    Bytes(u64),
+    /// At this many per cent of `maxmemory`; never while that is 0.
+    Percent(u8),
+}
+
+impl Default for ClientMemoryLimit {
+    fn default() -> ClientMemoryLimit {
+        ClientMemoryLimit::Bytes(0)
+    }
+}
+
+impl ClientMemoryLimit {
+    /// Reads a memory size, or a percentage with its sign.
+    pub(crate) fn parse(text: &str) -> Result<ClientMemoryLimit, String> {
+        let Some(digits) = text.strip_suffix('%') else {
+            let bytes = parse_memory(text, &(0..=i64::MAX.unsigned_abs()));
+            return bytes
+                .map(ClientMemoryLimit::Bytes)
+                .map_err(|error| error.replace("a memory value", "a memory or percent value"));
+        };
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number {
+            return Err("argument must be a memory or percent value".to_owned());
+        }
+        let percent = digits.parse().ok().filter(|&percent: &u8| percent <= 100);
+        percent
+            .map(ClientMemoryLimit::Percent)
+            .ok_or_else(|| "percentage argument must be less or equal to 100".to_owned())
+    }
+
+    /// The text which [`Self::parse`] reads.
+    pub(crate) fn format(self) -> String {
+        match self {
+            ClientMemoryLimit::Bytes(bytes) => bytes.to_string(),
+            ClientMemoryLimit::Percent(percent) => format!("{percent}%"),
+        }
+    }
+
+    /// The limit in bytes, if there is one.
+    pub(crate) fn bytes(self, maxmemory: u64) -> Option<u64> {
+        let bytes = match self {
+            ClientMemoryLimit::Bytes(bytes) => bytes,
+            ClientMemoryLimit::Percent(percent) => maxmemory / 100 * u64::from(percent),
+        };
+        (bytes != 0).then(|| bytes.max(BYTES_MIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_percentages_are_read() {
+        for (text, shown, bytes) in [
+            ("0", "0", None),
+            ("0%", "0%", None),
+            ("10mb", "10485760", Some(10 << 20)),
+            ("1", "1", Some(BYTES_MIN)),
+            ("5%", "5%", Some(50_000_000)),
+            ("100%", "100%", Some(1_000_000_000)),
+        ] {
+            let limit = ClientMemoryLimit::parse(text).unwrap();
+            assert_eq!((limit.format().as_str(), limit.bytes(1_000_000_000)), (shown, bytes), "{text}");
+        }
+        assert_eq!(ClientMemoryLimit::Percent(50).bytes(0), None);
+        for (text, error) in [
+            ("101%", "percentage argument must be less or equal to 100"),
+            ("-5%", "argument must be a memory or percent value"),
+            ("%", "argument must be a memory or percent value"),
+            ("x", "argument must be a memory or percent value"),
+        ] {
+            assert_eq!(ClientMemoryLimit::parse(text), Err(error.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Evicting clients: when all of them together take more than `maxmemory-clients`, those that take most are disconnected.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Worker;
+use crate::client::ClientView;
+
+/// Time between two searches: those who are evicted from other workers are there until these close them.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Time between two searches when one has found too few clients to evict.
+const VAIN_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Worker {
+    /// Evicts clients, on any worker, as long as all of them take too much. O(workers) while they do not.
+    #[inline]
+    pub(super) fn evict_clients(&mut self) {
+        if let Some(limit) = self.executor.config.client_memory_max()
+            && self.server.client_memory() >= limit
+        {
+            self.evict_largest(limit);
+        }
+    }
+
+    #[cold]
+    fn evict_largest(&mut self, limit: u64) {
+        let now = Instant::now();
+        if now < self.evicts_at {
+            return;
+        }
+        self.evicts_at = now + SEARCH_INTERVAL;
+        let mut total = self.server.client_memory();
+        let mut views: Vec<(u64, Arc<ClientView>)> =
+            self.server.clients.all().into_iter().map(|view| (view.memory_bytes(), view)).collect();
+        // What is being closed, on whichever worker, is as good as gone.
+        views.retain(|(bytes, view)| {
+            let is_closing = view.is_killed.load(Ordering::Relaxed);
+            total = total.saturating_sub(if is_closing { *bytes } else { 0 });
+            !is_closing && !view.no_evict.load(Ordering::Relaxed)
+        });
+        views.sort_unstable_by_key(|(bytes, _)| *bytes);
+        while total >= limit {
+            let Some((bytes, view)) = views.pop() else {
+                tracing::warn!("clients take {total} bytes, and none is left that may be evicted");
+                self.evicts_at = now + VAIN_SEARCH_INTERVAL;
+                return;
+            };
+            total = total.saturating_sub(bytes);
+            if view.is_killed.swap(true, Ordering::Relaxed) {
+                continue; // another worker was faster
+            }
+            tracing::warn!("evicting client {}, which takes {bytes} bytes: clients take too much", view.id);
+            self.executor.stats.evicted_clients.add(1);
+            if view.worker == self.executor.index {
+                self.close(view.token);
+            } else {
+                self.server.look_at(view.worker, view.token, view.id);
+            }
+        }
+    }
+}
