@@ -6,7 +6,8 @@
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
 //!                          ├ stack.rs: its calls, and replies as Lua values
 //!                          ├ reply.rs: Lua values as replies
-//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts
+//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts; output.rs: texts
+//!                            that they make
 //! confinement/: which of them may run beside others, told from their texts
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
 //! ```
@@ -20,6 +21,7 @@ pub(crate) mod confinement;
 mod format;
 pub(crate) mod interpreter;
 pub(crate) mod library;
+mod output;
 pub(crate) mod payload;
 mod raised;
 mod random;

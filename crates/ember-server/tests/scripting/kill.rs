@@ -1,5 +1,7 @@
 //! Scripts that do not end: what others are told, and how they are ended.
 
+use std::time::{Duration, Instant};
+
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{PATIENCE, eval, everywhere, wait_until};
@@ -102,5 +104,45 @@ fn a_library_that_does_not_end_is_not_loaded() {
     everywhere(&[], |_, client| {
         let answer = client.command(&["FUNCTION", "LOAD", "#!lua name=slow\nwhile true do end"]);
         assert_eq!(answer.text(), "ERR Error registering functions: ERR FUNCTION LOAD timeout");
+    });
+}
+
+/// How long the end of a script may take on a machine that has much else to do; on one that has not it is a few
+/// milliseconds.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// Scripts that are inside calls of functions written in Rust, each of them long or all of them together.
+const INSIDE_CALLS: [&str; 12] = [
+    "local t = {} for i = 1, 40 do t = {t, t} end return t",
+    "local t = {} for i = 1, 40 do t = {t, t} end return {map = {t}}",
+    "local t = {} for i = 1, 40 do t = {t, t} end while true do pcall(cjson.encode, t) end",
+    "local t = {} for i = 1, 14 do t = {t, t, t, t, t, t, t, t} end while true do pcall(cmsgpack.pack, t) end",
+    "local s = string.rep('\\1', 5000000) while true do cjson.encode(s) end",
+    "local s = '[' .. ('1,'):rep(200000) .. '1]' while true do cjson.decode(s) end",
+    "local s = (' '):rep(5000000) .. '1' while true do cjson.decode(s) end",
+    "local s = '\"' .. ('x'):rep(5000000) .. '\"' while true do cjson.decode(s) end",
+    "local t = {} for i = 1, 200000 do t[i] = i end t = cmsgpack.pack(t) while true do cmsgpack.unpack(t) end",
+    "local s = ('x'):rep(5000000) while true do struct.pack(s) end",
+    "local s = ('x'):rep(20000000) while true do redis.sha1hex(s) end",
+    "while true do redis.call('LRANGE', 'list', 0, -1) end",
+];
+
+#[test]
+fn a_script_inside_long_calls_is_ended_by_script_kill() {
+    everywhere(&["--busy-reply-threshold", "50"], |server, client| {
+        let elements: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+        let push: Vec<&str> =
+            ["RPUSH", "list"].into_iter().chain(elements.iter().map(String::as_str)).collect();
+        client.command(&push);
+        for script in INSIDE_CALLS {
+            let mut running = begin(server, &["EVAL", script, "0"]);
+            wait_until("others are told that the server is busy", || is_busy(client));
+            let killed = Instant::now();
+            assert_eq!(kill(server, "SCRIPT KILL"), Value::ok(), "{script}");
+            let told = running.read_value().unwrap().text();
+            assert!(told.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {told}");
+            assert!(killed.elapsed() < ENDING, "{script} went on for {:?}", killed.elapsed());
+            assert_eq!(eval(client, "return 'alive'"), Value::from("alive"));
+        }
     });
 }

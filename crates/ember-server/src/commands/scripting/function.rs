@@ -233,6 +233,10 @@ impl CommandRunner for Loading {
         None
     }
 
+    fn is_due(&self) -> bool {
+        false
+    }
+
     fn goes_on(&mut self) -> bool {
         self.0.elapsed() < LOAD_TIME_MAX
     }

@@ -26,8 +26,13 @@ use crate::session::{Execution, Outcome, SessionResult};
 use crate::transaction::is_contained;
 use crate::worker::bystanders;
 
-/// Time between two looks at the other connections of a worker that runs a script for long.
+/// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
+/// together before it is asked whether it goes on.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// For how long a program runs beside others, unless it has had effects: then it is ended and run alone. Others may wait for
+/// the locks that it holds.
+const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// What the caller of a program is told that has written and then wants more than the locks that are held. Nobody should see
 /// it: such a program is not confined.
@@ -119,22 +124,27 @@ pub(super) fn run_program(
             has_written: false,
             has_effects: false,
             has_escaped: false,
+            is_too_long: false,
             call: args,
             words: WORDS.take(),
             started,
             is_asked: false,
+            asked: started,
             running: None,
             attended: started,
         };
         let result = run(is_confined, &mut host, reply);
         host.end();
-        let (has_escaped, has_effects) = (host.has_escaped, host.has_effects);
+        if host.has_escaped {
+            tracing::error!("a script was taken for confined and is not");
+        }
+        let (is_to_run_alone, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
         // A script selects a database for itself only.
         client.database = database;
-        if has_escaped {
+        if is_to_run_alone {
             reply.truncate_to(mark);
         }
-        (result, has_escaped, has_effects)
+        (result, is_to_run_alone, has_effects)
     };
     let is_confined = executor.section == Section::Shared
         && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
@@ -146,15 +156,12 @@ pub(super) fn run_program(
             hash.shard()
         };
         let shards = program.keys.iter().map(shards_of).collect();
-        let (result, has_escaped, has_effects) = executor.with_pinned(shards, &mut run_once);
-        if has_escaped {
-            tracing::error!("a script was taken for confined and is not");
-        }
-        if has_escaped && has_effects {
+        let (result, is_to_run_alone, has_effects) = executor.with_pinned(shards, &mut run_once);
+        if is_to_run_alone && has_effects {
             return Err(ESCAPED.into());
         }
-        executor.stats.scripts_beside.add(u64::from(!has_escaped));
-        outcome = (!has_escaped).then_some(result);
+        executor.stats.scripts_beside.add(u64::from(!is_to_run_alone));
+        outcome = (!is_to_run_alone).then_some(result);
     }
     let result = match outcome {
         Some(result) => result,
@@ -194,6 +201,8 @@ struct Host<'h> {
     has_effects: bool,
     /// Whether a call was refused because it needs more than the locks held.
     has_escaped: bool,
+    /// Whether it was ended because it takes too long to run beside others.
+    is_too_long: bool,
     /// The call that runs the script.
     call: Args<'h>,
     /// The call that the script makes.
@@ -201,6 +210,8 @@ struct Host<'h> {
     started: Instant,
     /// Whether it has been asked if it goes on.
     is_asked: bool,
+    /// The time of the last call when it was asked.
+    asked: Instant,
     /// Set once the script has been running for long.
     running: Option<Arc<Running>>,
     /// When others were last attended to.
@@ -311,7 +322,13 @@ impl CommandRunner for Host<'_> {
         self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
     }
 
+    fn is_due(&self) -> bool {
+        // The clock was read after the last call that was no quick one.
+        self.executor.clock.saturating_duration_since(self.asked) >= ATTENDANCE_INTERVAL
+    }
+
     fn goes_on(&mut self) -> bool {
+        self.asked = self.executor.clock;
         if let Some(running) = &self.running {
             if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
                 bystanders::attend(self.executor);
@@ -323,8 +340,13 @@ impl CommandRunner for Host<'_> {
             // A script that is asked whether it goes on is no short one.
             bystanders::send_replies();
         }
+        let elapsed = self.started.elapsed();
+        if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= BESIDE_TIME_MAX {
+            self.is_too_long = true;
+            return false;
+        }
         let threshold = self.executor.config.busy_reply_threshold;
-        if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
+        if threshold != 0 && elapsed >= Duration::from_millis(threshold) {
             let call = self.call.iter().map(<[u8]>::to_vec).collect();
             let name = self.program.name;
             let running = Running::new(name.is_function(), &name.to_bytes(), call, self.started);
