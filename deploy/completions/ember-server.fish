@@ -77,7 +77,7 @@ complete -c ember-server -l maxmemory-clients -d 'How much memory all clients ma
 complete -c ember-server -l proto-max-bulk-len -d 'The longest argument of a command, and the longest string value. (default: 512mb)' -r
 complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks all of a value before it is used. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a script that still runs can be ended with SCRIPT KILL or FUNCTION KILL, and other clients are told that the server is busy; 0 for never. (default: 5000) Also --lua-time-limit.' -r
-complete -c ember-server -l script-memory-limit -d 'How much memory the scripts of each worker may take; one that asks for more gets an error. (default: 256mb)' -r
+complete -c ember-server -l script-memory-limit -d 'How much memory the scripts of each worker may take, and how long the reply to one may be; one that asks for more gets an error. (default: 256mb)' -r
 complete -c ember-server -l slowlog-log-slower-than -l commandlog-execution-slower-than -d 'Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none. (default: 10000) Also --commandlog-execution-slower-than.' -r
 complete -c ember-server -l slowlog-max-len -l commandlog-slow-execution-max-len -d 'How many commands the slow log keeps. (default: 128) Also --commandlog-slow-execution-max-len.' -r
 complete -c ember-server -l commandlog-request-larger-than -d 'Commands which come in at least this many bytes enter the log of large requests; -1 for none. (default: 1048576)' -r

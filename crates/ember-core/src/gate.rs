@@ -36,8 +36,9 @@ impl Gate {
         }
     }
 
-    /// Lets a worker in, when the gate is open. It holds no shard's lock.
-    #[inline]
+    /// Lets a worker in, when the gate is open. It holds no shard's lock. For the model checker, which knows no time;
+    /// others do not wait without end.
+    #[cfg(shuttle)]
     pub fn enter(&self, worker: usize) {
         loop {
             self.inside[worker].store(true, Ordering::SeqCst);
@@ -50,7 +51,9 @@ impl Gate {
         }
     }
 
-    /// As [`Gate::enter`], but gives up when the gate stays closed for `patience`; false in that case.
+    /// Lets a worker in, when the gate is open. It holds no shard's lock. Gives up when the gate stays closed for
+    /// `patience`; false in that case.
+    #[inline]
     #[cfg(not(shuttle))]
     pub fn try_enter(&self, worker: usize, patience: std::time::Duration) -> bool {
         loop {
@@ -73,10 +76,36 @@ impl Gate {
         self.inside[worker].store(false, Ordering::Release);
     }
 
-    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside.
+    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside. As
+    /// [`Gate::enter`] for the model checker.
+    #[cfg(shuttle)]
     pub fn close(&self, worker: usize) -> Alone<'_> {
         self.leave(worker);
-        let alone = self.alone.lock();
+        self.close_holding(self.alone.lock(), worker)
+    }
+
+    /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside.
+    /// When somebody else keeps the gate closed, asks after each `patience` whether to wait on; `None` if not, and then the
+    /// worker is outside.
+    #[cfg(not(shuttle))]
+    pub fn try_close(
+        &self,
+        worker: usize,
+        patience: std::time::Duration,
+        mut waits_on: impl FnMut() -> bool,
+    ) -> Option<Alone<'_>> {
+        self.leave(worker);
+        loop {
+            if let Some(alone) = self.alone.try_lock_for(patience) {
+                return Some(self.close_holding(alone, worker));
+            }
+            if !waits_on() {
+                return None;
+            }
+        }
+    }
+
+    fn close_holding<'g>(&'g self, alone: MutexGuard<'g, ()>, worker: usize) -> Alone<'g> {
         self.is_closed.store(true, Ordering::SeqCst);
         for other in &self.inside {
             while other.load(Ordering::SeqCst) {

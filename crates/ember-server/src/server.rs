@@ -209,7 +209,7 @@ impl Server {
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
             over_limit: OverLimit::default(),
-            scripting: Scripting::default(),
+            scripting: Scripting::new(workers),
             snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),
             data_lock: DataLock::default(),

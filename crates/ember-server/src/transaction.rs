@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use ember_protocol::{Args, Mark, OwnedBatch, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
+use emberkv_core::gate::Alone;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::observers::{OBSERVED_KEY_BYTES, Watch};
 use emberkv_core::spec::{Flags, Group};
@@ -200,6 +201,7 @@ impl Executor {
             return Err("ERR EXEC without MULTI".into());
         };
         client.view.queued.store(-1, Ordering::Relaxed);
+        let client_id = client.view.id;
         let watched = client.watched.take();
         if transaction.is_aborted {
             if let Some(watched) = watched {
@@ -224,20 +226,19 @@ impl Executor {
                 executor.run_queued(client, &transaction, guards, reply)
             }
         };
-        let outcome =
-            if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
-                let shards = self.shards_of_transaction(&transaction, watched.as_deref());
-                self.with_pinned(shards, run)
-            } else {
-                self.alone(run)
-            };
+        let ran = if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
+            let shards = self.shards_of_transaction(&transaction, watched.as_deref());
+            Ok(self.with_pinned(shards, run))
+        } else {
+            self.alone_for(client_id, run)
+        };
         if let Some(watched) = watched {
             watched.end(self.server, &mut self.turn);
         }
         // What the calls have stored is counted with the data from now on.
         drop(transaction);
         self.client_memory.set(&client.view.multi_bytes, 0);
-        Ok(outcome)
+        ran.map_err(|error| aborted_because_of(&error))
     }
 
     /// Runs `act` with the locks of `shards` held throughout; commands in it may touch keys on those shards only. No lock is
@@ -261,19 +262,36 @@ impl Executor {
 
     /// Runs `act` with nobody else at the keyspace. No lock is held before. Inside such a section it just goes on.
     pub(crate) fn alone<R>(&mut self, act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R) -> R {
-        let server = self.server;
-        let outer = self.section;
-        let alone = (outer == Section::Shared).then(|| server.gate.close(self.index));
-        if alone.is_some() {
-            server.journal.attach(&mut self.turn.journal);
-        }
+        let alone = (self.section == Section::Shared).then(|| self.close_gate_patiently());
+        self.run_alone(alone, act)
+    }
+
+    /// The same for a command of a client.
+    ///
+    /// # Errors
+    /// If a script that is alone has been running for long.
+    pub(crate) fn alone_for<R>(
+        &mut self,
+        client_id: u64,
+        act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
+    ) -> Result<R, CommandError> {
+        let alone =
+            if self.section == Section::Shared { Some(self.close_gate(Some(client_id))?) } else { None };
+        Ok(self.run_alone(alone, act))
+    }
+
+    fn run_alone<R>(
+        &mut self,
+        alone: Option<Alone<'static>>,
+        act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
+    ) -> R {
+        let outer = std::mem::replace(&mut self.section, Section::Alone);
         let mut guards = Guards::None;
-        self.section = Section::Alone;
         self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
         self.turn.journal.end_unit();
         self.section = outer;
-        guards.release(&server.keyspace, &mut self.turn);
+        guards.release(&self.server.keyspace, &mut self.turn);
         drop(alone);
         result
     }

@@ -112,7 +112,7 @@ impl Executor {
         spec.key_positions(args).map(|arg| self.server.keyspace.hash(args.at(arg)).shard()).collect()
     }
 
-    /// Takes a waiter whose waiting was ended from outside out of all queues. The worker is inside the gate.
+    /// Takes a waiter whose waiting was ended from outside out of all queues.
     pub(crate) fn withdraw(&mut self, blocked: &Blocked) {
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         let mut guards = Guards::None;

@@ -1,8 +1,10 @@
 //! Beside a script: what a worker does with commands while a script that runs for long is alone with the keyspace.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Batch, Reply};
+use emberkv_core::error::CommandError;
+use emberkv_core::gate::Alone;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Flags, Group};
 
@@ -11,6 +13,7 @@ use crate::acl;
 use crate::client::Client;
 use crate::registry::{Handler, is_http};
 use crate::session::Outcome;
+use crate::worker::bystanders;
 
 /// How long a worker waits outside the gate before it looks whether a script keeps it closed.
 const GATE_PATIENCE: Duration = Duration::from_millis(10);
@@ -20,12 +23,64 @@ impl Executor {
     #[inline]
     pub(crate) fn enter_gate(&mut self) -> bool {
         while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
-            if self.server.scripting.running.is_busy() {
+            if self.is_script_busy() {
                 return false;
             }
         }
+        self.is_outside = false;
         self.server.journal.attach(&mut self.turn.journal);
         true
+    }
+
+    /// Closes the gate for a command of a client. No lock is held.
+    ///
+    /// # Errors
+    /// If a script keeps it closed and has been doing so for long. Then this worker is outside, and so is what it runs
+    /// next, until it enters again.
+    pub(crate) fn close_gate(&mut self, client_id: Option<u64>) -> Result<Alone<'static>, CommandError> {
+        // What has been evicted for the command is told while this worker is inside.
+        self.deliver(&mut Guards::None, client_id);
+        let mut has_waited = false;
+        let (server, index) = (self.server, self.index);
+        let waits_on = || {
+            has_waited = true;
+            // What has been evicted for the command is recorded: later records wait for that.
+            self.publish();
+            !self.is_script_busy()
+        };
+        let Some(alone) = server.gate.try_close(index, GATE_PATIENCE, waits_on) else {
+            self.is_outside = true;
+            return Err(self.busy_error());
+        };
+        if has_waited {
+            // It is not the command that took this time.
+            self.clock = Instant::now();
+        }
+        server.journal.attach(&mut self.turn.journal);
+        Ok(alone)
+    }
+
+    /// As [`Executor::close_gate`], for what must not fail: the worker's other connections are served while it waits.
+    pub(crate) fn close_gate_patiently(&mut self) -> Alone<'static> {
+        let (server, index) = (self.server, self.index);
+        loop {
+            let waits_on = || !self.is_script_busy();
+            if let Some(alone) = server.gate.try_close(index, GATE_PATIENCE, waits_on) {
+                server.journal.attach(&mut self.turn.journal);
+                return alone;
+            }
+            bystanders::attend(self);
+        }
+    }
+
+    /// Whether a script has been running for so long that others are told.
+    fn is_script_busy(&self) -> bool {
+        self.server.scripting.running.is_busy(self.config.busy_reply_threshold)
+    }
+
+    /// What a command is told that a script keeps from running.
+    pub(super) fn busy_error(&self) -> CommandError {
+        self.server.scripting.running.busy_or_ended_error(self.config.busy_reply_threshold)
     }
 
     /// Runs what may run beside a script of the commands of `batch` from number `start` on, and refuses the others.
@@ -73,7 +128,7 @@ impl Executor {
             && client.watched.is_none();
         if !is_harmless {
             // Also when the script has ended just now: this worker is not inside the gate.
-            let error = self.server.scripting.running.busy_or_ended_error();
+            let error = self.busy_error();
             return self.refuse(client, guards, Some(command), error, reply);
         }
         let mark = client.reply_mode.is_silent().then(|| reply.mark());

@@ -73,6 +73,9 @@ impl Executor {
             let prepared = self.prepared[from - start];
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
             let stopped = match flow {
+                Flow::Next if self.is_outside => {
+                    return self.run_beside_script(client, batch, input, from + 1, reply);
+                }
                 Flow::Next => None,
                 Flow::Close => Some(Progress::Close),
                 Flow::Pause => Some(Progress::Paused(from)),
@@ -257,7 +260,7 @@ impl Executor {
     /// Answers commands that another worker sent while a script keeps everyone from the keyspace.
     #[cold]
     pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
-        let error = self.server.scripting.running.busy_or_ended_error();
+        let error = self.busy_error();
         for _ in 0..message.prepared.len() {
             message.marks.push(message.reply.mark());
             self.answer_error(&error, &mut message.reply);

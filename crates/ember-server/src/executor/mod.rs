@@ -121,6 +121,8 @@ pub(crate) struct Executor {
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,
     pub(crate) section: Section,
+    /// A script has kept this worker from closing the gate, which left it outside.
+    is_outside: bool,
     /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) barrier: Barrier,
@@ -149,6 +151,7 @@ impl Executor {
             sizes: SizeLimits::default(),
             sampling: Sampling::OFF,
             section: Section::Shared,
+            is_outside: false,
             last_record: 0,
             barrier: Barrier::default(),
             client_memory: ClientMemory::new(server, index),
@@ -298,6 +301,10 @@ impl Executor {
                 fetched = fetch_elements(context, number, call);
             }
             match self.execute_for(client, &mut guards, batch.command(number, input), prepared, reply) {
+                Flow::Next if self.is_outside => {
+                    progress = self.run_beside_script(client, batch, input, number + 1, reply);
+                    break;
+                }
                 Flow::Next => {}
                 Flow::Close => {
                     progress = Progress::Close;
@@ -517,15 +524,13 @@ impl Executor {
         match (command.handler, &mut caller.client) {
             (Handler::Data(data), client) => {
                 let server = self.server;
-                let alone =
-                    (matches!(data.run, Run::Alone(_)) && self.section == Section::Shared).then(|| {
-                        guards.release(&server.keyspace, &mut self.turn);
-                        // Whoever is alone now may be so for long.
-                        self.publish();
-                        let alone = server.gate.close(self.index);
-                        server.journal.attach(&mut self.turn.journal);
-                        alone
-                    });
+                let mut alone = None;
+                if matches!(data.run, Run::Alone(_)) && self.section == Section::Shared {
+                    guards.release(&server.keyspace, &mut self.turn);
+                    // Whoever is alone now may be so for long.
+                    self.publish();
+                    alone = Some(self.close_gate(client.as_ref().map(|client| client.view.id))?);
+                }
                 let (turn, database) = (&mut self.turn, caller.database);
                 turn.reads_any_key =
                     client.as_ref().is_none_or(|client| acl::may_read_any_key(client, command, args));

@@ -8,6 +8,7 @@ use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use super::arguments::Arguments;
 use super::interpreter::Shared;
 use super::library::{self, Declaration};
+use super::output::PIECE_BYTES;
 use super::stack::{self, Entry};
 use super::{raised, reply, sha1};
 use crate::scripting::format::write_general;
@@ -20,6 +21,9 @@ const LEVELS: [(&str, i64); 4] =
 /// Where effects go, for `redis.set_repl`.
 const REPLICATION: [(&str, i64); 5] =
     [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+
+/// Bytes of the words of one line in the log; the same string may be among them many times.
+const LOG_BYTES_MAX: usize = 1024 * 1024;
 
 /// The version in one number: a byte each for major, minor and patch.
 fn version_number() -> u32 {
@@ -51,7 +55,9 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
     }
     library.set("error_reply", lua.create_function(error_reply)?)?;
     library.set("status_reply", lua.create_function(status_reply)?)?;
-    library.set("sha1hex", lua.create_function(sha1_hex)?)?;
+    let digester = Rc::clone(shared);
+    library
+        .set("sha1hex", lua.create_function(move |lua, arguments| sha1_hex(lua, &digester, arguments))?)?;
     let setter = Rc::clone(shared);
     library
         .set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
@@ -98,7 +104,7 @@ fn wrong_arguments(lua: &Lua) -> mlua::Result<Value> {
     raised::error_table(lua, lua.create_string("ERR wrong number or type of arguments")?)
 }
 
-fn sha1_hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
+fn sha1_hex(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<LuaString> {
     if arguments.len() != 1 {
         return Err(raised::reply("ERR wrong number of arguments"));
     }
@@ -108,7 +114,9 @@ fn sha1_hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
         }
         _ => None,
     };
-    let digest = text.map_or_else(|| sha1::digest(b""), |text| sha1::digest(&text.as_bytes()));
+    let text = text.as_ref().map(LuaString::as_bytes);
+    let pieces = text.as_deref().unwrap_or_default().chunks(PIECE_BYTES);
+    let digest = sha1::digest_of_pieces(pieces.map(|piece| shared.work(piece.len()).map(|()| piece)))?;
     lua.create_string(sha1::hex(&digest))
 }
 
@@ -123,9 +131,13 @@ fn log(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
         _ => return Err(raised::reply("ERR First argument must be a number (log level).")),
     };
     let mut words = Vec::new();
+    let mut room = LOG_BYTES_MAX;
     for value in values {
         if let Some(word) = lua.coerce_string(value)? {
-            words.push(word.to_string_lossy());
+            let word = word.as_bytes();
+            let kept = &word[..word.len().min(room)];
+            room -= kept.len();
+            words.push(String::from_utf8_lossy(kept).into_owned());
         }
     }
     let message = words.join(" ");

@@ -2,10 +2,11 @@
 //!
 //! What has no Lua value (binary data, extensions) is refused, as there.
 
-use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
+use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::{Arguments, as_number};
-use super::interpreter::Shared;
+use super::interpreter::{ELEMENT_WORK, Shared};
+use super::output::Output;
 use super::raised;
 use super::walk::Pairs;
 use std::rc::Rc;
@@ -25,32 +26,35 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     library.set("_NAME", "cmsgpack")?;
     library.set("_VERSION", "lua-cmsgpack 0.4.0")?;
     library.set("_DESCRIPTION", "MessagePack for Lua")?;
-    let shared = Rc::clone(shared);
-    library.set("pack", lua.create_function(move |lua, values| pack(lua, &shared, values))?)?;
+    let for_pack = Rc::clone(shared);
+    library.set("pack", lua.create_function(move |lua, values| pack(lua, &for_pack, values))?)?;
+    let for_unpack = Rc::clone(shared);
     library.set(
         "unpack",
-        lua.create_function(|lua, values| {
+        lua.create_function(move |lua, values| {
             let arguments = Arguments::new(lua, values);
-            unpack(lua, &arguments, 0, 0)
+            unpack(lua, &for_unpack, &arguments, 0, 0)
         })?,
     )?;
+    let for_unpack_one = Rc::clone(shared);
     library.set(
         "unpack_one",
-        lua.create_function(|lua, values| {
+        lua.create_function(move |lua, values| {
             let arguments = Arguments::new(lua, values);
             let offset = if arguments.given(2).is_some() { arguments.integer(2)? } else { 0 };
             arguments.string(1)?;
-            unpack(lua, &arguments, 1, offset)
+            unpack(lua, &for_unpack_one, &arguments, 1, offset)
         })?,
     )?;
+    let for_unpack_limit = Rc::clone(shared);
     library.set(
         "unpack_limit",
-        lua.create_function(|lua, values| {
+        lua.create_function(move |lua, values| {
             let arguments = Arguments::new(lua, values);
             arguments.string(1)?;
             let limit = arguments.integer(2)?;
             let offset = if arguments.given(3).is_some() { arguments.integer(3)? } else { 0 };
-            unpack(lua, &arguments, limit, offset)
+            unpack(lua, &for_unpack_limit, &arguments, limit, offset)
         })?,
     )?;
     Ok(library)
@@ -60,66 +64,60 @@ fn pack(lua: &Lua, shared: &Shared, values: MultiValue) -> mlua::Result<LuaStrin
     if values.is_empty() {
         return Err(raised::bad_argument(lua, 0, "MessagePack pack needs input."));
     }
-    let next = shared.next();
-    let mut packer = Packer { lua, next, bytes_max: shared.memory_bytes_max, out: Vec::new() };
+    let mut packer = Packer { shared, out: Output::new(lua, shared) };
     for value in values {
         packer.value(&value, 0)?;
     }
-    lua.create_string(packer.out)
+    packer.out.into_string()
 }
 
 struct Packer<'p> {
-    lua: &'p Lua,
-    next: &'p Function,
-    bytes_max: usize,
-    out: Vec<u8>,
+    shared: &'p Shared,
+    out: Output<'p>,
 }
 
 impl Packer<'_> {
     /// Recursion is no deeper than [`PACK_DEPTH_MAX`].
     fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
         match value {
-            Value::String(string) => self.string(&string.as_bytes()),
-            Value::Boolean(truth) => self.out.push(if *truth { 0xC3 } else { 0xC2 }),
+            Value::String(string) => self.string(&string.as_bytes())?,
+            Value::Boolean(truth) => self.out.bytes.push(if *truth { 0xC3 } else { 0xC2 }),
             Value::Integer(number) => self.integer(*number),
             Value::Number(number) => self.number(*number),
             Value::Table(table) if depth < PACK_DEPTH_MAX => self.table(table, depth)?,
-            _ => self.out.push(0xC0),
+            _ => self.out.bytes.push(0xC0),
         }
-        if self.out.len() > self.bytes_max {
-            return Err(raised::text(self.lua, "not enough memory"));
-        }
-        Ok(())
+        self.out.count_element()
     }
 
     /// A head of the first of `kinds` whose length field has room for `len`; the field is 1, 2 or 4 bytes long.
     fn head(&mut self, len: usize, kinds: [Option<u8>; 3]) {
         let len = len as u32;
         match (kinds, len) {
-            ([Some(kind), ..], 0..=0xFF) => self.out.extend_from_slice(&[kind, len as u8]),
+            ([Some(kind), ..], 0..=0xFF) => self.out.bytes.extend_from_slice(&[kind, len as u8]),
             ([_, Some(kind), _], 0..=0xFFFF) => {
-                self.out.push(kind);
-                self.out.extend_from_slice(&(len as u16).to_be_bytes());
+                self.out.bytes.push(kind);
+                self.out.bytes.extend_from_slice(&(len as u16).to_be_bytes());
             }
             ([.., kind], _) => {
-                self.out.push(kind.unwrap_or(0xC1));
-                self.out.extend_from_slice(&len.to_be_bytes());
+                self.out.bytes.push(kind.unwrap_or(0xC1));
+                self.out.bytes.extend_from_slice(&len.to_be_bytes());
             }
         }
     }
 
-    fn string(&mut self, string: &[u8]) {
+    fn string(&mut self, string: &[u8]) -> mlua::Result<()> {
         match string.len() {
-            len @ 0..32 => self.out.push(0xA0 | len as u8),
+            len @ 0..32 => self.out.bytes.push(0xA0 | len as u8),
             len => self.head(len, [Some(0xD9), Some(0xDA), Some(0xDB)]),
         }
-        self.out.extend_from_slice(string);
+        self.out.extend(string)
     }
 
     fn integer(&mut self, number: i64) {
         let bytes = number.to_be_bytes();
         let (kind, len) = match number {
-            -32..=127 => return self.out.push(number as u8),
+            -32..=127 => return self.out.bytes.push(number as u8),
             128..=0xFF => (0xCC, 1),
             0x100..=0xFFFF => (0xCD, 2),
             0x1_0000..=0xFFFF_FFFF => (0xCE, 4),
@@ -129,8 +127,8 @@ impl Packer<'_> {
             -2_147_483_648..=-32_769 => (0xD2, 4),
             _ => (0xD3, 8),
         };
-        self.out.push(kind);
-        self.out.extend_from_slice(&bytes[8 - len..]);
+        self.out.bytes.push(kind);
+        self.out.bytes.extend_from_slice(&bytes[8 - len..]);
     }
 
     fn number(&mut self, number: f64) {
@@ -140,18 +138,18 @@ impl Packer<'_> {
         }
         let short = number as f32;
         if f64::from(short) == number {
-            self.out.push(0xCA);
-            self.out.extend_from_slice(&short.to_be_bytes());
+            self.out.bytes.push(0xCA);
+            self.out.bytes.extend_from_slice(&short.to_be_bytes());
         } else {
-            self.out.push(0xCB);
-            self.out.extend_from_slice(&number.to_be_bytes());
+            self.out.bytes.push(0xCB);
+            self.out.bytes.extend_from_slice(&number.to_be_bytes());
         }
     }
 
     fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
         if let Some(len) = self.list_len(table)? {
             match len {
-                0..16 => self.out.push(0x90 | len as u8),
+                0..16 => self.out.bytes.push(0x90 | len as u8),
                 _ => self.head(len, [None, Some(0xDC), Some(0xDD)]),
             }
             for number in 1..=len {
@@ -160,15 +158,16 @@ impl Packer<'_> {
             return Ok(());
         }
         let mut len = 0;
-        let mut pairs = Pairs::of(self.next, table);
+        let mut pairs = Pairs::of(self.shared.next(), table);
         while pairs.advance()?.is_some() {
+            self.shared.work(ELEMENT_WORK)?;
             len += 1;
         }
         match len {
-            0..16 => self.out.push(0x80 | len as u8),
+            0..16 => self.out.bytes.push(0x80 | len as u8),
             _ => self.head(len, [None, Some(0xDE), Some(0xDF)]),
         }
-        let mut pairs = Pairs::of(self.next, table);
+        let mut pairs = Pairs::of(self.shared.next(), table);
         while let Some((key, value)) = pairs.advance()? {
             self.value(&key, depth + 1)?;
             self.value(&value, depth + 1)?;
@@ -179,8 +178,9 @@ impl Packer<'_> {
     /// The length of a table whose keys are 1, 2, 3 and so on.
     fn list_len(&self, table: &Table) -> mlua::Result<Option<usize>> {
         let (mut largest, mut count) = (0.0, 0usize);
-        let mut pairs = Pairs::of(self.next, table);
+        let mut pairs = Pairs::of(self.shared.next(), table);
         while let Some((key, _)) = pairs.advance()? {
+            self.shared.work(ELEMENT_WORK)?;
             match as_number(&key) {
                 Some(index) if index > 0.0 && index.fract() == 0.0 => {
                     largest = index.max(largest);
@@ -195,7 +195,13 @@ impl Packer<'_> {
 
 /// Unpacks `limit` values from `offset` on; in front of them comes the offset behind, -1 at the end. Without a limit and an
 /// offset it is all values and nothing else.
-fn unpack(lua: &Lua, arguments: &Arguments<'_>, limit: i64, offset: i64) -> mlua::Result<MultiValue> {
+fn unpack(
+    lua: &Lua,
+    shared: &Shared,
+    arguments: &Arguments<'_>,
+    limit: i64,
+    offset: i64,
+) -> mlua::Result<MultiValue> {
     let input = arguments.string(1)?;
     let input = input.as_bytes();
     let (Ok(count_max), Ok(start)) = (usize::try_from(limit), usize::try_from(offset)) else {
@@ -207,7 +213,7 @@ fn unpack(lua: &Lua, arguments: &Arguments<'_>, limit: i64, offset: i64) -> mlua
         let text = format!("Start offset {start} greater than input length {}.", input.len());
         return Err(raised::text(lua, text));
     }
-    let mut unpacker = Unpacker { lua, input: &input, at: start };
+    let mut unpacker = Unpacker { lua, shared, input: &input, at: start };
     let mut values = Vec::new();
     let takes_all = limit == 0 && offset == 0;
     while unpacker.at < input.len() && (takes_all || values.len() < count_max) {
@@ -225,6 +231,7 @@ fn unpack(lua: &Lua, arguments: &Arguments<'_>, limit: i64, offset: i64) -> mlua
 
 struct Unpacker<'u> {
     lua: &'u Lua,
+    shared: &'u Shared,
     input: &'u [u8],
     at: usize,
 }
@@ -300,6 +307,7 @@ impl Unpacker<'_> {
     fn value(&mut self) -> mlua::Result<Value> {
         let mut open: Vec<Open> = Vec::new();
         loop {
+            self.shared.work(ELEMENT_WORK)?;
             let (left, count) = match self.item()? {
                 Item::Value(value) => match self.put(&mut open, value)? {
                     Some(whole) => return Ok(whole),

@@ -4,8 +4,9 @@
 //! there: bytecode is not loaded, no Lua runs while source text is compiled (so nothing can collect what the compiler
 //! holds), `unpack` is given counts that fit, and source text is bounded so that the lexer's counts cannot overflow.
 //!
-//! A hook every [`HOOK_INSTRUCTIONS`] instructions asks the runner whether to go on. A script that is to end is ended by
-//! an error which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again instead of returning it.
+//! A hook every [`HOOK_INSTRUCTIONS`] instructions asks the runner whether to go on, and so does every loop written in
+//! Rust whose length a script chooses ([`Shared::work`]). A script that is to end is ended by an error which the sandbox's
+//! `pcall`, `xpcall` and `coroutine.resume` raise again instead of returning it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -26,8 +27,15 @@ use super::{bit, cjson, cmsgpack, random, structs};
 /// Instructions between two questions whether to go on: some tens of microseconds.
 const HOOK_INSTRUCTIONS: u32 = 10_000;
 
-/// The longest source text in bytes. The lexer counts some things in 32 bits; nobody writes a script as long as this.
-const SOURCE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Work of functions written in Rust between two questions whether to go on, in bytes: 100 µs, give or take.
+const WORK_BYTES: usize = 64 * 1024;
+
+/// What it takes to look at an element of a table, as work in bytes.
+pub(super) const ELEMENT_WORK: usize = 64;
+
+/// The longest source text in bytes. Nothing can end a script while Lua compiles, which takes 60 ms for as much as this; and
+/// the lexer counts some things in 32 bits.
+const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
 const COMPILED_MAX: usize = 1000;
@@ -46,6 +54,9 @@ pub(crate) trait CommandRunner {
     /// Whether the script's user may run such a call; `None` if there is no such command.
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool>;
 
+    /// Whether it wants to be asked at once, because calls have taken long.
+    fn is_due(&self) -> bool;
+
     /// Asked now and then; the script ends unless it may go on.
     fn goes_on(&mut self) -> bool;
 }
@@ -54,11 +65,16 @@ scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandR
 
 /// What the functions written in Rust know of the script that is running.
 pub(super) struct Shared {
-    /// The most bytes that the interpreter may hold. The libraries make no texts longer than this: the same table may be in
-    /// another many times, so that what is small in the interpreter can be large outside.
+    /// The most bytes that the interpreter may hold. Neither the reply of a script nor a text that the libraries make is
+    /// longer: the same table may be in another many times, so that what is small in the interpreter can be large outside.
+    /// No value that shares nothing meets this, as each takes more memory in the interpreter than in either of them.
     pub(super) memory_bytes_max: usize,
     /// It is to end.
     pub(super) is_killed: Cell<bool>,
+    /// The hook comes at each instruction.
+    is_stepping: Cell<bool>,
+    /// Work that functions written in Rust have done since the runner was last asked because of it.
+    work: Cell<usize>,
     /// It has ended: what runs now is the prelude.
     is_over: Cell<bool>,
     /// The protocol of replies to its calls.
@@ -79,6 +95,45 @@ impl Shared {
     /// Lua's own `next`.
     pub(super) fn next(&self) -> &Function {
         self.next.get().expect("it is set before anything runs")
+    }
+
+    /// Notes work done by a function written in Rust, which the hook does not see.
+    ///
+    /// # Errors
+    /// If the script is to end.
+    #[inline]
+    pub(super) fn work(&self, bytes: usize) -> mlua::Result<()> {
+        if self.goes_on_after(bytes) { Ok(()) } else { Err(raised::killed()) }
+    }
+
+    /// As [`Shared::work`]; false if the script is to end.
+    #[inline]
+    pub(super) fn goes_on_after(&self, bytes: usize) -> bool {
+        let done = self.work.get().saturating_add(bytes);
+        if done < WORK_BYTES {
+            self.work.set(done);
+            return true;
+        }
+        self.work.set(0);
+        self.goes_on()
+    }
+
+    /// Makes the next piece of work the one after which the runner is asked.
+    pub(super) fn end_work(&self) {
+        self.work.set(WORK_BYTES);
+    }
+
+    /// Asks the runner whether the script goes on. Once it does not, the runner is not asked again.
+    #[cold]
+    fn goes_on(&self) -> bool {
+        // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
+        if !RUNNER.is_set() || self.is_over.get() {
+            return true;
+        }
+        if !self.is_killed.get() {
+            self.is_killed.set(!RUNNER.with(|runner| runner.goes_on()));
+        }
+        !self.is_killed.get()
     }
 }
 
@@ -123,6 +178,8 @@ impl Interpreter {
         let shared = Rc::new(Shared {
             memory_bytes_max,
             is_killed: Cell::new(false),
+            is_stepping: Cell::new(false),
+            work: Cell::new(0),
             is_over: Cell::new(false),
             protocol: Cell::new(Protocol::Resp2),
             random: Cell::new(random::state_of_seed(seed as i32)),
@@ -212,20 +269,18 @@ impl Interpreter {
         reply: &mut Reply,
     ) -> Outcome {
         self.begin();
-        let returned = RUNNER.set(runner, || run.call::<(bool, Value)>((body, keys, arguments)));
-        match returned {
+        // What is returned is converted while the runner can be asked.
+        RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
             Ok((true, value)) => {
                 let mark = reply.mark();
-                reply::write_value(self.shared.next(), &value, self.shared.protocol.get(), reply).map_err(
-                    |problem| {
-                        reply.truncate_to(mark);
-                        Failure::of_text(problem)
-                    },
-                )
+                reply::write_value(&self.shared, &value, reply).map_err(|problem| {
+                    reply.truncate_to(mark);
+                    Failure::of_text(problem)
+                })
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
-        }
+        })
     }
 
     /// The tables of keys and arguments for a run. They are made before it, when no locks are held.
@@ -292,7 +347,9 @@ impl Interpreter {
 
     fn begin(&self) {
         self.shared.is_over.set(false);
-        if self.shared.is_killed.replace(false) {
+        self.shared.is_killed.set(false);
+        self.shared.work.set(0);
+        if self.shared.is_stepping.replace(false) {
             self.set_hook();
         }
         self.shared.protocol.set(Protocol::Resp2);
@@ -322,14 +379,10 @@ impl Interpreter {
 
 /// Ends the script if it may not go on.
 fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    // The hook counts on while the prelude compiles a script: then nothing runs that could be asked for or ended.
-    if !RUNNER.is_set()
-        || shared.is_over.get()
-        || (!shared.is_killed.get() && RUNNER.with(|runner| runner.goes_on()))
-    {
+    if shared.goes_on() {
         return Ok(VmState::Continue);
     }
-    if !shared.is_killed.replace(true) {
+    if !shared.is_stepping.replace(true) {
         // From now on nothing runs for longer than an instruction, whatever catches the error.
         let shared = Rc::clone(shared);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| ask(lua, &shared))?;

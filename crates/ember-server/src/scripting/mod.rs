@@ -6,7 +6,8 @@
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
 //!                          ├ stack.rs: its calls, and replies as Lua values
 //!                          ├ reply.rs: Lua values as replies
-//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts
+//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts; output.rs: texts
+//!                            that they make
 //! confinement/: which of them may run beside others, told from their texts
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
 //! ```
@@ -20,8 +21,9 @@ pub(crate) mod confinement;
 mod format;
 pub(crate) mod interpreter;
 pub(crate) mod library;
+mod output;
 pub(crate) mod payload;
-mod raised;
+pub(crate) mod raised;
 mod random;
 pub(crate) mod reply;
 pub(crate) mod running;
@@ -46,7 +48,6 @@ use scripts::Scripts;
 const TOLD_BYTES_MIN: usize = 16 * 1024;
 
 /// What all workers share of scripts.
-#[derive(Default)]
 pub(crate) struct Scripting {
     pub(crate) scripts: Scripts,
     pub(crate) libraries: LibraryRegistry,
@@ -56,6 +57,16 @@ pub(crate) struct Scripting {
 }
 
 impl Scripting {
+    /// No scripts, for so many workers.
+    pub(crate) fn new(workers: usize) -> Scripting {
+        Scripting {
+            scripts: Scripts::default(),
+            libraries: LibraryRegistry::default(),
+            running: RunningScripts::new(workers),
+            interpreter_bytes: AtomicU64::new(0),
+        }
+    }
+
     /// Bytes that all interpreters hold, as of their last scripts, to within some KiB for each.
     pub(crate) fn interpreter_bytes(&self) -> u64 {
         self.interpreter_bytes.load(Ordering::Relaxed)

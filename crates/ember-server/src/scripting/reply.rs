@@ -10,18 +10,15 @@
 //! | tables with one field `double`, `big_number`, `verbatim_string`, `map`, `set` | what they are called |
 
 use ember_protocol::{Protocol, Reply};
-use mlua::{Function, Table, Value};
+use mlua::{Table, Value};
 
 use super::arguments::as_number;
-use super::raised;
+use super::interpreter::{ELEMENT_WORK, Shared};
+use super::raised::{self, KILLED};
 use super::walk::Pairs;
 
 /// Tables in tables that a script may return: the interpreter has room for about 8000 references.
 const VALUE_DEPTH_MAX: usize = 7000;
-
-/// Bytes of the reply to one script. The same table may be in a list many times: without a limit a small script could
-/// return more than there is memory.
-const REPLY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 const TOO_DEEP: &str = "ERR reached lua stack limit";
 const TOO_LARGE: &str = "ERR the reply of the script is too large";
@@ -92,20 +89,14 @@ enum Rest {
     Pairs { pairs: Pairs, is_map: bool, value: Option<Value> },
 }
 
-/// Appends the reply that `value` means; `script` is the protocol that the script has chosen, `next` Lua's function of that
-/// name.
+/// Appends the reply that `value` means. It is bounded as [`Shared::memory_bytes_max`] says, and the script's runner is
+/// asked meanwhile whether to go on.
 ///
 /// # Errors
-/// The text of an error if the value is too deep or too large; some of it is written then.
-pub(super) fn write_value(
-    next: &Function,
-    value: &Value,
-    script: Protocol,
-    reply: &mut Reply,
-) -> Result<(), &'static str> {
+/// The text of an error if the value is too deep or too large, or the script is to end; some of it is written then.
+pub(super) fn write_value(shared: &Shared, value: &Value, reply: &mut Reply) -> Result<(), &'static str> {
     let mut open: Vec<Rest> = Vec::new();
-    let start = reply.len_bytes();
-    let mut writer = Writer { next, script, reply };
+    let mut writer = Writer { shared, start: reply.len_bytes(), reply };
     open.extend(writer.begin(value)?);
     while let Some(rest) = open.last_mut() {
         let next = match rest {
@@ -134,35 +125,54 @@ pub(super) fn write_value(
         if open.len() > VALUE_DEPTH_MAX {
             return Err(TOO_DEEP);
         }
-        if writer.reply.len_bytes() - start > REPLY_BYTES_MAX {
-            return Err(TOO_LARGE);
-        }
     }
     Ok(())
 }
 
 struct Writer<'w> {
-    next: &'w Function,
-    script: Protocol,
+    shared: &'w Shared,
     reply: &'w mut Reply,
+    /// Where the value begins in the reply.
+    start: usize,
 }
 
 impl Writer<'_> {
     /// Writes a value, or the head of a table whose rest is returned.
     fn begin(&mut self, value: &Value) -> Result<Option<Rest>, &'static str> {
         match value {
-            Value::String(string) => self.reply.bulk(&string.as_bytes()),
+            Value::String(string) => {
+                let string = string.as_bytes();
+                self.count(string.len())?;
+                self.reply.bulk(&string);
+                return Ok(None);
+            }
             Value::Integer(number) => self.reply.integer(*number),
             Value::Number(number) => self.reply.integer(cut(*number)),
-            Value::Boolean(truth) if self.script == Protocol::Resp3 => self.reply.boolean(*truth),
+            Value::Boolean(truth) if self.shared.protocol.get() == Protocol::Resp3 => {
+                self.reply.boolean(*truth);
+            }
             Value::Boolean(true) => self.reply.integer(1),
             Value::Table(table) => return self.begin_table(table),
             _ => self.reply.null(),
         }
+        self.count(0)?;
         Ok(None)
     }
 
+    /// Counts an element, and so many bytes that it brings.
+    fn count(&self, bytes: usize) -> Result<(), &'static str> {
+        if self.reply.len_bytes() - self.start + bytes > self.shared.memory_bytes_max {
+            return Err(TOO_LARGE);
+        }
+        self.look(bytes)
+    }
+
+    fn look(&self, bytes: usize) -> Result<(), &'static str> {
+        if self.shared.goes_on_after(ELEMENT_WORK + bytes) { Ok(()) } else { Err(KILLED) }
+    }
+
     fn begin_table(&mut self, table: &Table) -> Result<Option<Rest>, &'static str> {
+        self.count(0)?;
         let field = |name: &str| table.raw_get(name).unwrap_or(Value::Nil);
         if let Value::String(text) = field("err") {
             self.reply.error_bytes(&text.as_bytes());
@@ -171,35 +181,37 @@ impl Writer<'_> {
         } else if let Some(number) = as_number(&field("double")) {
             self.reply.double(number);
         } else if let Value::Table(map) = field("map") {
-            return Ok(Some(self.begin_pairs(&map, true)));
+            return self.begin_pairs(&map, true).map(Some);
         } else if let Value::Table(set) = field("set") {
-            return Ok(Some(self.begin_pairs(&set, false)));
+            return self.begin_pairs(&set, false).map(Some);
         } else if let Value::String(digits) = field("big_number") {
             self.reply.big_number(&digits.to_string_lossy());
         } else if !self.verbatim(&field("verbatim_string")) {
-            let count = (1usize..).find(|&number| self.is_end(table, number)).unwrap_or(1) - 1;
+            let mut count = 0;
+            while table.raw_get::<Value>(count + 1).is_ok_and(|value| !value.is_nil()) {
+                count += 1;
+                self.look(0)?;
+            }
             self.reply.array(count);
             return Ok(Some(Rest::List { table: table.clone(), next: 1, count }));
         }
         Ok(None)
     }
 
-    fn is_end(&self, table: &Table, number: usize) -> bool {
-        table.raw_get::<Value>(number).map_or(true, |value| value.is_nil())
-    }
-
-    fn begin_pairs(&mut self, table: &Table, is_map: bool) -> Rest {
-        let mut pairs = Pairs::of(self.next, table);
+    fn begin_pairs(&mut self, table: &Table, is_map: bool) -> Result<Rest, &'static str> {
+        let next = self.shared.next();
+        let mut pairs = Pairs::of(next, table);
         let mut count = 0;
         while let Ok(Some(_)) = pairs.advance() {
             count += 1;
+            self.look(0)?;
         }
         if is_map {
             self.reply.map(count)
         } else {
             self.reply.set(count)
         }
-        Rest::Pairs { pairs: Pairs::of(self.next, table), is_map, value: None }
+        Ok(Rest::Pairs { pairs: Pairs::of(next, table), is_map, value: None })
     }
 
     fn verbatim(&mut self, value: &Value) -> bool {

@@ -1,125 +1,170 @@
-//! Scripts that have been running for so long that others may want to end them.
+//! The scripts that run, and which of them have been running for so long that others are told and may end them.
+//!
+//! Each worker has a place where the program that it runs says when it began: two stores of a run. Whoever waits reads
+//! it and looks at a clock of its own. So it does not depend on the program whether others see that it is busy: one that is
+//! inside a long call cannot tell anybody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
 use emberkv_core::error::CommandError;
 use parking_lot::Mutex;
 
-/// A script or function that runs.
-pub(crate) struct Running {
-    /// Whether it is a function of a library.
-    pub(crate) is_function: bool,
-    /// The name of the function.
+/// Flags of a place; above them stand the microseconds from [`RunningScripts::epoch`] to the beginning of the program, and
+/// one more, so that the place of a worker without a program is 0.
+const IS_FUNCTION: u64 = 1;
+const HAS_WRITTEN: u64 = 2;
+const IS_KILLED: u64 = 4;
+const FLAG_BITS: u32 = 3;
+
+const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
+
+/// What a program that runs was called with.
+pub(crate) struct RunningCall {
+    /// The name of the function, or the digest of the script.
     pub(crate) name: Vec<u8>,
     /// The call.
-    pub(crate) call: Vec<Vec<u8>>,
-    /// When it began.
-    pub(crate) started: Instant,
-    /// Whether it has written: then it cannot be ended.
-    pub(crate) has_written: AtomicBool,
-    is_killed: AtomicBool,
+    pub(crate) words: Vec<Vec<u8>>,
 }
 
-impl Running {
-    /// A script that began then.
-    pub(crate) fn new(is_function: bool, name: &[u8], call: Vec<Vec<u8>>, started: Instant) -> Running {
-        Running {
-            is_function,
-            name: name.to_vec(),
-            call,
-            started,
-            has_written: AtomicBool::new(false),
-            is_killed: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether it is to end.
-    pub(crate) fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Relaxed)
-    }
-}
-
-/// All of them.
+/// Where a worker says what it runs.
 #[derive(Default)]
+struct Place {
+    state: AtomicU64,
+    /// Said by a program that is asked whether it goes on when it has been running for long.
+    call: Mutex<Option<Arc<RunningCall>>>,
+}
+
+/// A program that has been running for longer than `busy-reply-threshold`.
+pub(crate) struct Busy {
+    /// Whether it is a function of a library.
+    pub(crate) is_function: bool,
+    /// For how long it has been running.
+    pub(crate) duration: Duration,
+    /// What it was called with, if it has come to say so.
+    pub(crate) call: Option<Arc<RunningCall>>,
+}
+
+/// The programs of all workers.
 pub(crate) struct RunningScripts {
-    scripts: Mutex<Vec<Arc<Running>>>,
-    /// Whether there is one.
-    is_busy: AtomicBool,
+    epoch: Instant,
+    places: Box<[CachePadded<Place>]>,
 }
 
 impl RunningScripts {
-    /// Adds one.
-    pub(crate) fn enter(&self, running: Arc<Running>) {
-        let mut scripts = self.scripts.lock();
-        scripts.push(running);
-        self.is_busy.store(true, Ordering::Relaxed);
+    /// None, on so many workers.
+    pub(crate) fn new(workers: usize) -> RunningScripts {
+        let places = (0..workers).map(|_| CachePadded::new(Place::default())).collect();
+        RunningScripts { epoch: Instant::now(), places }
     }
 
-    /// Removes one.
-    pub(crate) fn leave(&self, running: &Arc<Running>) {
-        let mut scripts = self.scripts.lock();
-        scripts.retain(|other| !Arc::ptr_eq(other, running));
-        self.is_busy.store(!scripts.is_empty(), Ordering::Relaxed);
-    }
-
-    /// Whether there is one.
+    /// Notes that `worker` runs a program from now on, which began then.
     #[inline]
-    pub(crate) fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Relaxed)
+    pub(crate) fn begin(&self, worker: usize, is_function: bool, started: Instant) {
+        let since_epoch = started.saturating_duration_since(self.epoch);
+        let micros = since_epoch.as_secs() * 1_000_000 + u64::from(since_epoch.subsec_micros());
+        self.places[worker]
+            .state
+            .store((micros + 1) << FLAG_BITS | u64::from(is_function), Ordering::Relaxed);
+    }
+
+    /// Notes that the program of `worker` has ended; `has_described` if it has said what it was called with.
+    #[inline]
+    pub(crate) fn end(&self, worker: usize, has_described: bool) {
+        self.places[worker].state.store(0, Ordering::Relaxed);
+        if has_described {
+            *self.places[worker].call.lock() = None;
+        }
+    }
+
+    /// Says what the program of `worker` was called with.
+    pub(crate) fn describe(&self, worker: usize, call: RunningCall) {
+        *self.places[worker].call.lock() = Some(Arc::new(call));
+    }
+
+    /// Notes that the program of `worker` is about to write, unless it is to end: then it must not.
+    pub(crate) fn begin_writing(&self, worker: usize) -> bool {
+        // Of a program that writes and somebody who ends it one comes first.
+        self.places[worker].state.fetch_or(HAS_WRITTEN, Ordering::Relaxed) & IS_KILLED == 0
+    }
+
+    /// Whether the program of `worker` is to end.
+    pub(crate) fn is_killed(&self, worker: usize) -> bool {
+        self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
+    }
+
+    /// The places of programs that have been running for at least so many milliseconds, with their states and for how long;
+    /// none if that is 0.
+    fn busy(&self, threshold_ms: u64) -> impl Iterator<Item = (&Place, u64, Duration)> {
+        let now = if threshold_ms == 0 { Duration::ZERO } else { self.epoch.elapsed() };
+        let threshold = Duration::from_millis(threshold_ms);
+        self.places.iter().filter(move |_| threshold_ms != 0).filter_map(move |place| {
+            let state = place.state.load(Ordering::Relaxed);
+            let began = Duration::from_micros((state >> FLAG_BITS).checked_sub(1)?);
+            let duration = now.saturating_sub(began);
+            (duration >= threshold).then_some((&**place, state, duration))
+        })
+    }
+
+    /// Whether a program has been running for so long.
+    pub(crate) fn is_busy(&self, threshold_ms: u64) -> bool {
+        self.busy(threshold_ms).next().is_some()
     }
 
     /// The one that has been running for the longest time.
-    pub(crate) fn oldest(&self) -> Option<Arc<Running>> {
-        if !self.is_busy() {
-            return None;
-        }
-        self.scripts.lock().first().cloned()
+    pub(crate) fn oldest(&self, threshold_ms: u64) -> Option<Busy> {
+        let (place, state, duration) = self.busy(threshold_ms).max_by_key(|&(.., duration)| duration)?;
+        Some(Busy { is_function: state & IS_FUNCTION != 0, duration, call: place.call.lock().clone() })
     }
 
     /// What those hear whom a script has kept out, also if it has ended just now.
-    pub(crate) fn busy_or_ended_error(&self) -> CommandError {
-        self.busy_error().unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
+    pub(crate) fn busy_or_ended_error(&self, threshold_ms: u64) -> CommandError {
+        self.busy_error(threshold_ms).unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
     }
 
     /// What a command is told that cannot run beside a script.
-    pub(crate) fn busy_error(&self) -> Option<CommandError> {
-        let running = self.oldest()?;
-        let kill = if running.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
+    pub(crate) fn busy_error(&self, threshold_ms: u64) -> Option<CommandError> {
+        let kill = if self.oldest(threshold_ms)?.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
         let text =
             format!("BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE.");
         Some(text.into())
     }
 
-    /// Ends all scripts, or all functions, that have not written.
+    /// Ends all scripts, or all functions, that have been running for so long and have not written.
     ///
     /// # Errors
     /// If there is none, if all have written, or if what runs is of the other kind.
-    pub(crate) fn kill(&self, functions: bool) -> Result<(), CommandError> {
-        let scripts = self.scripts.lock();
-        if scripts.is_empty() {
-            return Err("NOTBUSY No scripts in execution right now.".into());
+    pub(crate) fn kill(&self, functions: bool, threshold_ms: u64) -> Result<(), CommandError> {
+        let (mut others, mut unkillable, mut killed) = (0, 0, 0);
+        for (place, state, _) in self.busy(threshold_ms) {
+            if (state & IS_FUNCTION != 0) != functions {
+                others += 1;
+                continue;
+            }
+            // The beginning is part of the state: a program that has begun since is not meant.
+            let marked = place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+                let is_same = now >> FLAG_BITS == state >> FLAG_BITS;
+                (is_same && now & HAS_WRITTEN == 0).then_some(now | IS_KILLED)
+            });
+            match marked {
+                Ok(_) => killed += 1,
+                Err(now) => unkillable += usize::from(now & HAS_WRITTEN != 0),
+            }
         }
-        let mut chosen = scripts.iter().filter(|running| running.is_function == functions).peekable();
-        if chosen.peek().is_none() {
-            drop(scripts);
-            return Err(self
-                .busy_error()
-                .unwrap_or_else(|| "NOTBUSY No scripts in execution right now.".into()));
+        if killed > 0 {
+            Ok(())
+        } else if unkillable > 0 {
+            Err("UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+                 either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+                 NOSAVE command."
+                .into())
+        } else if others > 0 {
+            Err(self.busy_error(threshold_ms).unwrap_or_else(|| NOTHING_RUNS.into()))
+        } else {
+            Err(NOTHING_RUNS.into())
         }
-        let mut killed = 0;
-        for running in chosen.filter(|running| !running.has_written.load(Ordering::Relaxed)) {
-            running.is_killed.store(true, Ordering::Relaxed);
-            killed += 1;
-        }
-        if killed == 0 {
-            return Err("UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
-                        either wait the script termination or kill the server in a hard way using the SHUTDOWN \
-                        NOSAVE command."
-                .into());
-        }
-        Ok(())
     }
 }
 
@@ -131,19 +176,40 @@ mod tests {
         String::from_utf8(result.unwrap_err().text().into_owned()).unwrap()
     }
 
+    /// A script on the second worker that began a second before now.
+    fn begun() -> RunningScripts {
+        let mut running = RunningScripts::new(2);
+        let now = Instant::now();
+        running.epoch = now.checked_sub(Duration::from_secs(3)).unwrap();
+        running.begin(1, false, now.checked_sub(Duration::from_secs(1)).unwrap());
+        running
+    }
+
     #[test]
     fn only_scripts_that_have_not_written_can_be_killed() {
-        let running = RunningScripts::default();
-        assert!(error(running.kill(false)).starts_with("NOTBUSY "));
-        let script = Arc::new(Running::new(false, b"", vec![], Instant::now()));
-        running.enter(Arc::clone(&script));
-        assert!(error(running.kill(true)).contains("You can only call SCRIPT KILL"));
-        script.has_written.store(true, Ordering::Relaxed);
-        assert!(error(running.kill(false)).starts_with("UNKILLABLE "));
-        script.has_written.store(false, Ordering::Relaxed);
-        assert_eq!(running.kill(false), Ok(()));
-        assert!(script.is_killed());
-        running.leave(&script);
-        assert!(running.oldest().is_none() && running.busy_error().is_none());
+        let running = begun();
+        assert!(error(running.kill(true, 500)).contains("You can only call SCRIPT KILL"));
+        assert_eq!(running.kill(false, 500), Ok(()));
+        assert!(running.is_killed(1) && !running.is_killed(0));
+        assert!(!running.begin_writing(1), "a script that is to end does not begin to write");
+        let running = begun();
+        assert!(running.begin_writing(1));
+        assert!(error(running.kill(false, 500)).starts_with("UNKILLABLE "));
+        running.end(1, false);
+        assert!(error(running.kill(false, 500)).starts_with("NOTBUSY "));
+        assert!(running.oldest(500).is_none() && running.busy_error(500).is_none());
+    }
+
+    #[test]
+    fn a_script_is_busy_by_the_clock_of_those_who_wait() {
+        let running = begun();
+        assert!(running.is_busy(1000));
+        assert!(!running.is_busy(60_000), "it has not been running for so long");
+        assert!(!running.is_busy(0), "nobody is ever to be told");
+        assert!(error(running.kill(false, 60_000)).starts_with("NOTBUSY "));
+        assert!(running.oldest(500).unwrap().duration >= Duration::from_secs(1));
+        running.end(1, false);
+        running.begin(0, true, Instant::now());
+        assert!(!running.is_busy(1000), "another one has begun just now");
     }
 }

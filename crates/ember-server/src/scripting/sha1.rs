@@ -1,11 +1,26 @@
 //! SHA-1, by which scripts are known.
 
+use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+
 /// The digest of `text`.
 pub(crate) fn digest(text: &[u8]) -> [u8; 20] {
-    let computed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, text);
+    let computed = aws_lc_rs::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, text);
     let mut digest = [0; 20];
     digest.copy_from_slice(computed.as_ref());
     digest
+}
+
+/// The digest of a text that is given piece by piece, unless a piece is an error.
+pub(super) fn digest_of_pieces<'p, E>(
+    pieces: impl Iterator<Item = Result<&'p [u8], E>>,
+) -> Result<[u8; 20], E> {
+    let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+    for piece in pieces {
+        context.update(piece?);
+    }
+    let mut digest = [0; 20];
+    digest.copy_from_slice(context.finish().as_ref());
+    Ok(digest)
 }
 
 /// A digest in lower-case hexadecimal digits.

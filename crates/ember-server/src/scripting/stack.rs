@@ -30,8 +30,8 @@ use ember_protocol::number::{parse_i64, write_f64};
 use ember_protocol::{Protocol, Reply};
 use mlua::{Function, Lua, Table, ffi, lua_State};
 
-use super::interpreter::{RUNNER, Shared};
-use super::raised::{ERROR_FIELD, UNCOUNTED_FIELD};
+use super::interpreter::{CommandRunner, ELEMENT_WORK, RUNNER, Shared};
+use super::raised::{ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::reply::error_text;
 
 /// Bytes of the arguments of one call together; the same string may be among them many times.
@@ -167,8 +167,10 @@ unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
         }
         let (answer, flat) = (&(*owned).answer, &(*owned).flat);
         let bytes = if flat.is_empty() { answer.slices(0).next().unwrap_or_default() } else { &flat[..] };
-        if push_reply(state, bytes, 0, 0, &raw mut (*owned).text).is_none() {
-            push_error(state, UNREADABLE);
+        let mut rest = Rest { shared, bytes, at: 0, depth: 0, text: &raw mut (*owned).text };
+        if rest.push(state).is_none() {
+            // What catches the error of a script that is to end raises it again.
+            push_error(state, if shared.is_killed.get() { KILLED.as_bytes() } else { UNREADABLE });
             ffi::lua_error(state);
         }
         let owned = &mut *owned;
@@ -237,8 +239,9 @@ unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, rai
     owned.answer.set_protocol(shared.protocol.get());
     // SAFETY: the caller's; nothing takes the words off the stack meanwhile.
     let ran = unsafe {
-        read_words(state, owned)
-            .and_then(|()| with_words(owned, |words, answer| RUNNER.with(|runner| runner.run(words, answer))))
+        read_words(state, owned).and_then(|()| {
+            with_words(owned, |words, answer| RUNNER.with(|runner| run(shared, runner, words, answer)))
+        })
     };
     match ran {
         Err(text) => {
@@ -258,6 +261,20 @@ unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, rai
             Outcome::Answered
         }
     }
+}
+
+/// Runs a call; the runner is asked whether to go on while the reply is read, if it wants to be.
+fn run(
+    shared: &Shared,
+    runner: &mut (dyn CommandRunner + '_),
+    words: &[&[u8]],
+    answer: &mut Reply,
+) -> Result<(), Vec<u8>> {
+    let result = runner.run(words, answer);
+    if runner.is_due() {
+        shared.end_work();
+    }
+    result
 }
 
 /// Notes the words of a call: strings, and numbers as Redis prints them.
@@ -333,18 +350,15 @@ fn write_digits(digits: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Pushes the value of the reply in `bytes` from `at` on; returns where it ends, or nothing if it cannot be read. `text` is
-/// written to.
+/// Pushes the value of the next reply; returns where it ends, or nothing if it cannot be read or the script is to end.
 ///
 /// # Safety
-/// There is room on the stack for [`STACK_VALUES`]; `text` is nobody else's. The caller owns nothing.
-unsafe fn push_reply(
-    state: *mut lua_State,
-    bytes: &[u8],
-    at: usize,
-    depth: usize,
-    text: *mut Vec<u8>,
-) -> Option<usize> {
+/// There is room on the stack for [`STACK_VALUES`]; what `rest.text` points to is nobody else's. The caller owns nothing.
+unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
+    let Rest { shared, bytes, at, depth, text } = rest;
+    if !guarded(|| shared.goes_on_after(ELEMENT_WORK)) {
+        return None;
+    }
     let kind = *bytes.get(at)?;
     let line_end = at + memchr::memchr(b'\r', bytes.get(at..)?)?;
     let (line, next) = (&bytes[at + 1..line_end], line_end + 2);
@@ -405,7 +419,7 @@ unsafe fn push_reply(
                     ffi::lua_pushboolean(state, 0);
                     return Some(next);
                 };
-                let rest = Rest { bytes, at: next, depth: depth + 1, text };
+                let rest = Rest { at: next, depth: depth + 1, ..rest };
                 return match kind {
                     b'%' => push_pairs(state, rest, count, "map"),
                     b'~' => push_pairs(state, rest, count, "set"),
@@ -422,6 +436,7 @@ unsafe fn push_reply(
 /// Replies that are still to be read.
 #[derive(Clone, Copy)]
 struct Rest<'r> {
+    shared: &'r Shared,
     bytes: &'r [u8],
     at: usize,
     depth: usize,
@@ -435,7 +450,7 @@ impl Rest<'_> {
     /// As [`push_reply`].
     unsafe fn push(&mut self, state: *mut lua_State) -> Option<()> {
         // SAFETY: the caller's.
-        self.at = unsafe { push_reply(state, self.bytes, self.at, self.depth, self.text)? };
+        self.at = unsafe { push_reply(state, *self)? };
         Some(())
     }
 }

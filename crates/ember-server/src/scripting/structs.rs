@@ -14,6 +14,7 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
 use super::interpreter::Shared;
+use super::output::Output;
 use super::raised;
 
 /// The largest size of `i` in bytes.
@@ -25,13 +26,21 @@ const ALIGNMENT_DEFAULT: usize = 8;
 /// Values that one call may return, as many as fit the interpreter's stack.
 const VALUES_MAX: usize = 7000;
 
+/// What reading an option takes, as work in bytes.
+const OPTION_WORK: usize = 8;
+
+/// Digits of a number in a format; all that fit 32 bits, with some zeros in front.
+const DIGITS_MAX: usize = 20;
+
 /// The library.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
-    let bytes_max = shared.memory_bytes_max;
     let library = lua.create_table()?;
-    library.set("pack", lua.create_function(move |lua, arguments| pack(lua, bytes_max, arguments))?)?;
-    library.set("unpack", lua.create_function(unpack)?)?;
-    library.set("size", lua.create_function(size)?)?;
+    let for_pack = Rc::clone(shared);
+    library.set("pack", lua.create_function(move |lua, arguments| pack(lua, &for_pack, arguments))?)?;
+    let for_unpack = Rc::clone(shared);
+    library.set("unpack", lua.create_function(move |lua, arguments| unpack(lua, &for_unpack, arguments))?)?;
+    let for_size = Rc::clone(shared);
+    library.set("size", lua.create_function(move |lua, arguments| size(lua, &for_size, arguments))?)?;
     Ok(library)
 }
 
@@ -39,6 +48,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
 struct Format<'f> {
     arguments: &'f Arguments<'f>,
     lua: &'f Lua,
+    shared: &'f Shared,
     rest: &'f [u8],
     is_big: bool,
     alignment: usize,
@@ -51,11 +61,12 @@ struct Field {
 }
 
 impl<'f> Format<'f> {
-    fn new(lua: &'f Lua, arguments: &'f Arguments<'f>, format: &'f [u8]) -> Format<'f> {
-        Format { arguments, lua, rest: format, is_big: cfg!(target_endian = "big"), alignment: 1 }
+    fn new(lua: &'f Lua, shared: &'f Shared, arguments: &'f Arguments<'f>, format: &'f [u8]) -> Format<'f> {
+        Format { arguments, lua, shared, rest: format, is_big: cfg!(target_endian = "big"), alignment: 1 }
     }
 
     fn field(&mut self) -> mlua::Result<Option<Field>> {
+        self.shared.work(OPTION_WORK)?;
         // As in C the format ends at a zero byte.
         let Some((&option, rest)) = self.rest.split_first().filter(|&(&option, _)| option != 0) else {
             return Ok(None);
@@ -82,7 +93,7 @@ impl<'f> Format<'f> {
 
     /// The number in front of the rest, or `default`.
     fn number(&mut self, default: usize) -> mlua::Result<usize> {
-        let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = self.rest.iter().take(DIGITS_MAX).take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
             return Ok(default);
         }
@@ -137,15 +148,16 @@ impl<'f> Format<'f> {
     }
 }
 
-fn pack(lua: &Lua, bytes_max: usize, arguments: MultiValue) -> mlua::Result<LuaString> {
+fn pack(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<LuaString> {
     let arguments = Arguments::new(lua, arguments);
     let format = arguments.string(1)?;
     let format = format.as_bytes();
-    let mut format = Format::new(lua, &arguments, &format);
-    let mut out = Vec::new();
+    let mut format = Format::new(lua, shared, &arguments, &format);
+    let mut out = Output::new(lua, shared);
     let mut argument = 1;
     while let Some(field) = format.field()? {
-        out.resize(out.len() + format.padding(out.len(), &field), 0);
+        let len = out.bytes.len();
+        out.bytes.resize(len + format.padding(len, &field), 0);
         let mut next = || {
             argument += 1;
             argument
@@ -154,11 +166,13 @@ fn pack(lua: &Lua, bytes_max: usize, arguments: MultiValue) -> mlua::Result<LuaS
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
                 let number = number(&arguments, next())?;
                 let bits = if number < 0.0 { number as i64 as u64 } else { number as u64 };
-                format.write(&mut out, bits, field.size);
+                format.write(&mut out.bytes, bits, field.size);
             }
-            b'x' => out.push(0),
-            b'f' => format.write(&mut out, u64::from((number(&arguments, next())? as f32).to_bits()), 4),
-            b'd' => format.write(&mut out, number(&arguments, next())?.to_bits(), 8),
+            b'x' => out.bytes.push(0),
+            b'f' => {
+                format.write(&mut out.bytes, u64::from((number(&arguments, next())? as f32).to_bits()), 4)
+            }
+            b'd' => format.write(&mut out.bytes, number(&arguments, next())?.to_bits(), 8),
             b'c' | b's' => {
                 let string = string(&arguments, next())?;
                 let string = string.as_bytes();
@@ -166,18 +180,15 @@ fn pack(lua: &Lua, bytes_max: usize, arguments: MultiValue) -> mlua::Result<LuaS
                 let Some(kept) = string.get(..len) else {
                     return Err(arguments.error(next(), "string too short"));
                 };
-                out.extend_from_slice(kept);
+                out.extend(kept)?;
                 if field.option == b's' {
-                    out.push(0);
+                    out.bytes.push(0);
                 }
             }
             option => format.control(option)?,
         }
-        if out.len() > bytes_max {
-            return Err(raised::text(lua, "not enough memory"));
-        }
     }
-    lua.create_string(out)
+    out.into_string()
 }
 
 /// A value to pack: one that is not there is nil to this library.
@@ -195,11 +206,11 @@ fn string(arguments: &Arguments<'_>, number: usize) -> mlua::Result<LuaString> {
     }
 }
 
-fn unpack(lua: &Lua, arguments: MultiValue) -> mlua::Result<MultiValue> {
+fn unpack(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<MultiValue> {
     let arguments = Arguments::new(lua, arguments);
     let (format, data) = (arguments.string(1)?, arguments.string(2)?);
     let (format, data) = (format.as_bytes(), data.as_bytes());
-    let mut format = Format::new(lua, &arguments, &format);
+    let mut format = Format::new(lua, shared, &arguments, &format);
     let too_short = || arguments.error(2, "data string too short");
     let start = if arguments.given(3).is_some() { arguments.integer(3)? } else { 1 };
     if start == 0 {
@@ -264,11 +275,11 @@ fn signed(bits: u64, size: usize) -> i64 {
     (bits << unused) as i64 >> unused
 }
 
-fn size(lua: &Lua, arguments: MultiValue) -> mlua::Result<f64> {
+fn size(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<f64> {
     let arguments = Arguments::new(lua, arguments);
     let format = arguments.string(1)?;
     let format = format.as_bytes();
-    let mut format = Format::new(lua, &arguments, &format);
+    let mut format = Format::new(lua, shared, &arguments, &format);
     let mut total = 0;
     while let Some(field) = format.field()? {
         total += format.padding(total, &field);

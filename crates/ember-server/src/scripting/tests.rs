@@ -36,6 +36,10 @@ impl CommandRunner for Echo {
         (arguments[0] == b"ECHO").then_some(arguments.len() == 2)
     }
 
+    fn is_due(&self) -> bool {
+        false
+    }
+
     fn goes_on(&mut self) -> bool {
         self.questions_left = self.questions_left.saturating_sub(1);
         self.questions_left > 0

@@ -38,12 +38,8 @@ impl Worker {
         if view.is_monitor.load(Ordering::Relaxed) {
             self.server.monitors.remove(Address::of(view));
         }
-        if connection.client.watched.is_some() {
-            let (gate, worker) = (&self.server.gate, self.executor.index);
-            gate.enter(worker);
-            transaction::unwatch(self.server, &mut self.executor.turn, &mut connection.client);
-            gate.leave(worker);
-        }
+        // Not inside the gate, as in `Worker::withdraw`.
+        transaction::unwatch(self.server, &mut self.executor.turn, &mut connection.client);
     }
 
     /// One connection less; tells the other workers when they may wait for that.

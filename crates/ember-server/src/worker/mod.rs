@@ -221,8 +221,7 @@ impl Worker {
         self.handshake_time = Duration::ZERO;
         self.serve_all();
         self.evict_clients();
-        // Nobody's waiting ends while a script keeps everyone from the keyspace: this worker would wait with them.
-        if !self.deadlines.is_empty() && !self.server.scripting.running.is_busy() {
+        if !self.deadlines.is_empty() {
             self.expire_waiting();
         }
         if self.is_expiring {

@@ -51,13 +51,10 @@ impl Worker {
         }
     }
 
-    /// Takes a waiter whose waiting was ended out of the queues of its keys.
+    /// Takes a waiter whose waiting was ended out of the queues of its keys. Not inside the gate, which a script may keep
+    /// closed for long: it changes no data, and who is alone takes the locks of shards too.
     pub(super) fn withdraw(&mut self, blocked: &Blocked) {
-        let (gate, worker) = (&self.server.gate, self.executor.index);
-        gate.enter(worker);
         self.executor.withdraw(blocked);
-        gate.leave(worker);
-        self.executor.publish();
     }
 
     /// Ends the waiting of connections whose time is over.

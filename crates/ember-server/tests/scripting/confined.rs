@@ -233,3 +233,21 @@ fn a_script_in_a_transaction_is_a_part_of_it() {
         assert_eq!(answers.elements().unwrap()[1..], [Value::from("1"), Value::from("2")]);
     });
 }
+
+#[test]
+fn a_script_that_takes_long_for_its_values_runs_alone() {
+    everywhere(&["--busy-reply-threshold", "50"], |server, client| {
+        client.run("SET a 1");
+        let text = "local t = {redis.call('GET', KEYS[1])} for i = 1, 40 do t = {t, t} end ";
+        for (number, end) in ["return t", "return cjson.encode(t)"].into_iter().enumerate() {
+            let mut running = server.client();
+            running.send_command(&["EVAL", &format!("{text} {end}"), "1", "a"]).unwrap();
+            wait_until("others are told that the server is busy", || {
+                server.client().run("GET a").text().starts_with("BUSY ")
+            });
+            assert_eq!(server.client().run("SCRIPT KILL"), Value::ok());
+            assert!(running.read_value().unwrap().text().contains("killed by user"), "{end}");
+            assert_eq!(counts(client), (number as u64 + 1, 0));
+        }
+    });
+}

@@ -29,6 +29,15 @@ fn what_is_small_inside_and_large_outside_is_cut_off() {
     everywhere(&["--script-memory-limit", "8mb"], |_, client| {
         let nested = "local t = {('x'):rep(1000)} for i = 1, 60 do t = {t, t} end ";
         assert_fails(client, &format!("{nested} return cjson.encode(t)"), "not enough memory");
+        assert_fails(client, &format!("{nested} return t"), "the reply of the script is too large");
+        assert_fails(
+            client,
+            "local s, t = ('x'):rep(1e6), {} for i = 1, 9 do t[i] = s end return t",
+            "too large",
+        );
+        assert_fails(client, "return cjson.encode(('\\1'):rep(2e6))", "not enough memory");
+        let wide = "local t = {('x'):rep(1000)} for i = 1, 15 do t = {t, t, t, t} end";
+        assert_fails(client, &format!("{wide} return cmsgpack.pack(t)"), "not enough memory");
         assert_fails(client, "return struct.pack('c2147483647', 'x')", "string too short");
         assert_fails(
             client,
@@ -115,6 +124,8 @@ fn ranges_that_overflow_are_refused() {
         assert_eq!(eval(client, "return select('#', unpack({}, 1, 7000))"), Value::Integer(7000));
         let brackets = "local f, problem = loadstring('[' .. ('='):rep(1000000) .. '[') return type(problem)";
         assert_eq!(eval(client, brackets), Value::from("string"));
+        let long = "return select(2, loadstring(('x=1 '):rep(300000)))";
+        assert_eq!(eval(client, long), Value::from("the script is too long"));
         assert_fails(client, "local function f() return f() + 1 end return f()", "stack overflow");
         assert_fails(client, "return string.rep('(', 300) and loadstring(('('):rep(100000))()", "nil value");
     });

@@ -1,8 +1,13 @@
 //! Scripts that do not end: what others are told, and how they are ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{PATIENCE, eval, everywhere, wait_until};
+use crate::{MODES, PATIENCE, eval, everywhere, program, wait_until};
 
 /// Begins a call on a connection of its own.
 fn begin(server: &Server, words: &[&str]) -> RawClient {
@@ -103,4 +108,171 @@ fn a_library_that_does_not_end_is_not_loaded() {
         let answer = client.command(&["FUNCTION", "LOAD", "#!lua name=slow\nwhile true do end"]);
         assert_eq!(answer.text(), "ERR Error registering functions: ERR FUNCTION LOAD timeout");
     });
+}
+
+/// How long the end of a script may take on a machine that has much else to do; on one that has not it is a few
+/// milliseconds.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// Scripts that are inside calls of functions written in Rust, each of them long or all of them together.
+const INSIDE_CALLS: [&str; 12] = [
+    "local t = {} for i = 1, 40 do t = {t, t} end return t",
+    "local t = {} for i = 1, 40 do t = {t, t} end return {map = {t}}",
+    "local t = {} for i = 1, 40 do t = {t, t} end while true do pcall(cjson.encode, t) end",
+    "local t = {} for i = 1, 14 do t = {t, t, t, t, t, t, t, t} end while true do pcall(cmsgpack.pack, t) end",
+    "local s = string.rep('\\1', 5000000) while true do cjson.encode(s) end",
+    "local s = '[' .. ('1,'):rep(200000) .. '1]' while true do cjson.decode(s) end",
+    "local s = (' '):rep(5000000) .. '1' while true do cjson.decode(s) end",
+    "local s = '\"' .. ('x'):rep(5000000) .. '\"' while true do cjson.decode(s) end",
+    "local t = {} for i = 1, 200000 do t[i] = i end t = cmsgpack.pack(t) while true do cmsgpack.unpack(t) end",
+    "local s = ('x'):rep(5000000) while true do struct.pack(s) end",
+    "local s = ('x'):rep(20000000) while true do redis.sha1hex(s) end",
+    "while true do redis.call('LRANGE', 'list', 0, -1) end",
+];
+
+#[test]
+fn a_script_inside_long_calls_is_ended_by_script_kill() {
+    everywhere(&["--busy-reply-threshold", "50"], |server, client| {
+        let elements: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+        let push: Vec<&str> =
+            ["RPUSH", "list"].into_iter().chain(elements.iter().map(String::as_str)).collect();
+        client.command(&push);
+        for script in INSIDE_CALLS {
+            let mut running = begin(server, &["EVAL", script, "0"]);
+            wait_until("others are told that the server is busy", || is_busy(client));
+            let killed = Instant::now();
+            assert_eq!(kill(server, "SCRIPT KILL"), Value::ok(), "{script}");
+            let told = running.read_value().unwrap().text();
+            assert!(told.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{script}: {told}");
+            assert!(killed.elapsed() < ENDING, "{script} went on for {:?}", killed.elapsed());
+            assert_eq!(eval(client, "return 'alive'"), Value::from("alive"));
+        }
+    });
+}
+
+#[test]
+fn those_who_wait_see_by_themselves_that_a_script_is_busy() {
+    let server =
+        Server::builder(program()).arguments(&["--shards", "2", "--busy-reply-threshold", "30"]).start();
+    let mut client = server.client();
+    for (key, word) in [("a", "ab"), ("b", "ba")] {
+        assert_eq!(client.command(&["SET", key, &word.repeat(4000)]), Value::ok());
+    }
+    // Nothing is asked of the script while the call lasts.
+    let mut running = begin(&server, &["EVAL", "return #redis.call('LCS', 'a', 'b')", "0"]);
+    let (is_over, was_told) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (is_over, was_told) = (&is_over, &was_told);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let mut other = server.client();
+            other.set_timeout(PATIENCE).unwrap();
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) && !was_told.load(Ordering::Relaxed) {
+                    let is_told = is_busy(&mut other) && !is_over.load(Ordering::Relaxed);
+                    was_told.fetch_or(is_told, Ordering::Relaxed);
+                }
+            });
+        }
+        assert!(!running.read_value().unwrap().is_error());
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(was_told.load(Ordering::Relaxed), "nobody was told that the server is busy");
+}
+
+#[test]
+fn of_two_scripts_that_want_the_server_for_themselves_one_is_told_that_it_is_busy() {
+    for concurrent in ["yes", "no"] {
+        let server = Server::builder(program())
+            .arguments(&["--shards", "3", "--concurrent", concurrent, "--busy-reply-threshold", "300"])
+            .start();
+        for _ in 0..4 {
+            // While this one runs the others come together behind it.
+            let mut first = begin(&server, &["EVAL", "for i = 1, 3e6 do end return 1", "0"]);
+            let rest: Vec<RawClient> =
+                (0..6).map(|_| begin(&server, &["EVAL", "while true do end", "0"])).collect();
+            assert_eq!(first.read_value().unwrap(), Value::Integer(1));
+            let (told, heard) = mpsc::channel();
+            thread::scope(|scope| {
+                for mut client in rest {
+                    let told = told.clone();
+                    scope.spawn(move || told.send(client.read_value().unwrap().text()).unwrap());
+                }
+                for _ in 0..5 {
+                    let answer = heard.recv().unwrap();
+                    assert!(answer.starts_with("BUSY "), "{answer}");
+                }
+                assert_eq!(kill(&server, "SCRIPT KILL"), Value::ok());
+                assert!(heard.recv().unwrap().contains("killed by user"));
+            });
+        }
+    }
+}
+
+#[test]
+fn waiting_ends_and_connections_close_while_a_script_is_busy() {
+    let server =
+        Server::builder(program()).arguments(&["--shards", "2", "--busy-reply-threshold", "50"]).start();
+    let mut client = server.client();
+    client.set_timeout(PATIENCE).unwrap();
+    let mut blocked: Vec<RawClient> = (0..4).map(|_| begin(&server, &["BLPOP", "nothing", "0.3"])).collect();
+    let mut watching: Vec<RawClient> = (0..4).map(|_| server.client()).collect();
+    for other in &mut watching {
+        assert_eq!(other.run("WATCH key"), Value::ok());
+        assert_eq!(other.run("MULTI"), Value::ok());
+    }
+    let mut running = begin(&server, &["EVAL", "while true do redis.call('GET', 'key') end", "0"]);
+    wait_until("others are told that the server is busy", || is_busy(&mut client));
+    // Those at the worker that runs the script are answered behind it.
+    let (told, heard) = mpsc::channel();
+    thread::scope(|scope| {
+        for client in &mut blocked {
+            let told = told.clone();
+            scope.spawn(move || told.send(client.read_value().unwrap()).unwrap());
+        }
+        assert_eq!(heard.recv().unwrap(), Value::Null);
+        for other in &mut watching[..2] {
+            assert!(other.run("EXEC").text().starts_with("EXECABORT "));
+        }
+        drop(watching);
+        assert!((0..8).all(|_| is_busy(&mut server.client())));
+        assert_eq!(kill(&server, "SCRIPT KILL"), Value::ok());
+    });
+    assert!(running.read_value().unwrap().text().contains("killed by user"));
+}
+
+/// Begins a script, and waits until it runs.
+fn begin_logged(server: &Server, script: &str) -> RawClient {
+    let running = begin(server, &["EVAL", &format!("redis.log(redis.LOG_WARNING, 'it runs') {script}"), "0"]);
+    wait_until("the script runs", || server.log().contains("it runs"));
+    running
+}
+
+#[test]
+fn a_signal_ends_a_script_that_has_not_written() {
+    for save in [&["--save", ""][..], &["--save", "3600 1"]] {
+        for mode in MODES {
+            let mut server = Server::builder(program()).arguments(mode).arguments(save).start();
+            let _running = begin_logged(&server, "while true do pcall(function() while true do end end) end");
+            let told = Instant::now();
+            server.signal("TERM");
+            assert!(server.wait().success(), "{mode:?}");
+            assert!(told.elapsed() < ENDING, "{mode:?}: {:?}", told.elapsed());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_saves_before_it_ends_waits_for_a_script_that_has_written() {
+    for mode in MODES {
+        let mut server = Server::builder(program()).arguments(mode).arguments(&["--save", "3600 1"]).start();
+        let script = "redis.call('SET', 'first', 1) redis.log(redis.LOG_WARNING, 'it has written') \
+                      local begun = os.clock() while os.clock() - begun < 0.5 do end redis.call('SET', 'last', 1)";
+        let _running = begin_logged(&server, script);
+        wait_until("the script has written", || server.log().contains("it has written"));
+        server.signal("TERM");
+        assert!(server.wait().success(), "{mode:?}");
+        let server = Server::builder(program()).arguments(mode).directory(server.directory()).start();
+        let mut client = server.client();
+        assert_eq!(client.run("MGET first last"), Value::Array(vec![Value::from("1"), Value::from("1")]));
+    }
 }

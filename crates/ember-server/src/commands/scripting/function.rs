@@ -106,7 +106,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             ..TEMPLATE
         },
         Some(|session| {
-            session.server.scripting.running.kill(true)?;
+            super::kill(session.server, true)?;
             session.reply.ok();
             Ok(Outcome::Done)
         }),
@@ -233,6 +233,10 @@ impl CommandRunner for Loading {
         None
     }
 
+    fn is_due(&self) -> bool {
+        false
+    }
+
     fn goes_on(&mut self) -> bool {
         self.0.elapsed() < LOAD_TIME_MAX
     }
@@ -306,14 +310,14 @@ pub(crate) fn replay(
 /// journal have one order.
 fn change(execution: &mut Execution<'_>, change: Change) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
-    let answer = executor.alone(|executor, _| {
+    let answer = executor.alone_for(client.view.id, |executor, _| {
         let config = Arc::clone(&executor.config);
         let answer = change(executor.server, &config, *args)?;
         executor.turn.counters.changes += 1;
         let tell = |words: &mut Words<'_>| args.iter().for_each(|word| _ = words.word(word));
         executor.turn.journal.tell_aside(client.database, 0, tell);
         Ok::<_, CommandError>(answer)
-    })?;
+    })??;
     match answer {
         Some(name) => reply.bulk(&name),
         None => reply.ok(),
@@ -451,23 +455,26 @@ fn describe(reply: &mut Reply, library: &Library, with_code: bool) {
 fn stats(session: &mut Session<'_>) -> SessionResult {
     let scripting = &session.server.scripting;
     let reply = &mut *session.reply;
-    let running = scripting.running.oldest();
-    if running.as_ref().is_some_and(|running| !running.is_function) {
-        return Err(scripting.running.busy_error().unwrap_or(CommandError::Syntax));
+    let threshold_ms = session.server.config.snapshot().busy_reply_threshold;
+    let busy = scripting.running.oldest(threshold_ms);
+    if busy.as_ref().is_some_and(|busy| !busy.is_function) {
+        return Err(scripting.running.busy_or_ended_error(threshold_ms));
     }
+    // One that has not been asked yet has not said what it is; it will be within moments.
+    let running = busy.and_then(|busy| Some((busy.call?, busy.duration)));
     reply.map(2);
     reply.bulk(b"running_script");
     match running {
         None => reply.null(),
-        Some(running) => {
+        Some((call, duration)) => {
             reply.map(3);
             reply.bulk(b"name");
-            reply.bulk(&running.name);
+            reply.bulk(&call.name);
             reply.bulk(b"command");
-            reply.array(running.call.len());
-            running.call.iter().for_each(|word| reply.bulk(word));
+            reply.array(call.words.len());
+            call.words.iter().for_each(|word| reply.bulk(word));
             reply.bulk(b"duration_ms");
-            reply.integer(i64::try_from(running.started.elapsed().as_millis()).unwrap_or(i64::MAX));
+            reply.integer(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX));
         }
     }
     let libraries = scripting.libraries.snapshot();

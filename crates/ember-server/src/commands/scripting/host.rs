@@ -1,7 +1,6 @@
 //! Running one script for a client: its locks, its rights, its calls.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -18,16 +17,22 @@ use crate::executor::{Executor, Section};
 use crate::registry::{Command, Handler};
 use crate::scripting::confinement::Confinement;
 use crate::scripting::interpreter::CommandRunner;
+use crate::scripting::raised::KILLED;
 use crate::scripting::reply::Failure;
-use crate::scripting::running::Running;
+use crate::scripting::running::RunningCall;
 use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
 use crate::session::{Execution, Outcome, SessionResult};
 use crate::transaction::is_contained;
 use crate::worker::bystanders;
 
-/// Time between two looks at the other connections of a worker that runs a script for long.
+/// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
+/// together before it is asked whether it goes on.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// For how long a program runs beside others, unless it has had effects: then it is ended and run alone. Others may wait for
+/// the locks that it holds.
+const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// What the caller of a program is told that has written and then wants more than the locks that are held. Nobody should see
 /// it: such a program is not confined.
@@ -108,8 +113,10 @@ pub(super) fn run_program(
         executor.server.conditions.script_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
     }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
+    let client_id = client.view.id;
     let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
         let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
+        server.scripting.running.begin(executor.index, program.name.is_function(), started);
         let mut host = Host {
             executor,
             client,
@@ -119,22 +126,27 @@ pub(super) fn run_program(
             has_written: false,
             has_effects: false,
             has_escaped: false,
+            is_too_long: false,
             call: args,
             words: WORDS.take(),
             started,
             is_asked: false,
-            running: None,
+            asked: started,
+            is_long: false,
             attended: started,
         };
         let result = run(is_confined, &mut host, reply);
         host.end();
-        let (has_escaped, has_effects) = (host.has_escaped, host.has_effects);
+        if host.has_escaped {
+            tracing::error!("a script was taken for confined and is not");
+        }
+        let (is_to_run_alone, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
         // A script selects a database for itself only.
         client.database = database;
-        if has_escaped {
+        if is_to_run_alone {
             reply.truncate_to(mark);
         }
-        (result, has_escaped, has_effects)
+        (result, is_to_run_alone, has_effects)
     };
     let is_confined = executor.section == Section::Shared
         && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
@@ -146,21 +158,19 @@ pub(super) fn run_program(
             hash.shard()
         };
         let shards = program.keys.iter().map(shards_of).collect();
-        let (result, has_escaped, has_effects) = executor.with_pinned(shards, &mut run_once);
-        if has_escaped {
-            tracing::error!("a script was taken for confined and is not");
-        }
-        if has_escaped && has_effects {
+        let (result, is_to_run_alone, has_effects) = executor.with_pinned(shards, &mut run_once);
+        if is_to_run_alone && has_effects {
             return Err(ESCAPED.into());
         }
-        executor.stats.scripts_beside.add(u64::from(!has_escaped));
-        outcome = (!has_escaped).then_some(result);
+        executor.stats.scripts_beside.add(u64::from(!is_to_run_alone));
+        outcome = (!is_to_run_alone).then_some(result);
     }
     let result = match outcome {
         Some(result) => result,
         None => {
+            let (result, ..) = executor.alone_for(client_id, run_once)?;
             executor.stats.scripts_alone.add(1);
-            executor.alone(run_once).0
+            result
         }
     };
     match result {
@@ -194,6 +204,8 @@ struct Host<'h> {
     has_effects: bool,
     /// Whether a call was refused because it needs more than the locks held.
     has_escaped: bool,
+    /// Whether it was ended because it takes too long to run beside others.
+    is_too_long: bool,
     /// The call that runs the script.
     call: Args<'h>,
     /// The call that the script makes.
@@ -201,8 +213,10 @@ struct Host<'h> {
     started: Instant,
     /// Whether it has been asked if it goes on.
     is_asked: bool,
-    /// Set once the script has been running for long.
-    running: Option<Arc<Running>>,
+    /// The time of the last call when it was asked.
+    asked: Instant,
+    /// Whether it has been running for so long that others are told.
+    is_long: bool,
     /// When others were last attended to.
     attended: Instant,
 }
@@ -273,9 +287,33 @@ impl Host<'_> {
     fn end(&mut self) {
         self.words.clear();
         WORDS.set(std::mem::take(&mut self.words));
-        if let Some(running) = self.running.take() {
-            self.executor.server.scripting.running.leave(&running);
-        }
+        self.executor.server.scripting.running.end(self.executor.index, self.is_long);
+    }
+
+    /// Whether the script is to end, because somebody wants it to or the server ends.
+    fn is_to_end(&self) -> bool {
+        let server = self.executor.server;
+        let is_ending = server.is_stopping() || server.snapshots.is_ending.load(Ordering::Relaxed);
+        // One that has written is cut off only when it is long, and when nothing will be saved any more.
+        let may_be_cut_off = !self.has_written || (self.is_long && server.is_stopping());
+        server.scripting.running.is_killed(self.executor.index) || (is_ending && may_be_cut_off)
+    }
+
+    /// What follows when the script has been running for so long that others are told.
+    #[cold]
+    fn become_long(&mut self) {
+        self.is_long = true;
+        let call = RunningCall {
+            name: self.program.name.to_bytes(),
+            words: self.call.iter().map(<[u8]>::to_vec).collect(),
+        };
+        self.executor.server.scripting.running.describe(self.executor.index, call);
+        self.release_locks();
+    }
+
+    /// Nobody waits for a lock that the script does not need just now.
+    fn release_locks(&mut self) {
+        self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
     }
 }
 
@@ -287,18 +325,23 @@ impl CommandRunner for Host<'_> {
         let args = words.command(0);
         let result = self.resolve(args).and_then(|command| {
             self.check(command, args)?;
-            Ok((command, self.pinned_hash(command, args)?))
+            let hash = self.pinned_hash(command, args)?;
+            if command.spec.flags.contains(Flags::WRITE) && !self.has_written {
+                let running = &self.executor.server.scripting.running;
+                self.has_written = running.begin_writing(self.executor.index);
+                if !self.has_written {
+                    return Err(KILLED.into());
+                }
+            }
+            Ok((command, hash))
         });
         let result = result.map(|(command, hash)| {
             self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
-            if command.spec.flags.contains(Flags::WRITE) {
-                self.has_written = true;
-                if let Some(running) = &self.running {
-                    running.has_written.store(true, Ordering::Relaxed);
-                }
-            }
             let result = self.executor.complete(command, hash, self.client, self.guards, args, reply);
             self.executor.finish(command, result, args, Some(self.client), reply);
+            if self.is_long {
+                self.release_locks();
+            }
         });
         self.words = words;
         result.map_err(|error| error.text().into_owned())
@@ -311,30 +354,33 @@ impl CommandRunner for Host<'_> {
         self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
     }
 
+    fn is_due(&self) -> bool {
+        // The clock was read after the last call that was no quick one.
+        self.executor.clock.saturating_duration_since(self.asked) >= ATTENDANCE_INTERVAL
+    }
+
     fn goes_on(&mut self) -> bool {
-        if let Some(running) = &self.running {
+        self.asked = self.executor.clock;
+        if self.is_long {
             if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
                 bystanders::attend(self.executor);
                 self.attended = Instant::now();
             }
-            return !running.is_killed() && !self.executor.server.is_stopping();
+            return !self.is_to_end();
         }
         if !std::mem::replace(&mut self.is_asked, true) {
             // A script that is asked whether it goes on is no short one.
             bystanders::send_replies();
         }
-        let threshold = self.executor.config.busy_reply_threshold;
-        if threshold != 0 && self.started.elapsed() >= Duration::from_millis(threshold) {
-            let call = self.call.iter().map(<[u8]>::to_vec).collect();
-            let name = self.program.name;
-            let running = Running::new(name.is_function(), &name.to_bytes(), call, self.started);
-            running.has_written.store(self.has_written, Ordering::Relaxed);
-            let running = Arc::new(running);
-            self.executor.server.scripting.running.enter(Arc::clone(&running));
-            self.running = Some(running);
-            // Nobody waits for a lock that the script does not need just now.
-            self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
+        let elapsed = self.started.elapsed();
+        if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= BESIDE_TIME_MAX {
+            self.is_too_long = true;
+            return false;
         }
-        true
+        let threshold = self.executor.config.busy_reply_threshold;
+        if threshold != 0 && elapsed >= Duration::from_millis(threshold) {
+            self.become_long();
+        }
+        !self.is_to_end()
     }
 }

@@ -83,3 +83,11 @@ fn keys_and_arguments(
     let keys = usize::try_from(count).map_err(|_| "ERR Number of keys can't be negative")?;
     Ok(KeysAndArguments { words: args.iter().skip(3).collect(), keys })
 }
+
+/// Ends what has been running for long and has not written.
+///
+/// # Errors
+/// If there is nothing that can be ended.
+fn kill(server: &Server, functions: bool) -> Result<(), CommandError> {
+    server.scripting.running.kill(functions, server.config.snapshot().busy_reply_threshold)
+}

@@ -90,7 +90,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             ..TEMPLATE
         },
         Some(|session| {
-            session.server.scripting.running.kill(false)?;
+            super::kill(session.server, false)?;
             session.reply.ok();
             Ok(Outcome::Done)
         }),

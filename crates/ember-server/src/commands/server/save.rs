@@ -55,10 +55,10 @@ fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     if execution.executor.server.snapshots.claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());
     }
-    let saved = execution.executor.alone(|executor, _| {
+    let saved = execution.executor.alone_for(execution.client.view.id, |executor, _| {
         executor.publish();
         snapshot::save(executor.server, &executor.config, &executor.turn)
-    });
+    })?;
     saved.map_err(|error| {
         tracing::error!("SAVE failed: {error}");
         format!("ERR the data set is not saved: {error}").into()

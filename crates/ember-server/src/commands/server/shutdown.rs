@@ -56,7 +56,8 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
     }
     let server = session.server;
     if saves != Some(false)
-        && let Some(error) = server.scripting.running.busy_error()
+        && let Some(error) =
+            server.scripting.running.busy_error(server.config.snapshot().busy_reply_threshold)
     {
         return Err(error);
     }

@@ -3,7 +3,12 @@
 use mlua::{Lua, LuaString, Table, Value};
 
 use super::Settings;
+use crate::scripting::interpreter::{ELEMENT_WORK, Shared};
+use crate::scripting::output::PIECE_BYTES;
 use crate::scripting::raised;
+
+/// Bytes of a number that are read; nobody writes so many digits, and reading them all could take long.
+const NUMBER_BYTES_MAX: usize = 1024 * 1024;
 
 /// A piece of a text.
 enum Token {
@@ -52,13 +57,13 @@ enum Open {
 ///
 /// # Errors
 /// Lua CJSON's words for what is no JSON, or nested too deeply.
-pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Result<Value> {
+pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Settings) -> mlua::Result<Value> {
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(raised::text(lua, "JSON parser does not support UTF-16 or UTF-32"));
     }
-    let mut parser = Parser { lua, text, settings, at: 0, token_at: 0 };
+    let mut parser = Parser { lua, shared, text, settings, at: 0, token_at: 0 };
     let mut open: Vec<Open> = Vec::new();
-    let mut token = parser.token();
+    let mut token = parser.token()?;
     loop {
         // A value begins here.
         let mut value = match token {
@@ -69,12 +74,12 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
             Token::ObjectBegin => {
                 parser.descend(open.len())?;
                 let table = lua.create_table()?;
-                match parser.token() {
+                match parser.token()? {
                     Token::ObjectEnd => Value::Table(table),
                     first => {
                         let key = parser.key(first)?;
                         open.push(Open::Map { table, key });
-                        token = parser.token();
+                        token = parser.token()?;
                         continue;
                     }
                 }
@@ -82,7 +87,7 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
             Token::ArrayBegin => {
                 parser.descend(open.len())?;
                 let table = lua.create_table()?;
-                match parser.token() {
+                match parser.token()? {
                     Token::ArrayEnd => Value::Table(table),
                     first => {
                         open.push(Open::List { table, count: 0 });
@@ -97,7 +102,7 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
         loop {
             match open.pop() {
                 None => {
-                    let behind = parser.token();
+                    let behind = parser.token()?;
                     return match behind {
                         Token::End => Ok(value),
                         other => Err(parser.expected("the end", &other)),
@@ -105,7 +110,7 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
                 }
                 Some(Open::List { table, count }) => {
                     table.raw_set(count + 1, value)?;
-                    match parser.token() {
+                    match parser.token()? {
                         Token::ArrayEnd => value = Value::Table(table),
                         Token::Comma => {
                             open.push(Open::List { table, count: count + 1 });
@@ -116,10 +121,10 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
                 }
                 Some(Open::Map { table, key }) => {
                     table.raw_set(key, value)?;
-                    match parser.token() {
+                    match parser.token()? {
                         Token::ObjectEnd => value = Value::Table(table),
                         Token::Comma => {
-                            let first = parser.token();
+                            let first = parser.token()?;
                             let key = parser.key(first)?;
                             open.push(Open::Map { table, key });
                             break;
@@ -129,12 +134,13 @@ pub(super) fn decode(lua: &Lua, text: &[u8], settings: &Settings) -> mlua::Resul
                 }
             }
         }
-        token = parser.token();
+        token = parser.token()?;
     }
 }
 
 struct Parser<'p> {
     lua: &'p Lua,
+    shared: &'p Shared,
     text: &'p [u8],
     settings: &'p Settings,
     at: usize,
@@ -161,7 +167,7 @@ impl Parser<'_> {
     fn key(&mut self, first: Token) -> mlua::Result<LuaString> {
         let Token::String(key) = first else { return Err(self.expected("object key string", &first)) };
         let key = self.lua.create_string(key)?;
-        match self.token() {
+        match self.token()? {
             Token::Colon => Ok(key),
             other => Err(self.expected("colon", &other)),
         }
@@ -172,14 +178,19 @@ impl Parser<'_> {
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    fn token(&mut self) -> Token {
+    /// # Errors
+    /// If the script is to end.
+    fn token(&mut self) -> mlua::Result<Token> {
+        let mut noted_at = self.at;
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
+            self.note(&mut noted_at)?;
         }
+        self.shared.work(ELEMENT_WORK)?;
         self.token_at = self.at;
         let rest = &self.text[self.at.min(self.text.len())..];
         let single = match rest.first() {
-            None => return Token::End,
+            None => return Ok(Token::End),
             Some(b'{') => Some(Token::ObjectBegin),
             Some(b'}') => Some(Token::ObjectEnd),
             Some(b'[') => Some(Token::ArrayBegin),
@@ -189,32 +200,42 @@ impl Parser<'_> {
             Some(b'"') => return self.string(),
             Some(b'-' | b'0'..=b'9') => {
                 if !self.settings.decodes_invalid && is_invalid_number(rest) {
-                    return Token::Error("invalid number");
+                    return Ok(Token::Error("invalid number"));
                 }
-                return self.number();
+                return Ok(self.number());
             }
             _ => None,
         };
         if let Some(token) = single {
             self.at += 1;
-            return token;
+            return Ok(token);
         }
         for (word, token) in
             [("true", Token::Boolean(true)), ("false", Token::Boolean(false)), ("null", Token::Null)]
         {
             if rest.starts_with(word.as_bytes()) {
                 self.at += word.len();
-                return token;
+                return Ok(token);
             }
         }
         if self.settings.decodes_invalid && is_invalid_number(rest) {
-            return self.number();
+            return Ok(self.number());
         }
-        Token::Error("invalid token")
+        Ok(Token::Error("invalid token"))
+    }
+
+    /// Notes the work from `noted_at` to the parser's place, when that is much.
+    fn note(&self, noted_at: &mut usize) -> mlua::Result<()> {
+        if self.at - *noted_at < PIECE_BYTES {
+            return Ok(());
+        }
+        let work = self.at - std::mem::replace(noted_at, self.at);
+        self.shared.work(work)
     }
 
     fn number(&mut self) -> Token {
-        match parse_number(&self.text[self.at..]) {
+        let rest = &self.text[self.at..];
+        match parse_number(&rest[..rest.len().min(NUMBER_BYTES_MAX)]) {
             Some((number, len)) => {
                 self.at += len;
                 Token::Number(number)
@@ -223,24 +244,26 @@ impl Parser<'_> {
         }
     }
 
-    fn string(&mut self) -> Token {
+    fn string(&mut self) -> mlua::Result<Token> {
         let mut string = Vec::new();
         self.at += 1;
+        let mut noted_at = self.at;
         loop {
+            self.note(&mut noted_at)?;
             match self.text.get(self.at) {
                 None | Some(0) => {
                     self.token_at = self.at;
-                    return Token::Error("unexpected end of string");
+                    return Ok(Token::Error("unexpected end of string"));
                 }
                 Some(b'"') => {
                     self.at += 1;
-                    return Token::String(string);
+                    return Ok(Token::String(string));
                 }
                 Some(b'\\') => match self.escape(&mut string) {
                     Ok(len) => self.at += len,
                     Err(problem) => {
                         self.token_at = self.at;
-                        return Token::Error(problem);
+                        return Ok(Token::Error(problem));
                     }
                 },
                 Some(&byte) => {

@@ -1,11 +1,12 @@
 //! JSON texts of Lua values.
 
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Lua, LuaString, Table, Value};
 
 use super::{InvalidNumbers, Settings};
 use crate::scripting::arguments::{as_number, type_name};
 use crate::scripting::format::write_general;
-use crate::scripting::interpreter::Shared;
+use crate::scripting::interpreter::{ELEMENT_WORK, Shared};
+use crate::scripting::output::Output;
 use crate::scripting::raised;
 use crate::scripting::walk::Pairs;
 
@@ -24,38 +25,35 @@ pub(super) fn encode(
     shared: &Shared,
     value: &Value,
     settings: &Settings,
-) -> mlua::Result<Vec<u8>> {
-    let next = shared.next();
-    let mut encoder = Encoder { lua, next, settings, out: Vec::new() };
+) -> mlua::Result<LuaString> {
+    let mut encoder = Encoder { lua, shared, settings, out: Output::new(lua, shared) };
     let mut open: Vec<Rest> = Vec::new();
     open.extend(encoder.begin(value, 1)?);
     while let Some(rest) = open.last_mut() {
-        if encoder.out.len() > shared.memory_bytes_max {
-            return Err(raised::text(lua, "not enough memory"));
-        }
+        encoder.out.count_element()?;
         let value = match rest {
             Rest::List { table, next, count } if *next <= *count => {
                 if *next > 1 {
-                    encoder.out.push(b',');
+                    encoder.out.bytes.push(b',');
                 }
                 *next += 1;
                 Some(table.raw_get(*next - 1)?)
             }
             Rest::List { .. } => {
-                encoder.out.push(b']');
+                encoder.out.bytes.push(b']');
                 None
             }
             Rest::Map { pairs, is_first } => match pairs.advance()? {
                 Some((key, value)) => {
                     if !std::mem::take(is_first) {
-                        encoder.out.push(b',');
+                        encoder.out.bytes.push(b',');
                     }
                     encoder.key(&key)?;
-                    encoder.out.push(b':');
+                    encoder.out.bytes.push(b':');
                     Some(value)
                 }
                 None => {
-                    encoder.out.push(b'}');
+                    encoder.out.bytes.push(b'}');
                     None
                 }
             },
@@ -70,14 +68,14 @@ pub(super) fn encode(
             }
         }
     }
-    Ok(encoder.out)
+    encoder.out.into_string()
 }
 
 struct Encoder<'e> {
     lua: &'e Lua,
-    next: &'e Function,
+    shared: &'e Shared,
     settings: &'e Settings,
-    out: Vec<u8>,
+    out: Output<'e>,
 }
 
 impl Encoder<'_> {
@@ -88,12 +86,12 @@ impl Encoder<'_> {
     /// Writes a value, or the beginning of a table at this depth, whose rest is returned.
     fn begin(&mut self, value: &Value, depth: i64) -> mlua::Result<Option<Rest>> {
         match value {
-            Value::Nil => self.out.extend_from_slice(b"null"),
-            Value::Boolean(true) => self.out.extend_from_slice(b"true"),
-            Value::Boolean(false) => self.out.extend_from_slice(b"false"),
+            Value::Nil => self.out.bytes.extend_from_slice(b"null"),
+            Value::Boolean(true) => self.out.bytes.extend_from_slice(b"true"),
+            Value::Boolean(false) => self.out.bytes.extend_from_slice(b"false"),
             Value::Integer(_) | Value::Number(_) => self.number(value)?,
-            Value::String(string) => write_string(&mut self.out, &string.as_bytes()),
-            Value::LightUserData(pointer) if pointer.0.is_null() => self.out.extend_from_slice(b"null"),
+            Value::String(string) => self.string(&string.as_bytes())?,
+            Value::LightUserData(pointer) if pointer.0.is_null() => self.out.bytes.extend_from_slice(b"null"),
             Value::Table(table) => return self.begin_table(table, depth).map(Some),
             _ => return Err(self.refuse(value, "type not supported")),
         }
@@ -106,21 +104,22 @@ impl Encoder<'_> {
         }
         match self.list_len(table)? {
             Some(count) if count > 0 => {
-                self.out.push(b'[');
+                self.out.bytes.push(b'[');
                 Ok(Rest::List { table: table.clone(), next: 1, count })
             }
             _ => {
-                self.out.push(b'{');
-                Ok(Rest::Map { pairs: Pairs::of(self.next, table), is_first: true })
+                self.out.bytes.push(b'{');
+                Ok(Rest::Map { pairs: Pairs::of(self.shared.next(), table), is_first: true })
             }
         }
     }
 
     /// The largest index of a table whose keys are all positive integers, unless it is too sparse for a list.
     fn list_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
-        let mut pairs = Pairs::of(self.next, table);
+        let mut pairs = Pairs::of(self.shared.next(), table);
         let (mut largest, mut count) = (0, 0);
         while let Some((key, _)) = pairs.advance()? {
+            self.shared.work(ELEMENT_WORK)?;
             match key {
                 Value::Integer(index) if index > 0 => {
                     largest = index.max(largest);
@@ -142,11 +141,11 @@ impl Encoder<'_> {
     fn key(&mut self, key: &Value) -> mlua::Result<()> {
         match key {
             Value::Integer(_) | Value::Number(_) => {
-                self.out.push(b'"');
+                self.out.bytes.push(b'"');
                 self.number(key)?;
-                self.out.push(b'"');
+                self.out.bytes.push(b'"');
             }
-            Value::String(key) => write_string(&mut self.out, &key.as_bytes()),
+            Value::String(key) => self.string(&key.as_bytes())?,
             _ => {
                 let problem = "Cannot serialise table: table key must be a number or string";
                 return Err(raised::text(self.lua, problem));
@@ -155,26 +154,37 @@ impl Encoder<'_> {
         Ok(())
     }
 
+    /// Writes a string between quotes.
+    fn string(&mut self, text: &[u8]) -> mlua::Result<()> {
+        self.out.bytes.push(b'"');
+        self.out.extend_by(text, write_escaped)?;
+        self.out.bytes.push(b'"');
+        Ok(())
+    }
+
     fn number(&mut self, value: &Value) -> mlua::Result<()> {
         let number = as_number(value).unwrap_or(f64::NAN);
         if !number.is_finite() {
             match self.settings.encode_invalid {
                 InvalidNumbers::Refused => return Err(self.refuse(value, "must not be NaN or Inf")),
-                InvalidNumbers::Null => self.out.extend_from_slice(b"null"),
-                InvalidNumbers::Written if number.is_nan() => self.out.extend_from_slice(b"nan"),
-                InvalidNumbers::Written => write_general(&mut self.out, number, 1),
+                InvalidNumbers::Null => self.out.bytes.extend_from_slice(b"null"),
+                InvalidNumbers::Written if number.is_nan() => self.out.bytes.extend_from_slice(b"nan"),
+                InvalidNumbers::Written => write_general(&mut self.out.bytes, number, 1),
             }
             return Ok(());
         }
-        write_general(&mut self.out, number, usize::try_from(self.settings.number_precision).unwrap_or(1));
+        write_general(
+            &mut self.out.bytes,
+            number,
+            usize::try_from(self.settings.number_precision).unwrap_or(1),
+        );
         Ok(())
     }
 }
 
-/// A string between quotes; everything that is not printable ASCII or above is escaped, and so is `/`.
-fn write_string(out: &mut Vec<u8>, text: &[u8]) {
-    out.reserve(text.len() + 2);
-    out.push(b'"');
+/// The inside of a string; everything that is not printable ASCII or above is escaped, and so is `/`.
+fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
+    out.reserve(text.len());
     for &byte in text {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
@@ -185,9 +195,12 @@ fn write_string(out: &mut Vec<u8>, text: &[u8]) {
             b'\n' => out.extend_from_slice(b"\\n"),
             12 => out.extend_from_slice(b"\\f"),
             b'\r' => out.extend_from_slice(b"\\r"),
-            0..32 | 127 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            0..32 | 127 => {
+                let digit =
+                    |value: u8| char::from_digit(u32::from(value), 16).map_or(b'0', |digit| digit as u8);
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 0xF)]);
+            }
             _ => out.push(byte),
         }
     }
-    out.push(b'"');
 }

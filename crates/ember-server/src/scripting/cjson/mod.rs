@@ -71,11 +71,10 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
         lua.create_function(move |lua, arguments: MultiValue| {
             let arguments = Arguments::new(lua, arguments);
             let [value] = arguments.values() else { return Err(arguments.error(1, "expected 1 argument")) };
-            let text = encode::encode(lua, &for_encode.1, value, &for_encode.0.get())?;
-            lua.create_string(text)
+            encode::encode(lua, &for_encode.1, value, &for_encode.0.get())
         })?,
     )?;
-    let for_decode = Rc::clone(&settings);
+    let for_decode = (Rc::clone(&settings), Rc::clone(shared));
     library.set(
         "decode",
         lua.create_function(move |lua, arguments: MultiValue| {
@@ -83,7 +82,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
             if arguments.len() != 1 {
                 return Err(arguments.error(1, "expected 1 argument"));
             }
-            decode::decode(lua, &arguments.string(1)?.as_bytes(), &for_decode.get())
+            decode::decode(lua, &for_decode.1, &arguments.string(1)?.as_bytes(), &for_decode.0.get())
         })?,
     )?;
     setters(lua, &library, &settings)?;

@@ -4,6 +4,8 @@
 //! Expressions are read without regard to precedence, as it does not matter here. What a name stands for is decided by where
 //! it is declared, as in Lua: a local name hides the one outside.
 
+use emberkv_core::spec::Flags;
+
 use super::calls::{self, Word};
 use super::lexer::Token;
 use super::{Confinement, STEPS_MAX};
@@ -11,6 +13,10 @@ use crate::registry::Registry;
 
 /// Blocks, brackets and tables in each other.
 const DEPTH_MAX: usize = 60;
+
+/// How often a program that has effects may put what a name stands for into a table. The same table in others makes what is
+/// small in the interpreter large where it is converted, twice as large with every second time.
+const SHARED_MAX: u32 = 12;
 
 /// Words that are no names.
 const KEYWORDS: [&[u8]; 21] = [
@@ -150,6 +156,14 @@ pub(super) struct Checker<'t, 'r> {
     depth: usize,
     is_in_loop: bool,
     found: Confinement,
+    /// Whether a call changes something, or may: what comes before can be run again.
+    has_effects: bool,
+    /// Whether there is a call of `cmsgpack.pack`, which takes a table inside itself for one of many levels.
+    packs: bool,
+    /// Values of names that have been read.
+    names_read: u32,
+    /// Those among them that were put into tables.
+    shared: u32,
 }
 
 impl<'t, 'r> Checker<'t, 'r> {
@@ -160,14 +174,46 @@ impl<'t, 'r> Checker<'t, 'r> {
         names: Vec<(&'t [u8], Class)>,
     ) -> Checker<'t, 'r> {
         let found = Confinement { steps: tokens.len() as u64, steps_per_argument: 0 };
-        Checker { tokens, at: 0, registry, names, depth: 0, is_in_loop: false, found }
+        Checker {
+            tokens,
+            at: 0,
+            registry,
+            names,
+            depth: 0,
+            is_in_loop: false,
+            found,
+            has_effects: false,
+            packs: false,
+            names_read: 0,
+            shared: 0,
+        }
     }
 
     /// Reads everything as the body of a function.
     pub(super) fn body(mut self) -> Option<Confinement> {
         self.block()?;
         let is_whole = self.at == self.tokens.len() && self.found.steps <= STEPS_MAX;
-        is_whole.then_some(self.found)
+        let shared_max = if self.packs { 0 } else { SHARED_MAX };
+        let is_flat = !self.has_effects || self.shared <= shared_max;
+        (is_whole && is_flat).then_some(self.found)
+    }
+
+    /// Reads what is put into a table.
+    fn element_of_table<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
+        let before = self.names_read;
+        let result = read(self)?;
+        let names = std::mem::replace(&mut self.names_read, before) - before;
+        // In a loop each round puts them there.
+        self.shared += if self.is_in_loop { names * (SHARED_MAX + 1) } else { names };
+        Some(result)
+    }
+
+    /// Reads what is looked at only: its value is part of no other.
+    fn looked_at<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
+        let before = self.names_read;
+        let result = read(self);
+        self.names_read = before;
+        result
     }
 
     fn peek(&self) -> Option<Token<'t>> {
@@ -381,19 +427,25 @@ impl<'t, 'r> Checker<'t, 'r> {
 
     /// An assignment to local names and to fields of what they hold.
     fn assignment(&mut self) -> Option<()> {
+        let mut has_fields = false;
         loop {
             let name = self.name()?;
             // Neither table may change, and a name that stands for a key stands for it to the end.
             if self.class_of(name) != Some(Class::Value) {
                 return None;
             }
-            self.suffixes()?;
+            has_fields |= self.suffixes()?;
             if !self.takes(Token::Mark(",")) {
                 break;
             }
         }
         self.mark("=")?;
-        self.list().map(|_| ())
+        if has_fields {
+            self.element_of_table(Self::list)?;
+        } else {
+            self.list()?;
+        }
+        Some(())
     }
 
     /// Expressions with commas between.
@@ -475,7 +527,10 @@ impl<'t, 'r> Checker<'t, 'r> {
                     Some(Class::Keys) => self.element()?,
                     Some(Class::Arguments) => self.element().map(|_| ANY)?,
                     Some(Class::Key) => Given::One(Word::Key),
-                    Some(Class::Value) => ANY,
+                    Some(Class::Value) => {
+                        self.names_read += 1;
+                        ANY
+                    }
                     Some(Class::Function) => return None,
                     None => self.call_of_global(name)?,
                 };
@@ -488,7 +543,7 @@ impl<'t, 'r> Checker<'t, 'r> {
     /// `[…]` behind the table of keys.
     fn element(&mut self) -> Option<Given<'t>> {
         self.mark("[")?;
-        self.expression()?;
+        self.looked_at(Self::expression)?;
         self.mark("]")?;
         Some(Given::One(Word::Key))
     }
@@ -504,7 +559,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 }
                 Some(Token::Mark("[")) => {
                     self.at += 1;
-                    self.expression()?;
+                    self.looked_at(Self::expression)?;
                     self.mark("]")?;
                 }
                 Some(Token::Mark("(" | ":" | "{") | Token::Text(_)) => return None,
@@ -517,14 +572,14 @@ impl<'t, 'r> Checker<'t, 'r> {
     fn table(&mut self) -> Option<Given<'t>> {
         while !self.takes(Token::Mark("}")) {
             if self.takes(Token::Mark("[")) {
-                self.expression()?;
+                self.looked_at(Self::expression)?;
                 self.mark("]")?;
                 self.mark("=")?;
             } else if self.peek_second() == Some(Token::Mark("=")) {
                 self.name()?;
                 self.mark("=")?;
             }
-            self.expression()?;
+            self.element_of_table(Self::expression)?;
             if !self.takes(Token::Mark(",")) && !self.takes(Token::Mark(";")) {
                 self.mark("}")?;
                 break;
@@ -548,8 +603,12 @@ impl<'t, 'r> Checker<'t, 'r> {
         self.mark("(")?;
         match (library, function) {
             (b"redis", b"call" | b"pcall") => {
-                let (words, rest) = self.words()?;
-                calls::is_confined(self.registry, &words, rest).then_some(ANY)
+                let (words, rest) = self.looked_at(Self::words)?;
+                let is_confined = calls::is_confined(self.registry, &words, rest);
+                let Some(Word::Literal(command)) = words.first() else { return None };
+                let command = self.registry.find(command)?;
+                self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
+                is_confined.then_some(ANY)
             }
             // The level and the words; the log is no part of the keyspace.
             (b"redis", b"log") => self.words().map(|_| ANY),
@@ -564,7 +623,13 @@ impl<'t, 'r> Checker<'t, 'r> {
             }
             _ => {
                 let known = SHORT.iter().find(|known| (known.0, known.1) == (library, function))?;
-                let (words, rest) = self.words()?;
+                self.packs |= library == b"cmsgpack" && function == b"pack";
+                let (words, rest) = match (library, function) {
+                    // These give what they are given, or part of it.
+                    (b"", b"assert" | b"next" | b"unpack") | (b"table", b"remove") => self.words()?,
+                    (b"table", b"insert") => self.element_of_table(Self::words)?,
+                    _ => self.looked_at(Self::words)?,
+                };
                 let &(_, _, count_max, is_many) = known;
                 let fits = words.len() <= count_max && (rest.is_none() || count_max == ANY_NUMBER);
                 fits.then_some(if is_many { Given::Many } else { ANY })

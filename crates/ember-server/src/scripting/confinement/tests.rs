@@ -318,3 +318,30 @@ fn what_tells_a_time_is_all_of_the_server_that_is_contained() {
         .collect();
     assert_eq!(contained, ["lastsave", "time"]);
 }
+
+#[test]
+fn programs_with_effects_do_not_nest_tables_without_bounds() {
+    let nest = "local t = {} for i = 1, 24 do t = {t, t} end";
+    // Without effects they are ended and run alone when they take long.
+    assert!(is_confined(&format!("{nest} return cjson.encode(t)")));
+    assert!(is_confined(&format!("{nest} return redis.call('GET', KEYS[1])")));
+    for text in [
+        format!("redis.call('SET', KEYS[1], 1) {nest} return cjson.encode(t)"),
+        format!("redis.call('SET', KEYS[1], 1) {nest} return t"),
+        format!("{nest} redis.call('PUBLISH', 'news', 1) return t"),
+        format!("redis.call('SET', KEYS[1], 1) local t = {{}} {}", "t = {t, t} ".repeat(24)),
+        "redis.call('INCR', KEYS[1]) local t = {} for i = 1, 24 do local n = {} n[1], n[2] = t, t t = n end return t".into(),
+        "redis.call('INCR', KEYS[1]) local t = {} for i = 1, 24 do local n = {} table.insert(n, t) \
+         table.insert(n, t) t = n end return t".into(),
+        "redis.call('INCR', KEYS[1]) local t = {} t[1], t[2], t[3] = t, t, t return cmsgpack.pack(t)".into(),
+        "redis.call('INCR', KEYS[1]) local t = {} for i = 1, 24 do t = {(t or 1), assert(t)} end return t".into(),
+    ] {
+        assert!(!is_confined(&text), "{text}");
+    }
+    for text in [
+        "redis.call('SET', KEYS[1], 1) local a, b = ARGV[1], 2 return cjson.encode({a = a, b = {b, KEYS[1]}})",
+        "local r = {} for i = 1, #KEYS do r[i] = redis.call('INCR', KEYS[i]) end return r",
+    ] {
+        assert!(is_confined(text), "{text}");
+    }
+}

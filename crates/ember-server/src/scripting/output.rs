@@ -1,0 +1,73 @@
+//! Texts that the libraries of scripts make of values: bounded as [`Shared::memory_bytes_max`] says, and made in pieces
+//! between which the script can be ended.
+
+use mlua::{Lua, LuaString};
+
+use super::interpreter::{ELEMENT_WORK, Shared};
+use super::raised;
+
+/// Bytes that are handled at once.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
+
+/// A text that grows.
+pub(super) struct Output<'o> {
+    lua: &'o Lua,
+    shared: &'o Shared,
+    /// The text. What an element adds to it without [`Output::extend`] is a few bytes.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl<'o> Output<'o> {
+    /// An empty text.
+    pub(super) fn new(lua: &'o Lua, shared: &'o Shared) -> Output<'o> {
+        Output { lua, shared, bytes: Vec::new() }
+    }
+
+    /// Counts an element of a table, or whatever else takes as long.
+    ///
+    /// # Errors
+    /// If the text is too long or the script is to end.
+    pub(super) fn count_element(&self) -> mlua::Result<()> {
+        self.count(0, ELEMENT_WORK)
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// As [`Output::count_element`].
+    pub(super) fn extend(&mut self, bytes: &[u8]) -> mlua::Result<()> {
+        self.extend_by(bytes, |out, piece| out.extend_from_slice(piece))
+    }
+
+    /// Appends what `append` makes of bytes, which it is given piece by piece.
+    ///
+    /// # Errors
+    /// As [`Output::count_element`].
+    pub(super) fn extend_by(
+        &mut self,
+        bytes: &[u8],
+        append: impl Fn(&mut Vec<u8>, &[u8]),
+    ) -> mlua::Result<()> {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.count(piece.len(), piece.len())?;
+            append(&mut self.bytes, piece);
+        }
+        Ok(())
+    }
+
+    fn count(&self, growth: usize, work: usize) -> mlua::Result<()> {
+        if self.bytes.len() + growth > self.shared.memory_bytes_max {
+            return Err(raised::text(self.lua, "not enough memory"));
+        }
+        self.shared.work(work)
+    }
+
+    /// The text as a value of Lua.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(super) fn into_string(self) -> mlua::Result<LuaString> {
+        self.count(0, 0)?;
+        self.lua.create_string(self.bytes)
+    }
+}
