@@ -27,6 +27,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "the order of a sorted set refers to entries that its table of members owns",
     ),
     ("crates/ember-core/tests/allocations.rs", "the allocator that counts"),
+    ("crates/ember-lua/src/lib.rs", "what ember adds to Lua is written in C"),
     ("crates/ember-server/src/scripting/stack.rs", "what scripts pass and get, on Lua's own stack"),
     ("crates/ember-server/src/allocator.rs", "the symbol jemalloc reads its options from"),
 ];

@@ -65,7 +65,8 @@ impl Places {
         let mut taken = self.taken.lock();
         let mut leaving = None;
         if taken.len() >= PLACES_MAX {
-            leaving = taken.remove(longest_idle(&taken, now)?).task;
+            let longest = longest_idle(&taken, now)?;
+            leaving = taken.remove(longest).task;
         }
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         taken.push(Taken { number, address, since: now, has_request: false, task: None });

@@ -1,12 +1,13 @@
 //! One Lua interpreter: what a worker runs its scripts in.
 //!
-//! Stock Lua 5.1, behind the sandbox of `prelude.lua`. What its sources are known to get wrong cannot be reached from
-//! there: bytecode is not loaded, no Lua runs while source text is compiled (so nothing can collect what the compiler
-//! holds), `unpack` is given counts that fit, and source text is bounded so that the lexer's counts cannot overflow.
+//! Lua 5.1 with the edits of the crate `ember_lua`, behind the sandbox of `prelude.lua`. `docs/lua.md` lists what Lua 5.1.5
+//! is known to get wrong and what keeps scripts from it: an edit, or the sandbox, which gives `unpack` counts that fit and
+//! the compiler no more source text than its counts can count.
 //!
-//! A hook every [`HOOK_INSTRUCTIONS`] instructions asks the runner whether to go on, and so does every loop written in
-//! Rust whose length a script chooses ([`Shared::work`]). A script that is to end is ended by an error which the sandbox's
-//! `pcall`, `xpcall` and `coroutine.resume` raise again instead of returning it.
+//! A hook every [`HOOK_INSTRUCTIONS`] instructions, or after as much work in a function written in C, asks the runner
+//! whether to go on, and so does every loop written in Rust whose length a script chooses ([`Shared::work`]). A script that
+//! is to end is ended by an error which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again instead of
+//! returning it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -168,8 +169,9 @@ impl Interpreter {
     /// A new interpreter that may hold `memory_bytes_max` of memory.
     ///
     /// # Errors
-    /// If that is too little even for the libraries.
+    /// If that is too little even for the libraries, or if there are no random numbers.
     pub(crate) fn new(memory_bytes_max: usize) -> mlua::Result<Interpreter> {
+        ember_lua::seed().map_err(mlua::Error::external)?;
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         lua.set_memory_limit(memory_bytes_max)?;

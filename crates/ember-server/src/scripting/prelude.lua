@@ -10,7 +10,7 @@ local collectgarbage, error, getmetatable, ipairs, loadstring, next, pcall =
   collectgarbage, error, getmetatable, ipairs, loadstring, next, pcall
 local rawget, rawset, setfenv, setmetatable, tostring, type = rawget, rawset, setfenv, setmetatable, tostring, type
 local unpack, xpcall = unpack, xpcall
-local byte, concat = string.byte, table.concat
+local concat = table.concat
 local resume = coroutine.resume
 local caught, describe, refuse = native.caught, native.describe, native.refuse
 
@@ -170,19 +170,25 @@ local collector_options = {
 }
 local is_collector_changed = false
 
+-- Kibibytes after which a step of the collector surely has come to the end of a cycle.
+local step_max = 2147483647
+
 function safe.collectgarbage(option, value)
   if option ~= nil and not collector_options[option] then
     error("bad argument #1 to 'collectgarbage' (invalid option '" .. tostring(option) .. "')", 2)
   end
   is_collector_changed = true
+  if option == nil or option == "collect" then
+    -- In steps, between which a script can be ended: the rest of the cycle that has begun, and a whole one.
+    collectgarbage("step", step_max)
+    collectgarbage("step", step_max)
+    return 0
+  end
   return collectgarbage(option, native.to_integer(value))
 end
 
--- Compiles source text, never bytecode: that begins with ESC, which no text does behind a blank.
+-- Compiles source text; bytecode is not read (crates/ember-lua).
 local function compile(environment, source, name)
-  if byte(source) == 27 then
-    source = " " .. source
-  end
   local chunk, problem = native.check_source(source)
   if chunk then
     chunk, problem = loadstring(source, name)

@@ -1,5 +1,7 @@
 //! An interpreter with a keyspace of one word: what scripts get from the libraries, and what becomes of their values.
 
+mod lua;
+
 use std::sync::Arc;
 
 use ember_protocol::{Protocol, Reply};

@@ -10,14 +10,14 @@ use ember_testkit::{RawClient, Server, Value};
 use crate::{MODES, PATIENCE, eval, everywhere, program, wait_until};
 
 /// Begins a call on a connection of its own.
-fn begin(server: &Server, words: &[&str]) -> RawClient {
+pub(crate) fn begin(server: &Server, words: &[&str]) -> RawClient {
     let mut client = server.client();
     client.set_timeout(PATIENCE).unwrap();
     client.send_command(words).unwrap();
     client
 }
 
-fn is_busy(client: &mut RawClient) -> bool {
+pub(crate) fn is_busy(client: &mut RawClient) -> bool {
     client.run("GET key").text().starts_with("BUSY ")
 }
 

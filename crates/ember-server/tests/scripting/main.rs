@@ -6,6 +6,7 @@ mod confined;
 mod functions;
 mod hostile;
 mod kill;
+mod long_calls;
 mod queues;
 
 use std::path::PathBuf;

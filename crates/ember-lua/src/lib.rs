@@ -1,0 +1,98 @@
+//! Lua 5.1 as ember compiles it.
+//!
+//! `build.rs` takes the sources of Lua 5.1.5 from the crate lua-src, makes the edits of `build/edits.rs` and compiles them
+//! together with `c/ember_lua.c`. The binding (mlua) finds its functions there. What is different from Lua as it is
+//! published, with the reasons, stands in `docs/lua.md`:
+//!
+//! * **Hashes** of strings and numbers are made with secrets, from all bytes. [`seed`] draws the secrets.
+//! * **Work in C is counted** like instructions, so that the hook for every so many instructions is called in time, also
+//!   from inside a function in C. [`charge`] does the same for functions written in Rust.
+//! * **Mistakes** of Lua 5.1.5 are mended.
+//!
+//! Nothing else is different; what scripts see is Lua 5.1.
+
+#![allow(unsafe_code, reason = "two functions of C are called")]
+
+use std::sync::OnceLock;
+
+pub use mlua_sys::lua_State;
+
+unsafe extern "C-unwind" {
+    fn ember_lua_seed(random: *const u64);
+    fn ember_lua_charge(state: *mut lua_State, units: usize);
+}
+
+/// Draws the secrets of hashes, once in a process. To be called before an interpreter is made.
+///
+/// # Errors
+/// If the operating system gives no random numbers.
+pub fn seed() -> Result<(), getrandom::Error> {
+    static SEEDED: OnceLock<Result<(), getrandom::Error>> = OnceLock::new();
+    *SEEDED.get_or_init(|| {
+        let mut secrets = [0; 4];
+        for secret in &mut secrets {
+            *secret = getrandom::u64()?;
+        }
+        // SAFETY: it reads four words, and nobody has made an interpreter.
+        unsafe { ember_lua_seed(secrets.as_ptr()) };
+        Ok(())
+    })
+}
+
+/// Counts `units` instructions, of some nanoseconds each, more for the script that is running: the hook is called before
+/// its next instruction if they are as many as it waits for.
+///
+/// # Safety
+/// `state` is that of a running function.
+pub unsafe fn charge(state: *mut lua_State, units: usize) {
+    // SAFETY: the caller's.
+    unsafe { ember_lua_charge(state, units) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::ffi::{c_char, c_uint};
+
+    unsafe extern "C-unwind" {
+        fn ember_lua_hash(bytes: *const c_char, length: usize) -> c_uint;
+    }
+
+    fn hash(bytes: &[u8]) -> u32 {
+        // SAFETY: it reads so many bytes.
+        unsafe { ember_lua_hash(bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// One function, because the secrets are those of the process.
+    #[test]
+    fn every_byte_and_the_secrets_count() {
+        let before = hash(b"a string");
+        super::seed().unwrap();
+        assert_ne!(hash(b"a string"), before, "but for a chance of one in four billion");
+        for length in 0..200 {
+            let mut bytes = vec![b'x'; length];
+            let mut hashes = HashSet::from([hash(&bytes)]);
+            for at in 0..length {
+                for changed in [b'y', b'X', 0] {
+                    bytes[at] = changed;
+                    hashes.insert(hash(&bytes));
+                }
+                bytes[at] = b'x';
+            }
+            // Of 600 hashes of 32 bits two are the same once in 24,000 lengths.
+            assert!(hashes.len() >= 3 * length, "length {length}: {} of {}", hashes.len(), 3 * length + 1);
+        }
+        let zeros: HashSet<u32> = (0..1000).map(|length| hash(&vec![0; length])).collect();
+        assert!(zeros.len() >= 999, "{} lengths of 1000", zeros.len());
+        // The low bits choose the place in a table.
+        for pieces in [3, 8, 12, 17, 100] {
+            let mut places = vec![0; 1024];
+            for number in 0..10_240 {
+                let text = format!("{number:0pieces$}");
+                places[hash(text.as_bytes()) as usize % 1024] += 1;
+            }
+            let most = places.iter().max().copied().unwrap_or_default();
+            assert!(most < 40, "{pieces} bytes: {most} of 10240 in one place of 1024");
+        }
+    }
+}
