@@ -18,11 +18,6 @@ void ember_ask (lua_State *L) {
   }
 }
 
-/* Charges for work that the caller has done, for functions written in another language. */
-LUA_API void ember_lua_charge (lua_State *L, size_t units) {
-  ember_charge(L, units);
-}
-
 /*
  * Order of two strings by their bytes. So does strcoll in the locale "C", which is the only one a server has, but that
  * stops at each zero byte and takes a second for as many as fit.

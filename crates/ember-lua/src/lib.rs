@@ -6,20 +6,17 @@
 //!
 //! * **Hashes** of strings and numbers are made with secrets, from all bytes. [`seed`] draws the secrets.
 //! * **Work in C is counted** like instructions, so that the hook for every so many instructions is called in time, also
-//!   from inside a function in C. [`charge`] does the same for functions written in Rust.
+//!   from inside a function in C.
 //! * **Mistakes** of Lua 5.1.5 are mended.
 //!
 //! Nothing else is different; what scripts see is Lua 5.1.
 
-#![allow(unsafe_code, reason = "two functions of C are called")]
+#![allow(unsafe_code, reason = "a function of C is called")]
 
 use std::sync::OnceLock;
 
-pub use mlua_sys::lua_State;
-
 unsafe extern "C-unwind" {
     fn ember_lua_seed(random: *const u64);
-    fn ember_lua_charge(state: *mut lua_State, units: usize);
 }
 
 /// Draws the secrets of hashes, once in a process. To be called before an interpreter is made.
@@ -37,16 +34,6 @@ pub fn seed() -> Result<(), getrandom::Error> {
         unsafe { ember_lua_seed(secrets.as_ptr()) };
         Ok(())
     })
-}
-
-/// Counts `units` instructions, of some nanoseconds each, more for the script that is running: the hook is called before
-/// its next instruction if they are as many as it waits for.
-///
-/// # Safety
-/// `state` is that of a running function.
-pub unsafe fn charge(state: *mut lua_State, units: usize) {
-    // SAFETY: the caller's.
-    unsafe { ember_lua_charge(state, units) }
 }
 
 #[cfg(test)]

@@ -29,11 +29,18 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/ember-core/tests/allocations.rs", "the allocator that counts"),
     ("crates/ember-lua/src/lib.rs", "what ember adds to Lua is written in C"),
     ("crates/ember-server/src/scripting/stack.rs", "what scripts pass and get, on Lua's own stack"),
-    ("crates/ember-server/src/allocator.rs", "the symbol jemalloc reads its options from"),
+    (
+        "crates/ember-server/src/allocator.rs",
+        "what is very large is mapped by itself; the symbol jemalloc reads its options from",
+    ),
 ];
 
 /// Files whose tests or tools may sleep, each with its reason.
 const SLEEPING_FILES: &[(&str, &str)] = &[
+    (
+        "crates/ember-persistence/src/files/lock.rs",
+        "a lock that somebody holds to look at it is asked for again",
+    ),
     ("crates/ember-cli/src/pause.rs", "to pause is what `-i` asks for"),
     ("crates/ember-peers/src/walk.rs", "a server that a document starts gives no signal when it listens"),
     ("crates/ember-server/src/commands/server/debug.rs", "to sleep is what DEBUG SLEEP is for"),

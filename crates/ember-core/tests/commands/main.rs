@@ -18,7 +18,6 @@ mod stream_references;
 mod streams;
 mod strings;
 
-#[path = "../support"]
 mod support {
     pub(crate) mod hash;
     pub(crate) mod script;

@@ -12,8 +12,8 @@ mod scan;
 mod snapshots;
 mod stress;
 
-#[path = "../support"]
 mod support {
     pub(crate) mod commands;
+    #[path = "../../commands/support/words.rs"]
     pub(crate) mod words;
 }

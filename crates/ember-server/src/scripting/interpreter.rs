@@ -13,6 +13,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ember_protocol::{Protocol, Reply};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
@@ -41,8 +42,15 @@ const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 /// Compiled scripts kept; when there are more, all are forgotten and compiled again when they are called.
 const COMPILED_MAX: usize = 1000;
 
-/// Bytes in use after a script from which on garbage is collected at once; less if less than twice as many are allowed.
+/// Bytes in use after a script from which on garbage is collected in the worker's next turns; less if less than twice as
+/// many are allowed.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+
+/// For how long garbage is collected in one turn, give or take a step of the collector.
+const COLLECTING_TIME: Duration = Duration::from_millis(1);
+
+/// Cycles of the collector after which all is gone that was garbage before: the first may have begun before that.
+const COLLECTING_CYCLES: u8 = 2;
 
 /// Runs the calls of a script.
 pub(crate) trait CommandRunner {
@@ -161,6 +169,8 @@ pub(crate) struct Interpreter {
     run_function: Function,
     load_library: Function,
     scripts: HashMap<[u8; 20], Function>,
+    /// Cycles of the collector that are still to be done.
+    cycles_left: Cell<u8>,
     /// Libraries by name, with what they were compiled from.
     libraries: HashMap<Vec<u8>, (Arc<Library>, CompiledLibrary)>,
 }
@@ -202,6 +212,7 @@ impl Interpreter {
             lua,
             shared,
             scripts: HashMap::new(),
+            cycles_left: Cell::new(0),
             libraries: HashMap::new(),
         };
         interpreter.set_hook();
@@ -272,7 +283,7 @@ impl Interpreter {
     ) -> Outcome {
         self.begin();
         // What is returned is converted while the runner can be asked.
-        RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
+        let outcome = RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
             Ok((true, value)) => {
                 let mark = reply.mark();
                 reply::write_value(&self.shared, &value, reply).map_err(|problem| {
@@ -282,7 +293,9 @@ impl Interpreter {
             }
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
-        })
+        });
+        self.note_garbage();
+        outcome
     }
 
     /// The tables of keys and arguments for a run. They are made before it, when no locks are held.
@@ -311,7 +324,7 @@ impl Interpreter {
         *self.shared.declared.borrow_mut() = Some(Vec::new());
         let returned = RUNNER.set(runner, || self.load_library.call::<(bool, Value)>(body));
         let declared = self.shared.declared.borrow_mut().take().unwrap_or_default();
-        self.collect_much();
+        self.note_garbage();
         if self.shared.is_killed.get() {
             return Err(problem_of("ERR Error registering functions: ", b"ERR FUNCTION LOAD timeout"));
         }
@@ -370,11 +383,36 @@ impl Interpreter {
             .expect("a hook that is set globally needs no memory of the interpreter");
     }
 
-    /// Collects garbage if there may be much; to be called after each run, when no locks are held.
-    pub(crate) fn collect_much(&self) {
+    /// Notes after a run whether there may be much garbage.
+    fn note_garbage(&self) {
         if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
+            self.cycles_left.set(COLLECTING_CYCLES);
+        }
+    }
+
+    /// Collects what runs have left, for [`COLLECTING_TIME`]; to be called when no locks are held. True if there is more.
+    pub(crate) fn collect_some(&self) -> bool {
+        let begun = Instant::now();
+        while self.cycles_left.get() > 0 && begun.elapsed() < COLLECTING_TIME {
             // What fails here is the allocation of a finalizer's error; there are no finalizers.
+            if self.lua.gc_step().unwrap_or(true) {
+                self.cycles_left.set(self.cycles_left.get() - 1);
+            }
+        }
+        self.cycles_left.get() > 0
+    }
+
+    /// Whether runs have left much garbage.
+    pub(crate) fn has_garbage(&self) -> bool {
+        self.cycles_left.get() > 0
+    }
+
+    /// Collects all garbage if the next run could lack what it takes: nothing is collected when memory is out. To be called
+    /// before anything is compiled or made for the run.
+    pub(crate) fn make_room(&self) {
+        if self.has_garbage() && self.lua.used_memory() >= self.shared.memory_bytes_max / 2 {
             let _ = self.lua.gc_collect();
+            self.cycles_left.set(0);
         }
     }
 }

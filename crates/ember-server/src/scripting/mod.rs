@@ -36,7 +36,7 @@ mod structs;
 mod tests;
 mod walk;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use interpreter::Interpreter;
@@ -87,20 +87,47 @@ impl Scripting {
                 *slot = Some(interpreter.map_err(|_| "ERR there is no memory for an interpreter")?);
             }
             let interpreter = slot.as_mut().expect("it was made just now if it was not there");
+            interpreter.make_room();
             let result = act(interpreter);
-            let bytes = interpreter.memory_bytes();
-            if bytes.abs_diff(*told_bytes) >= TOLD_BYTES_MIN {
-                // The sum of all differences, modulo 2^64, is what is held.
-                let grown = (bytes as u64).wrapping_sub(*told_bytes as u64);
-                self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
-                *told_bytes = bytes;
-            }
+            HAS_GARBAGE.set(interpreter.has_garbage());
+            self.note_bytes(interpreter, told_bytes);
             Ok(result)
         })
+    }
+
+    /// Collects garbage of this worker's interpreter for a moment, if scripts have left much. True if there is more: to
+    /// collect all of it at once would let the worker's clients wait.
+    #[inline]
+    pub(crate) fn collect_garbage(&self) -> bool {
+        HAS_GARBAGE.get() && self.collect_some()
+    }
+
+    #[cold]
+    fn collect_some(&self) -> bool {
+        INTERPRETER.with_borrow_mut(|(slot, told_bytes)| {
+            let has_more = slot.as_ref().is_some_and(Interpreter::collect_some);
+            HAS_GARBAGE.set(has_more);
+            slot.iter().for_each(|interpreter| self.note_bytes(interpreter, told_bytes));
+            has_more
+        })
+    }
+
+    /// Adds what an interpreter has grown by to the sum that all workers share, or subtracts it.
+    fn note_bytes(&self, interpreter: &Interpreter, told_bytes: &mut usize) {
+        let bytes = interpreter.memory_bytes();
+        if bytes.abs_diff(*told_bytes) >= TOLD_BYTES_MIN {
+            // The sum of all differences, modulo 2^64, is what is held.
+            let grown = (bytes as u64).wrapping_sub(*told_bytes as u64);
+            self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
+            *told_bytes = bytes;
+        }
     }
 }
 
 thread_local! {
     /// The interpreter of this worker, from its first script on, and how many bytes of it are in the sum.
     static INTERPRETER: RefCell<(Option<Interpreter>, usize)> = const { RefCell::new((None, 0)) };
+
+    /// Whether it has much garbage.
+    static HAS_GARBAGE: Cell<bool> = const { Cell::new(false) };
 }

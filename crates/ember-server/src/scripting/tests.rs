@@ -59,7 +59,7 @@ fn run_in(interpreter: &mut Interpreter, script: &str) -> String {
     let mut runner = Echo { questions_left: 2000 };
     let given = interpreter.given([&[b"key"], &[b"one", b"two"]]).unwrap();
     let outcome = interpreter.run(&body, false, given, &mut runner, &mut reply);
-    interpreter.collect_much();
+    while interpreter.collect_some() {}
     match outcome {
         Ok(()) => String::from_utf8_lossy(&reply.to_vec()).trim_end().replace("\r\n", "|"),
         Err(failure) => format!("-{}", String::from_utf8_lossy(&failure.text)),

@@ -107,6 +107,8 @@ pub(crate) struct Worker {
     handshake_time: Duration,
     /// Active expiry did not finish in its budget.
     is_expiring: bool,
+    /// Scripts have left garbage that is not collected yet.
+    is_collecting: bool,
     /// Counts the rounds of active expiry.
     expire_turn: usize,
     /// Hot keys that worker 0 has announced, and when it looks for more.
@@ -156,6 +158,7 @@ impl Worker {
             timeout_cursor: 0,
             handshake_time: Duration::ZERO,
             is_expiring: false,
+            is_collecting: false,
             expire_turn: 0,
             announced: Announced::default(),
             announces_at: Instant::now(),
@@ -193,8 +196,11 @@ impl Worker {
     fn turn(&mut self) {
         self.server.journal.append_own(self.executor.index);
         let now = Instant::now();
-        let is_busy =
-            !self.ready.is_empty() || !self.postponed.is_empty() || self.is_expiring || self.is_accepting;
+        let is_busy = !self.ready.is_empty()
+            || !self.postponed.is_empty()
+            || self.is_expiring
+            || self.is_collecting
+            || self.is_accepting;
         let wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
@@ -221,6 +227,7 @@ impl Worker {
         self.handshake_time = Duration::ZERO;
         self.serve_all();
         self.evict_clients();
+        self.is_collecting = self.server.scripting.collect_garbage();
         if !self.deadlines.is_empty() {
             self.expire_waiting();
         }

@@ -116,6 +116,8 @@ fn a_large_string_grows_without_a_copy_of_it() {
         assert_eq!(client.run("BITPOS k 1"), Value::Integer((96 << 23) - 1));
     });
     assert!(peak < 3 * SLACK, "three bits took {peak}");
+}
+
 #[test]
 fn queued_calls_are_memory_of_their_client_and_refused_at_maxmemory() {
     for mode in MODES {

@@ -238,6 +238,7 @@ fn rules_save_by_themselves_and_at_the_end() {
     }
     assert_eq!(client.command(&["CONFIG", "SET", "save", "3600 1 300 100"]), Value::ok());
     assert_eq!(get(&mut client), "3600 1 300 100");
+    drop(server.crash());
     for (ending, is_kept) in [("SHUTDOWN", true), ("SHUTDOWN NOSAVE", false), ("TERM", true), ("", false)] {
         let mut server = start_in(&directory.0, &["--save", "3600 1"]);
         let mut client = server.client();

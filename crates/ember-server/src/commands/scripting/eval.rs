@@ -150,11 +150,9 @@ fn run(
     scripting.with_interpreter(memory_bytes_max, |interpreter| {
         let body = compiled(interpreter, script)?;
         let mut given = Some(interpreter.given(words.both()));
-        let result = run_program(execution, &program, |is_confined, runner, reply| {
+        run_program(execution, &program, |is_confined, runner, reply| {
             let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
             interpreter.run(&body, is_confined, given, runner, reply)
-        });
-        interpreter.collect_much();
-        result
+        })
     })?
 }

@@ -70,11 +70,9 @@ fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
     let scripting = &execution.executor.server.scripting;
     scripting.with_interpreter(memory_bytes_max, |interpreter| {
         let mut given = Some(interpreter.given(words.both()));
-        let result = run_program(execution, &program, |_, runner, reply| {
+        run_program(execution, &program, |_, runner, reply| {
             let given = given.take().unwrap_or_else(|| interpreter.given(words.both()))?;
             interpreter.call(&body, given, runner, reply)
-        });
-        interpreter.collect_much();
-        result
+        })
     })?
 }
