@@ -242,5 +242,7 @@ fn meddle(
         exclusive
     });
     death.kill(server);
+    // Nobody writes behind the FLUSHALL: what a signal ends goes on for a moment.
+    while client.read_value().is_ok() {}
     is_flushed
 }
