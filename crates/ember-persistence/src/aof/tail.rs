@@ -97,11 +97,20 @@ pub(super) fn judge<R: Reread>(
     let end = [place.end, next_batch].into_iter().flatten().min();
     match end {
         Some(end) if next_batch.is_some() || is_followed => {
-            let is_lost = has_lost_sector(source, place.at, end)?;
+            // Nothing is missing and nothing was inserted, or what is behind would have moved. So a batch that does not end
+            // with a line has lost its end.
+            let is_cut = place.end.map_or(Ok(false), |end| ends_with_zero(source, end))?;
+            let is_lost = is_cut || has_lost_sector(source, place.at, end)?;
             Ok(if is_lost { Verdict::Torn { file_end } } else { Verdict::Damaged })
         }
         _ => Ok(Verdict::Torn { file_end }),
     }
+}
+
+/// Whether the byte before `end` is zero.
+fn ends_with_zero<R: Reread>(source: &mut Source<R>, end: u64) -> io::Result<bool> {
+    source.restart_at(end - 1)?;
+    Ok(source.buffered()?.first() == Some(&0))
 }
 
 /// Whether a batch from `begin` to `end` has lost a sector.
