@@ -93,7 +93,7 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
-    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::client_memory::ClientMemory)).
+    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::executor::client_memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
     /// Replies that are not sent.

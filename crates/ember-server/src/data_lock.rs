@@ -29,8 +29,8 @@ enum State {
 }
 
 impl DataLock {
-    /// Takes the lock if the server is to write by itself. A directory that cannot be written is no hindrance: what is to be
-    /// written there will fail.
+    /// Takes the lock if the server is to write by itself. A directory that cannot be written only gives a warning: later
+    /// writes there fail.
     ///
     /// # Errors
     /// One line that says who holds it, and what to do.

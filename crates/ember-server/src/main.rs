@@ -5,7 +5,6 @@ mod acl;
 mod allocator;
 mod census;
 mod client;
-mod client_memory;
 mod command_log;
 mod commands;
 #[cfg(test)]

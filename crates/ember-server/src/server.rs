@@ -105,7 +105,8 @@ pub(crate) struct Server {
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
-    /// Bytes that all clients take, as far as workers have told ([`ClientMemory`](crate::client_memory::ClientMemory)).
+    /// Bytes that all clients take, as far as workers have told
+    /// ([`ClientMemory`](crate::executor::client_memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,

@@ -10,6 +10,7 @@
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
 mod beside_script;
+pub(crate) mod client_memory;
 mod conditions;
 mod forwarding;
 mod sampling;
@@ -31,13 +32,14 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
 
+use client_memory::ClientMemory;
 pub(crate) use forwarding::Assembly;
 use sampling::Sampling;
 use sizes::SizeLimits;
 
 use crate::acl;
 use crate::client::{Client, ReplyMode};
-use crate::client_memory::ClientMemory;
+
 use crate::command_log::LogKind;
 use crate::config::Config;
 use crate::connection::Connection;

@@ -52,7 +52,7 @@ impl Worker {
     }
 
     /// Takes a waiter whose waiting was ended out of the queues of its keys. Not inside the gate, which a script may keep
-    /// closed for long: it changes no data, and who is alone takes the locks of shards too.
+    /// closed for long: it changes no data, and shard locks are taken with exclusive access too.
     pub(super) fn withdraw(&mut self, blocked: &Blocked) {
         self.executor.withdraw(blocked);
     }

@@ -153,6 +153,12 @@ fn every_skip_skips_the_command_behind_it() {
         (&["CLIENT REPLY SKIP", "RESET", "PING"], "+PONG\r\n"),
         (&["CLIENT REPLY OFF", "RESET", "PING"], "+RESET\r\n+PONG\r\n"),
     ];
+    assert_all_answer(&cases);
+}
+
+/// The cases of a table, one after the other on one connection, in each mode.
+#[track_caller]
+fn assert_all_answer(cases: &[(&[&str], &str)]) {
     for mode in MODES {
         let server = builder(mode).start();
         let mut client = server.client();
@@ -176,13 +182,7 @@ fn what_is_queued_is_silent_as_what_runs_is() {
         ),
         (&["CLIENT REPLY OFF", "MULTI", "PING", "CLIENT REPLY ON", "PING", "EXEC"], "+OK\r\n+PONG\r\n"),
     ];
-    for mode in MODES {
-        let server = builder(mode).start();
-        let mut client = server.client();
-        for (lines, expected) in cases {
-            assert_answers(&mut client, lines, expected);
-        }
-    }
+    assert_all_answer(&cases);
 }
 
 #[test]
