@@ -222,7 +222,7 @@ impl AofDirectory {
             }
         };
         let found = open().map_err(failed)?.sealer_at(said).map_err(failed)?;
-        let Some((stored, mut sealer)) = found else {
+        let Some(mut sealer) = found else {
             return Err(AofError::damaged(
                 path,
                 said,
@@ -232,6 +232,7 @@ impl AofDirectory {
         if torn.is_none() && sealer.is_over() {
             return Ok(file.sync()?);
         }
+        let stored = sealer.offset();
         file.set_size(stored)?;
         file.sync()?;
         let mut last = Vec::new();

@@ -246,12 +246,12 @@ impl AofWriter {
         if let Some(sealer) = &mut self.sealer {
             let mut sealed = std::mem::take(&mut self.sealed);
             sealed.clear();
-            let number = sealer.number();
+            let offset = sealer.offset();
             sealer.seal(said, self.durable.said, is_last, &mut sealed);
             let result = self.put(&sealed, said.len() as u64);
             self.sealed = sealed;
             if let (Err(_), Some(sealer)) = (&result, &mut self.sealer) {
-                sealer.back_to(number);
+                sealer.back_to(offset);
             }
             return result;
         }

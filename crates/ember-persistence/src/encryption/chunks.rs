@@ -7,13 +7,17 @@ use super::{EncryptionProblem, MAGIC};
 
 /// Bytes of the head of a file.
 pub(super) const HEAD_BYTES: usize = MAGIC.len() + 4 + FINGERPRINT_BYTES + SALT_BYTES;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// How a chunk begins.
 pub(super) const MARK: &[u8; 4] = b"EChk";
 pub(super) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
 const NONCE_BYTES: usize = 12;
-pub(super) const TAG_BYTES: usize = 16;
+const TAG_BYTES: usize = 16;
+/// What a chunk ends with: no zero, so that a chunk that ends with one has lost its end.
+const END: u8 = b'\n';
+/// The fewest bytes a chunk has.
+pub(super) const STORED_BYTES_MIN: usize = CHUNK_HEAD_BYTES + TAG_BYTES + 1;
 
 /// How much is encrypted in a chunk at most: what must be read before a byte of it can be given.
 pub(super) const CHUNK_BYTES_MAX: usize = 256 * 1024;
@@ -28,8 +32,8 @@ type ChunkHead = [u8; CHUNK_HEAD_BYTES];
 pub(crate) struct Sealer {
     key: LessSafeKey,
     head: Head,
-    /// Of the next chunk.
-    number: u64,
+    /// Where the next chunk goes in the file.
+    offset: u64,
     /// Of the next chunk; it never goes back.
     nonce: u128,
     /// The last chunk has been sealed.
@@ -38,7 +42,7 @@ pub(crate) struct Sealer {
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealer").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Sealer").field("offset", &self.offset).finish_non_exhaustive()
     }
 }
 
@@ -63,16 +67,16 @@ impl Sealer {
         let sealer = Sealer {
             key: keys.current().of_file(&salt),
             head,
-            number: 0,
+            offset: HEAD_BYTES as u64,
             nonce: random_nonce(),
             is_over: false,
         };
         (sealer, head)
     }
 
-    /// Goes on with a file that has `number` chunks, with the last one among them or not.
-    pub(super) fn resume(opener: Opener, number: u64, is_over: bool) -> Sealer {
-        Sealer { key: opener.key, head: opener.head, number, nonce: random_nonce(), is_over }
+    /// Goes on with a file whose chunks end at `offset`, with the last one among them or not.
+    pub(super) fn resume(opener: Opener, offset: u64, is_over: bool) -> Sealer {
+        Sealer { key: opener.key, head: opener.head, offset, nonce: random_nonce(), is_over }
     }
 
     /// Whether the file has its last chunk.
@@ -80,14 +84,14 @@ impl Sealer {
         self.is_over
     }
 
-    /// The number of the next chunk.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// Where the next chunk goes in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
-    /// The next chunk gets this number: those from there on have not been written.
-    pub(crate) fn back_to(&mut self, number: u64) {
-        self.number = number;
+    /// The next chunk goes there: those from there on have not been written.
+    pub(crate) fn back_to(&mut self, offset: u64) {
+        self.offset = offset;
     }
 
     /// Adds `plain` in chunks to `out`; `durable` bytes before them are durable. The last chunk of the file is `is_last`.
@@ -106,9 +110,9 @@ impl Sealer {
     fn seal_one(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
         let len = plain.len() as u32 | if is_last { LAST } else { 0 };
         let nonce = &self.nonce.to_le_bytes()[..NONCE_BYTES];
-        let (number, durable) = (self.number.to_le_bytes(), durable.to_le_bytes());
+        let (offset, durable) = (self.offset.to_le_bytes(), durable.to_le_bytes());
         let mut chunk_head = [0; CHUNK_HEAD_BYTES];
-        chunk_head.copy_from_slice(&[&MARK[..], &len.to_le_bytes(), &number, nonce, &durable].concat());
+        chunk_head.copy_from_slice(&[&MARK[..], &len.to_le_bytes(), &offset, nonce, &durable].concat());
         let parts = ChunkParts::of(&chunk_head);
         out.extend_from_slice(&chunk_head);
         let at = out.len();
@@ -117,7 +121,8 @@ impl Sealer {
         let tag = self.key.seal_in_place_separate_tag(parts.nonce(), Aad::from(aad), &mut out[at..]);
         let tag = tag.expect("a chunk is shorter than the cipher's limit");
         out.extend_from_slice(tag.as_ref());
-        self.number += 1;
+        out.push(END);
+        self.offset += parts.stored_bytes() as u64;
         self.nonce = (self.nonce + 1) & ((1 << (8 * NONCE_BYTES)) - 1);
     }
 }
@@ -135,7 +140,8 @@ pub(super) struct ChunkParts {
     pub(super) is_marked: bool,
     pub(super) len: usize,
     pub(super) is_last: bool,
-    pub(super) number: u64,
+    /// Where in the file it was written.
+    pub(super) offset: u64,
     nonce: [u8; NONCE_BYTES],
     pub(super) durable: u64,
 }
@@ -148,7 +154,7 @@ impl ChunkParts {
             rest = after;
             u64::from_le_bytes(std::array::from_fn(|index| bytes[index]))
         };
-        let (mark_and_len, number) = (eight(), eight());
+        let (mark_and_len, offset) = (eight(), eight());
         let nonce = std::array::from_fn(|index| head[16 + index]);
         let durable = u64::from_le_bytes(std::array::from_fn(|index| head[16 + NONCE_BYTES + index]));
         let len = (mark_and_len >> 32) as u32;
@@ -156,7 +162,7 @@ impl ChunkParts {
             is_marked: head.starts_with(MARK),
             len: (len & !LAST) as usize,
             is_last: len & LAST != 0,
-            number,
+            offset,
             nonce,
             durable,
         }
@@ -171,9 +177,9 @@ impl ChunkParts {
         self.is_marked && self.len <= CHUNK_BYTES_MAX
     }
 
-    /// Bytes of the chunk with its head and tag.
+    /// Bytes of the chunk with its head, tag and end.
     pub(super) fn stored_bytes(&self) -> usize {
-        CHUNK_HEAD_BYTES + self.len + TAG_BYTES
+        STORED_BYTES_MIN + self.len
     }
 }
 
@@ -210,6 +216,7 @@ impl Opener {
         let (chunk_head, sealed) = chunk.split_first_chunk_mut::<CHUNK_HEAD_BYTES>()?;
         let parts = ChunkParts::of(chunk_head);
         let aad = associated(&self.head, chunk_head);
+        let (&mut END, sealed) = sealed.split_last_mut()? else { return None };
         let plain = self.key.open_in_place(parts.nonce(), Aad::from(aad), sealed).ok()?;
         Some(CHUNK_HEAD_BYTES..CHUNK_HEAD_BYTES + plain.len())
     }

@@ -36,11 +36,9 @@ pub enum EncryptionProblem {
     /// There is something behind its last chunk.
     TooLong,
     /// A chunk of it stands in another's place.
-    Reordered {
-        /// The number of the chunk that is there.
-        found: u64,
-        /// That of the one that should be.
-        expected: u64,
+    Moved {
+        /// Where it was written.
+        from: u64,
     },
     /// Some bits are not what was written.
     Altered,
@@ -53,7 +51,7 @@ impl EncryptionProblem {
             self,
             EncryptionProblem::Truncated
                 | EncryptionProblem::TooLong
-                | EncryptionProblem::Reordered { .. }
+                | EncryptionProblem::Moved { .. }
                 | EncryptionProblem::Altered
         )
     }
@@ -108,9 +106,9 @@ impl Display for EncryptionError {
             EncryptionProblem::TooLong => {
                 f.write_str("there is something behind its last chunk; restore a backup")
             }
-            EncryptionProblem::Reordered { found, expected } => write!(
+            EncryptionProblem::Moved { from } => write!(
                 f,
-                "its chunks have been moved or left out: {found} stands in the place of {expected}; restore a backup"
+                "its chunks have been moved or left out: the one there was written at offset {from}; restore a backup"
             ),
             EncryptionProblem::Altered => {
                 f.write_str("it has been altered: a chunk is not what was written; restore a backup")

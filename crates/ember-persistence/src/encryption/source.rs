@@ -5,13 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunks::{
-    CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, ChunkParts, HEAD_BYTES, MARK, Opener, Sealer, TAG_BYTES,
+    CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, ChunkParts, HEAD_BYTES, MARK, Opener, STORED_BYTES_MIN, Sealer,
 };
 use super::{Encryption, EncryptionError, EncryptionProblem, Ending};
 use crate::files::{DiskError, LostSector, StoredFile};
-
-/// So many zeros in a row are not what was encrypted.
-const INSERTED_ZEROS_MIN: u32 = 16;
 
 /// Searched at once for chunks behind a damaged one.
 const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
@@ -26,8 +23,7 @@ pub struct Unsealer {
     size: u64,
     /// Where the next chunk begins.
     offset: u64,
-    /// Its number, and how many bytes the chunks before it say.
-    number: u64,
+    /// How many bytes the chunks before it say.
     said: u64,
     /// The chunk that was opened, and what of it has not been given.
     chunk: Vec<u8>,
@@ -63,7 +59,6 @@ impl Unsealer {
             ending,
             size,
             offset: HEAD_BYTES as u64,
-            number: 0,
             said: 0,
             chunk: Vec::new(),
             plain: 0..0,
@@ -111,16 +106,14 @@ impl Unsealer {
         self.chunk = chunk;
         let Some((parts, plain)) = opened? else {
             let is_cut =
-                self.size - self.offset < (CHUNK_HEAD_BYTES + TAG_BYTES) as u64 || self.goes_past_end()?;
+                self.size - self.offset < STORED_BYTES_MIN as u64 || self.goes_past_end()?;
             let problem = if is_cut { EncryptionProblem::Truncated } else { EncryptionProblem::Altered };
             return self.end(problem);
         };
-        if parts.number != self.number {
-            let problem = EncryptionProblem::Reordered { found: parts.number, expected: self.number };
-            return Err(self.error(problem));
+        if parts.offset != self.offset {
+            return Err(self.error(EncryptionProblem::Moved { from: parts.offset }));
         }
         self.offset += parts.stored_bytes() as u64;
-        self.number += 1;
         self.said += plain.len() as u64;
         self.plain = plain;
         self.is_over = parts.is_last;
@@ -142,7 +135,7 @@ impl Unsealer {
     fn end(&mut self, problem: EncryptionProblem) -> Result<(), EncryptionError> {
         // The first chunk is on the disk before anybody writes another: that it is altered, or the file's head is, is damage
         // by which no other chunk could be opened.
-        let is_first = self.number == 0 && matches!(problem, EncryptionProblem::Altered);
+        let is_first = self.offset == HEAD_BYTES as u64 && matches!(problem, EncryptionProblem::Altered);
         if self.ending == Ending::Whole || is_first || self.is_damage()? {
             return Err(self.error(problem));
         }
@@ -152,14 +145,9 @@ impl Unsealer {
     }
 
     /// Whether what stands behind a chunk that cannot be opened tells that it is no torn end: a chunk that says that it was
-    /// durable, one that has been moved, or any while no sector of it has been left as zeros by a power cut. The same is
-    /// asked of what is behind a batch of an AOF.
+    /// durable, one that is not where it was written, or any while no sector of it has been left as zeros by a power cut.
+    /// The same is asked of what is behind a batch of an AOF.
     fn is_damage(&self) -> Result<bool, EncryptionError> {
-        let mut head = [0; CHUNK_HEAD_BYTES];
-        let is_whole = self.read(self.offset, &mut head)? == CHUNK_HEAD_BYTES;
-        let parts = ChunkParts::of(&head);
-        let is_known = is_whole && parts.is_possible() && parts.number == self.number;
-        let said_end = is_known.then(|| self.offset + parts.stored_bytes() as u64);
         let mut next = None;
         let mut window = vec![0; WINDOW_BYTES];
         let mut chunk = Vec::new();
@@ -169,62 +157,47 @@ impl Unsealer {
             for found in memchr::memmem::find_iter(&window[..count], MARK) {
                 let found_at = at + found as u64;
                 let Some((parts, _)) = self.chunk_at(found_at, &mut chunk)? else { continue };
-                let is_next = parts.number == self.number + 1;
-                let is_moved = parts.number == self.number
-                    || is_next && said_end.is_some_and(|said_end| said_end != found_at);
-                if parts.durable > self.said || is_moved {
+                if parts.durable > self.said || parts.offset != found_at {
                     return Ok(true);
                 }
-                if parts.number > self.number && next.is_none() {
-                    next = Some(found_at);
-                }
+                next = next.or(Some(found_at));
             }
             // A mark may lie across the window's end.
             at += (count.max(MARK.len()) - (MARK.len() - 1)) as u64;
         }
-        match next {
-            Some(next) => Ok(!self.has_lost_sector(said_end.map_or(next, |end| end.min(next)))?),
-            None => Ok(false),
-        }
+        // Nothing is missing and nothing was inserted, or the next chunk would not be where it was written.
+        next.map_or(Ok(false), |next| Ok(!self.has_lost_sector(next)?))
     }
 
-    /// Whether the chunk that cannot be opened, up to `end`, has lost a sector. Zeros that were inserted are none: those of
-    /// a lost sector end with it, or where a chunk begins.
-    fn has_lost_sector(&self, end: u64) -> Result<bool, EncryptionError> {
+    /// Whether the chunk that cannot be opened has lost a sector, or its last byte. The `next` one stands behind it.
+    fn has_lost_sector(&self, next: u64) -> Result<bool, EncryptionError> {
+        let mut end = next;
+        let mut head = [0; CHUNK_HEAD_BYTES];
+        self.read(self.offset, &mut head)?;
+        let parts = ChunkParts::of(&head);
+        if parts.is_possible() && parts.offset == self.offset {
+            end = end.min(self.offset + parts.stored_bytes() as u64);
+        }
         let mut lost = LostSector::new(self.offset);
         let mut window = vec![0; WINDOW_BYTES];
         let mut at = self.offset;
-        let mut zeros: u32 = 0;
         while at < end {
             let count = self.read(at, &mut window)?.min((end - at) as usize);
             if count == 0 {
                 break;
             }
             lost.look(&window[..count]);
-            for (place, &byte) in (at..).zip(&window[..count]) {
-                if byte == 0 {
-                    zeros = zeros.saturating_add(1);
-                    continue;
-                }
-                if zeros >= INSERTED_ZEROS_MIN && !LostSector::may_end_at(place) && !self.is_marked(place)? {
-                    return Ok(false);
-                }
-                zeros = 0;
-            }
             at += count as u64;
+            if at == end && window[count - 1] == 0 {
+                return Ok(true);
+            }
         }
         Ok(lost.is_found())
     }
 
-    /// Whether a chunk may begin at an offset.
-    fn is_marked(&self, offset: u64) -> Result<bool, EncryptionError> {
-        let mut mark = [0; MARK.len()];
-        Ok(self.read(offset, &mut mark)? == mark.len() && mark == *MARK)
-    }
-
     /// The next byte is that at `offset` of what is encrypted, which has been read before. Opens all chunks before it again.
     pub(super) fn restart_at(&mut self, offset: u64) -> Result<(), EncryptionError> {
-        (self.offset, self.number, self.said) = (HEAD_BYTES as u64, 0, 0);
+        (self.offset, self.said) = (HEAD_BYTES as u64, 0);
         (self.plain, self.is_over, self.torn_bytes) = (0..0, false, None);
         while self.said < offset && !self.is_over {
             self.next_chunk()?;
@@ -233,13 +206,13 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; where it is in the file, and what seals
-    /// the chunks from there on. None if no chunk ends there.
-    pub(crate) fn sealer_at(mut self, said: u64) -> Result<Option<(u64, Sealer)>, EncryptionError> {
+    /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; what seals the chunks from there on. None
+    /// if no chunk ends there.
+    pub(crate) fn sealer_at(mut self, said: u64) -> Result<Option<Sealer>, EncryptionError> {
         while self.said < said && !self.is_over {
             self.next_chunk()?;
         }
-        Ok((self.said == said).then(|| (self.offset, Sealer::resume(self.opener, self.number, self.is_over))))
+        Ok((self.said == said).then(|| Sealer::resume(self.opener, self.offset, self.is_over)))
     }
 }
 

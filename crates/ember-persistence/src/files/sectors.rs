@@ -25,12 +25,6 @@ impl LostSector {
         LostSector { at, bytes: 0, zeros: 0, is_found: false }
     }
 
-    /// Whether zeros that go on to an offset of a file may be those of a lost sector: it ends there or shortly before, as
-    /// what was written behind it may begin with some.
-    pub(crate) fn may_end_at(offset: u64) -> bool {
-        offset % SECTOR_BYTES < 2 * ZEROS_MIN
-    }
-
     /// Looks at the next bytes.
     pub(crate) fn look(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
