@@ -148,9 +148,13 @@ fn cutting_moving_and_exchanging_is_noticed_and_named() {
     }
     let chunk = |number: usize| &stored[begins[number]..begins[number + 1]];
     let swapped = [&stored[..HEAD], chunk(1), chunk(0), chunk(2), chunk(3)].concat();
-    assert!(matches!(problem(&disk, &swapped), EncryptionProblem::Moved { from } if from == begins[1] as u64));
+    assert!(
+        matches!(problem(&disk, &swapped), EncryptionProblem::Moved { from } if from == begins[1] as u64)
+    );
     let without = [&stored[..HEAD], chunk(0), chunk(2), chunk(3)].concat();
-    assert!(matches!(problem(&disk, &without), EncryptionProblem::Moved { from } if from == begins[2] as u64));
+    assert!(
+        matches!(problem(&disk, &without), EncryptionProblem::Moved { from } if from == begins[2] as u64)
+    );
     let longer = [&stored[..], b"more"].concat();
     assert!(matches!(problem(&disk, &longer), EncryptionProblem::TooLong));
     write(&disk, &encryption(1), &plain);

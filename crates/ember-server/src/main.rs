@@ -1,50 +1,22 @@
 //! The ember server program.
 
 mod acl;
-#[cfg(feature = "jemalloc")]
-mod allocator;
-mod census;
-mod client;
-mod command_log;
+mod catalogue;
+mod clients;
 mod commands;
-#[cfg(test)]
-mod compatibility;
-mod conditions;
 mod config;
-mod connection;
 mod control_plane;
-mod data_lock;
-mod driver;
-mod encryption;
 mod executor;
-mod hot_keys;
+mod files;
 mod journal;
-mod latency;
-mod listener;
-mod log;
-mod mailbox;
-mod memory;
 mod metrics;
-mod monitors;
-mod open_files;
-mod over_limit;
-mod processor_time;
-mod pubsub;
-mod rates;
-mod registry;
-mod replace_file;
+mod observability;
 mod scripting;
 mod server;
-mod session;
 mod snapshot;
 mod start;
-mod stats;
-mod supervisor;
-mod syntax;
+mod system;
 mod tls;
-mod tracking;
-mod transaction;
-mod waiting;
 mod worker;
 
 use std::io::Write;

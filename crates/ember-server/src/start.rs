@@ -12,20 +12,24 @@ use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use crate::conditions::Condition;
+use crate::catalogue::registry::Registry;
+use crate::clients::listener::Listener;
+use crate::clients::mailbox::{Letter, Mailbox};
+use crate::commands;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
-use crate::driver::Driver;
-use crate::encryption::FileEncryption;
+use crate::files::encryption::FileEncryption;
 use crate::journal::{self, writer};
-use crate::listener::Listener;
-use crate::log::LogHandle;
-use crate::mailbox::{Letter, Mailbox};
-use crate::memory;
-use crate::open_files;
-use crate::server::{Server, unix_ms};
+use crate::metrics::memory_report;
+use crate::server::Server;
+use crate::server::conditions::Condition;
 use crate::snapshot;
-use crate::supervisor;
+use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::clock::unix_ms;
+use crate::system::driver::Driver;
+use crate::system::log::LogHandle;
+use crate::system::open_files;
+use crate::system::supervisor;
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -66,7 +70,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, run_id, log);
+    let (registry, handlers) = Registry::new(commands::FAMILIES);
+    let handlers: &'static [_] = handlers.leak();
+    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, registry, run_id, log);
     // Before anything is read, and before the file of another process is overwritten.
     server.data_lock.take_if_writing(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
@@ -76,7 +82,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let server: &'static Server = Box::leak(Box::new(server));
     control_sockets.serve(server)?;
     watch_signals(server)?;
-    server.startup_memory_bytes.store(memory::allocator().allocated, Ordering::Relaxed);
+    server.startup_memory_bytes.store(memory_report::allocator().allocated, Ordering::Relaxed);
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);
@@ -91,7 +97,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let mut threads = Vec::new();
     for (index, driver) in drivers.into_iter().enumerate() {
         let seed = getrandom::u64().map_err(random)?;
-        let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed);
+        let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed, handlers);
         let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| {
             let _guard = AbortOnPanic;
             worker.run();
@@ -167,17 +173,6 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
             .map_err(|error| String::from_utf8_lossy(&error.text()).into_owned())?;
     }
     Ok(())
-}
-
-/// Ends the process when its thread panics: a bug in one worker must not leave a server that answers for some keys only.
-pub(crate) struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
-    }
 }
 
 fn random_hex(digits: usize) -> Result<String, getrandom::Error> {

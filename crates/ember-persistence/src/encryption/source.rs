@@ -105,8 +105,7 @@ impl Unsealer {
         let opened = self.chunk_at(self.offset, &mut chunk);
         self.chunk = chunk;
         let Some((parts, plain)) = opened? else {
-            let is_cut =
-                self.size - self.offset < STORED_BYTES_MIN as u64 || self.goes_past_end()?;
+            let is_cut = self.size - self.offset < STORED_BYTES_MIN as u64 || self.goes_past_end()?;
             let problem = if is_cut { EncryptionProblem::Truncated } else { EncryptionProblem::Altered };
             return self.end(problem);
         };

@@ -93,10 +93,10 @@ pub(super) fn system_reason(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
+    use crate::catalogue::registry::Registry;
 
     fn parsed(text: &str) -> Result<Vec<String>, String> {
-        let registry = Registry::new();
+        let registry = Registry::new(crate::commands::FAMILIES).0;
         let grammar = Grammar { registry: &registry, allows_channels: false };
         let users = parse(text.as_bytes(), "users.acl", |name| User::new(name, 1, grammar), grammar);
         let string = |bytes| String::from_utf8(bytes).unwrap();

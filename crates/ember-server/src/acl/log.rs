@@ -85,7 +85,7 @@ pub(crate) struct AclLog {
 
 impl AclLog {
     /// Enters a denial, whose `id` is given to it here. Not more than `max` entries are kept.
-    pub(super) fn enter(&self, mut entry: LogEntry, max: usize) {
+    pub(crate) fn enter(&self, mut entry: LogEntry, max: usize) {
         let counter = Reason::ALL.iter().position(|&reason| reason == entry.reason);
         self.counters[counter.expect("all reasons are there")].fetch_add(1, Ordering::Relaxed);
         entry.object.truncate(OBJECT_BYTES_MAX);

@@ -7,9 +7,9 @@ use ember_protocol::Args;
 use emberkv_core::glob::{self, Case};
 use emberkv_core::spec::{Category, Channels, Flags, KeyFlags};
 
-use super::Denial;
+use super::denial::Denial;
 use super::rule::{RuleError, has_spaces};
-use crate::registry::{Command, Registry};
+use crate::catalogue::registry::{Command, Registry};
 
 /// What rules refer to.
 #[derive(Clone, Copy)]

@@ -2,11 +2,11 @@
 
 use ember_protocol::Args;
 
-use super::Denial;
+use super::denial::Denial;
 use super::password::PasswordHash;
 use super::rule::{RuleError, join_selectors};
 use super::selector::{Grammar, Selector};
-use crate::registry::Command;
+use crate::catalogue::registry::Command;
 
 /// The name of the user that connections are before they say who they are.
 pub(crate) const DEFAULT_NAME: &[u8] = b"default";
@@ -16,7 +16,7 @@ pub(crate) const DEFAULT_NAME: &[u8] = b"default";
 pub(crate) struct User {
     pub(crate) name: Box<[u8]>,
     /// No other user ever has it, not even one of the same name made after this one was deleted.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// Whether anybody can become this user.
     is_on: bool,
     /// Whether any password is right.
@@ -153,7 +153,7 @@ impl User {
     }
 
     /// Whether `password` lets a connection become this user. O(length + passwords).
-    pub(super) fn accepts(&self, password: &[u8]) -> bool {
+    pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.is_on || self.needs_no_password {
             return self.is_on;
         }
@@ -184,7 +184,7 @@ impl User {
 
     /// Whether the user may make a call that reads keys which its arguments do not name: whoever lets it make the call must
     /// let it read every key.
-    pub(super) fn reads_any_key(&self, command: &Command, args: Args<'_>) -> bool {
+    pub(crate) fn reads_any_key(&self, command: &Command, args: Args<'_>) -> bool {
         self.selectors
             .iter()
             .any(|selector| selector.reads_any_key() && selector.check(command, args).is_ok())
@@ -249,7 +249,7 @@ mod tests {
     use ember_protocol::OwnedBatch;
 
     use super::*;
-    use crate::registry::Registry;
+    use crate::catalogue::registry::Registry;
 
     struct Fixture {
         registry: Registry,
@@ -258,7 +258,7 @@ mod tests {
 
     impl Fixture {
         fn new(rules: &str) -> Fixture {
-            let registry = Registry::new();
+            let registry = Registry::new(crate::commands::FAMILIES).0;
             let grammar = Grammar { registry: &registry, allows_channels: false };
             let user = User::new(b"alice", 1, grammar);
             let mut fixture = Fixture { registry, user };

@@ -1,5 +1,7 @@
 //! The commands that need the server: its connections, its configuration, its statistics.
 
+#[cfg(test)]
+mod compatibility;
 mod connection;
 mod pubsub;
 mod replication;
@@ -12,10 +14,11 @@ pub(crate) use scripting::{declared_library, replay_function};
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
+use crate::catalogue::registry::Families;
+use crate::executor::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
 /// All server commands.
-pub(crate) const FAMILIES: &[&[&[ServerCommand]]] = &[
+pub(crate) const FAMILIES: Families<ServerHandler> = &[
     connection::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
@@ -64,3 +67,6 @@ fn wrong_subcommand(container: &str, name: &[u8]) -> CommandError {
     let after = format!("'. Try {container} HELP.");
     CommandError::quoting("ERR unknown subcommand or wrong number of arguments for '", quoted(name), &after)
 }
+
+#[cfg(test)]
+mod tests;

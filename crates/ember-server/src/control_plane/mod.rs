@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 
-use crate::client::Peer;
+use crate::clients::client::Peer;
 use crate::config::{BindAddress, Config};
 use crate::server::Server;
 use places::{PLACES_MAX, Place, Places};

@@ -8,12 +8,12 @@ use emberkv_core::gate::Alone;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Flags, Group};
 
+use super::attendance;
+use super::authorization;
 use super::{Executor, Flow, Progress};
-use crate::acl;
-use crate::client::Client;
-use crate::registry::{Handler, is_http};
-use crate::session::Outcome;
-use crate::worker::bystanders;
+use crate::catalogue::registry::{Handler, is_http};
+use crate::clients::client::Client;
+use crate::executor::session::Outcome;
 
 /// How long a worker waits outside the gate before it looks whether a script keeps it closed.
 const GATE_PATIENCE: Duration = Duration::from_millis(10);
@@ -69,7 +69,7 @@ impl Executor {
                 server.journal.attach(&mut self.turn.journal);
                 return alone;
             }
-            bystanders::attend(self);
+            attendance::attend(self);
         }
     }
 
@@ -117,11 +117,11 @@ impl Executor {
             let error = "NOAUTH Authentication required.".into();
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        if let Err(error) = acl::authorize(client, command, args) {
+        if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
         // What watches keys or has a transaction open could come to touch the keyspace.
-        let is_harmless = matches!(command.handler, Handler::Server(_))
+        let is_harmless = matches!(command.handler, Handler::Server)
             && command.spec.flags.contains(Flags::ALLOW_BUSY)
             && command.spec.group != Group::Transactions
             && client.transaction.is_none()

@@ -6,9 +6,9 @@ use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
 use super::Executor;
-use crate::client::Client;
-use crate::conditions::{Condition, LOADING_ERROR};
-use crate::registry::Command;
+use crate::catalogue::registry::Command;
+use crate::clients::client::Client;
+use crate::server::conditions::{Condition, LOADING_ERROR};
 
 /// What may change keys.
 const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);

@@ -8,38 +8,20 @@ use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
+use super::authorization;
 use super::{
     Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
     fetch_portion,
 };
-use crate::acl;
-use crate::client::{Client, ReplyMode};
-use crate::connection::Connection;
-use crate::mailbox::{Forwarded, Letter};
-use crate::registry::Handler;
+use crate::catalogue::registry::Handler;
+use crate::clients::assembly::Assembly;
+use crate::clients::assembly::Forwarded;
+use crate::clients::client::{Client, ReplyMode};
+use crate::clients::connection::Connection;
+use crate::clients::mailbox::Letter;
 
 /// Empty messages kept for their buffers: as many as are on their way at once, usually.
 const SPARE_MAX: usize = 64;
-
-/// Replies on their way from several workers.
-pub(crate) struct Assembly {
-    /// The worker of each command, in order.
-    owners: Vec<usize>,
-    /// What this worker ran itself.
-    local: Box<Forwarded>,
-    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
-    answers: Vec<Box<Forwarded>>,
-    outstanding: usize,
-}
-
-impl Assembly {
-    /// Takes an answer; true when it was the last one.
-    pub(crate) fn accept(&mut self, answer: Box<Forwarded>) -> bool {
-        self.answers.push(answer);
-        self.outstanding -= 1;
-        self.outstanding == 0
-    }
-}
 
 impl Executor {
     pub(super) fn has_foreign_keys(&self) -> bool {
@@ -155,7 +137,7 @@ impl Executor {
             && client.tracking.is_none()
             && command.spec.accepts(args.len())
             && client.is_authenticated
-            && acl::permits(client, command, args)
+            && authorization::permits(client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
             && self.meets_nothing(guards, command, args);

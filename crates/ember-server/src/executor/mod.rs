@@ -9,12 +9,20 @@
 //! In the sharded mode a command on one key whose shard belongs to another worker goes there, all of a batch in one
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
+pub(crate) mod attendance;
+pub(crate) mod authorization;
 mod beside_script;
-pub(crate) mod client_memory;
 mod conditions;
+mod delivery;
 mod forwarding;
+mod hot_keys;
+mod monitoring;
 mod sampling;
+pub(crate) mod session;
 mod sizes;
+mod tracking;
+pub(crate) mod transaction;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,25 +40,25 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
 
-use client_memory::ClientMemory;
-pub(crate) use forwarding::Assembly;
 use sampling::Sampling;
 use sizes::SizeLimits;
 
-use crate::acl;
-use crate::client::{Client, ReplyMode};
+use crate::clients::client::{Client, ReplyMode};
 
-use crate::command_log::LogKind;
+use crate::catalogue::registry::{Command, Handler, is_http};
+use crate::clients;
+use crate::clients::assembly::Assembly;
+use crate::clients::assembly::Forwarded;
+use crate::clients::connection::Connection;
+use crate::clients::memory::ClientMemory;
 use crate::config::Config;
-use crate::connection::Connection;
-use crate::mailbox::Forwarded;
-use crate::registry::{Command, Handler, is_http};
-use crate::server::{Server, unix_ms};
-use crate::session::{Execution, Outcome, Session, SessionResult};
-use crate::stats::WorkerStats;
-use crate::transaction;
-use crate::waiting::Blocked;
-use crate::worker::barrier::Barrier;
+use crate::observability::command_log::LogKind;
+use crate::server::Server;
+use crate::system::clock::unix_ms;
+use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
+
+use crate::clients::blocked::Blocked;
+use crate::observability::stats::WorkerStats;
 
 /// Batches of fewer commands are run without fetching ahead: there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
@@ -108,6 +116,8 @@ pub(crate) enum Section {
 /// What a worker runs commands with.
 pub(crate) struct Executor {
     pub(crate) server: &'static Server,
+    /// What runs the server's own commands, by their indexes in the registry.
+    handlers: &'static [Option<ServerHandler>],
     pub(crate) index: usize,
     pub(crate) config: Arc<Config>,
     generation: u64,
@@ -127,7 +137,6 @@ pub(crate) struct Executor {
     is_outside: bool,
     /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
     pub(crate) last_record: u64,
-    pub(crate) barrier: Barrier,
     pub(crate) client_memory: ClientMemory,
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
@@ -136,10 +145,16 @@ pub(crate) struct Executor {
 
 impl Executor {
     /// The executor of worker `index`.
-    pub(crate) fn new(server: &'static Server, index: usize, seed: u64) -> Executor {
+    pub(crate) fn new(
+        server: &'static Server,
+        index: usize,
+        seed: u64,
+        handlers: &'static [Option<ServerHandler>],
+    ) -> Executor {
         let generation = server.config.generation();
         let mut executor = Executor {
             server,
+            handlers,
             index,
             config: server.config.snapshot(),
             generation,
@@ -155,8 +170,7 @@ impl Executor {
             section: Section::Shared,
             is_outside: false,
             last_record: 0,
-            barrier: Barrier::default(),
-            client_memory: ClientMemory::new(server, index),
+            client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
             spare: Vec::new(),
         };
         executor.apply_config();
@@ -351,7 +365,7 @@ impl Executor {
             let error = "NOAUTH Authentication required.".into();
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        if let Err(error) = acl::authorize(client, command, args) {
+        if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
         let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
@@ -486,7 +500,7 @@ impl Executor {
             transaction.abort();
             if command.is_some_and(|command| command.spec.name == "exec") {
                 guards.release(&self.server.keyspace, &mut self.turn);
-                transaction::discard(self.server, &mut self.turn, client);
+                clients::transaction::discard(&self.server.keyspace, &mut self.turn, client);
                 error = transaction::aborted_because_of(&error);
             }
         }
@@ -534,8 +548,9 @@ impl Executor {
                     alone = Some(self.close_gate(client.as_ref().map(|client| client.view.id))?);
                 }
                 let (turn, database) = (&mut self.turn, caller.database);
-                turn.reads_any_key =
-                    client.as_ref().is_none_or(|client| acl::may_read_any_key(client, command, args));
+                turn.reads_any_key = client
+                    .as_ref()
+                    .is_none_or(|client| authorization::may_read_any_key(client, command, args));
                 let mut context =
                     Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
@@ -551,7 +566,8 @@ impl Executor {
                     }
                 }
             }
-            (Handler::Server(run), Some(client)) => {
+            (Handler::Server, Some(client)) => {
+                let run = self.handlers[usize::from(command.index)].expect("a server command has a handler");
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
                 client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);

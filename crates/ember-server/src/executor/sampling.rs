@@ -5,8 +5,8 @@ use emberkv_core::dispatch::Access as Locks;
 use emberkv_core::spec::{Flags, KeyFlags, Spec};
 
 use super::Executor;
-use crate::client::Client;
-use crate::hot_keys::{Access, Sample};
+use crate::clients::client::Client;
+use crate::observability::hot_keys::{Access, Sample};
 
 /// The commands to come until the next one that is looked at.
 #[derive(Debug)]

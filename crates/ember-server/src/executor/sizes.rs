@@ -3,10 +3,10 @@
 use ember_protocol::Args;
 
 use super::Executor;
-use crate::client::ClientView;
-use crate::command_log::{LogKind, LoggedCall};
+use crate::catalogue::registry::Command;
+use crate::clients::client::ClientView;
 use crate::config::Config;
-use crate::registry::Command;
+use crate::observability::command_log::{LogKind, LoggedCall};
 use emberkv_core::spec::Flags;
 
 /// From how many bytes on requests and replies are large; `usize::MAX` where they never are.

@@ -15,11 +15,12 @@ use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
+use crate::catalogue::registry::Handler;
 use crate::commands::replay_function;
 use crate::config::Config;
-use crate::registry::Handler;
-use crate::server::{Server, unix_ms};
+use crate::server::Server;
 use crate::snapshot;
+use crate::system::clock::unix_ms;
 
 /// How often the log tells how far loading is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::executor::Executor;
 use crate::server::Server;
 use crate::snapshot::{self, Claim, PointInTime, Purpose};
-use crate::start::AbortOnPanic;
+use crate::system::abort_on_panic::AbortOnPanic;
 
 /// All data at one moment, for a base.
 pub(crate) struct Base {

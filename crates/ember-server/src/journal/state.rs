@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use crate::server::unix_ms;
+use crate::system::clock::unix_ms;
 
 /// What the AOF writer tells others. All of it may be read at any time.
 pub(crate) struct AofState {

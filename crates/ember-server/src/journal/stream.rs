@@ -34,9 +34,10 @@ use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutco
 use super::merge::Merger;
 use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
-use crate::conditions::Condition;
 use crate::config::{AppendFsync, Config};
-use crate::server::{Server, unix_ms};
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::clock::unix_ms;
 
 /// Bytes that are written at once, at least if there are so many, and a record more at most: so few that they are in the
 /// core's own cache from when they are put together until they are checked and written.

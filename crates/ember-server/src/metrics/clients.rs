@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Kind, Metric, Scene, counter, gauge, labelled};
-use crate::client::ClientView;
-use crate::pubsub::Kind as Subscription;
+use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
+use crate::clients::client::ClientView;
+use crate::clients::subscriptions::Kind as Subscription;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_connected_clients", "Clients connected", |scene| scene.clients.len() as f64),

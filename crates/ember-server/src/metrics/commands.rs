@@ -1,9 +1,9 @@
 //! Metrics of commands and scripts: how many, how long, with which outcome.
 
 use super::exposition::Samples;
-use super::{Kind, Metric, Scene, gauge, labelled};
-use crate::command_log::LogKind;
-use crate::stats::CommandTotals;
+use super::metric::{Kind, Metric, Scene, gauge, labelled};
+use crate::observability::command_log::LogKind;
+use crate::observability::stats::CommandTotals;
 
 /// Bounds of the histograms: powers of two of microseconds up to this one, 17 seconds. Longer calls are counted beyond
 /// the last bound: what took so long is in the slow log.

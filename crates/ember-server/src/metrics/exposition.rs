@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{Metric, Scene, Source};
+use super::metric::{Metric, Scene, Source};
 
 /// Where the samples of one metric go.
 pub(super) struct Samples<'t> {
@@ -89,7 +89,7 @@ fn escape(value: &str, is_quoted: bool, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, labelled};
+    use super::super::metric::{Kind, labelled};
     use super::*;
 
     fn metric(kind: Kind) -> Metric {

@@ -1,8 +1,8 @@
 //! Metrics of the keyspace: keys, and what became of them.
 
 use super::exposition::Samples;
-use super::{Kind, Metric, Scene, counter, gauge, labelled};
-use crate::census::DatabaseCounts;
+use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
+use crate::metrics::census::DatabaseCounts;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(

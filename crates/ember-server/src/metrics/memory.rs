@@ -2,9 +2,9 @@
 
 use emberkv_core::reclaim;
 
-use super::{Metric, counter, gauge};
-use crate::memory::{ratio, system_bytes};
-use crate::server::unix_ms;
+use super::metric::{Metric, counter, gauge};
+use crate::metrics::memory_report::{ratio, system_bytes};
+use crate::system::clock::unix_ms;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_memory_used_bytes", "Allocated by the process", |scene| scene.memory.allocated as f64),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Metric, Scene, counter, gauge};
+use super::metric::{Metric, Scene, counter, gauge};
 use crate::journal::AofState;
 use crate::snapshot::Background;
 

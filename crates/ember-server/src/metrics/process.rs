@@ -5,10 +5,10 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Kind, Metric, counter, gauge, labelled};
-use crate::memory::ALLOCATOR_NAME;
-use crate::processor_time::ProcessorTime;
+use super::metric::{Kind, Metric, counter, gauge, labelled};
+use crate::metrics::memory_report::ALLOCATOR_NAME;
 use crate::server::REDIS_VERSION;
+use crate::system::processor_time::ProcessorTime;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(

@@ -1,5 +1,6 @@
 //! The table of metrics is as Prometheus's conventions want it, and `docs/metrics.md` shows it.
 
+use super::metric::Kind;
 use super::*;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");

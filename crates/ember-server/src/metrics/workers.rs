@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::exposition::Samples;
-use super::{Kind, Metric, Scene, counter, gauge, labelled};
+use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
 use crate::server::WorkerHandle;
 
 pub(super) const METRICS: &[Metric] = &[

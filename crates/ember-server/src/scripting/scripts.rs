@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use super::confinement::{Confinement, confined_script};
 use super::sha1;
 use super::shebang::{self, ScriptFlags};
-use crate::registry::Registry;
+use crate::catalogue::registry::Registry;
 
 /// Scripts kept that only EVAL has brought. Clients that build the text of each script anew would fill the memory with them;
 /// those of SCRIPT LOAD stay.
@@ -130,7 +130,7 @@ mod tests {
 
     fn keep(scripts: &Scripts, text: &str, is_loaded: bool) -> [u8; 20] {
         let sha = sha_of(text.as_bytes());
-        static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+        static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::new(crate::commands::FAMILIES).0);
         scripts.keep(Arc::new(Scripts::parse(&REGISTRY, text.as_bytes(), sha).unwrap()), is_loaded);
         sha
     }

@@ -9,11 +9,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::point_in_time::{Claim, PointInTime, Purpose, begin};
 use super::saving::write_file;
-use crate::conditions::Condition;
 use crate::config::Config;
 use crate::executor::Executor;
-use crate::server::{Server, unix_ms};
-use crate::start::AbortOnPanic;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::clock::unix_ms;
 
 /// How long after a failure the next one by itself is tried.
 const RETRY_AFTER_MS: i64 = 5000;

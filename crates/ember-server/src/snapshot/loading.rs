@@ -13,7 +13,8 @@ use emberkv_core::turn::Turn;
 
 use crate::commands::declared_library;
 use crate::config::Config;
-use crate::server::{Server, unix_ms};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
 
 /// Threads that insert keys beside the one that reads: more would wait for it.
 const LOADERS_MAX: usize = 8;

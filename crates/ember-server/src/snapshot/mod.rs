@@ -19,7 +19,8 @@ pub(crate) use loading::{Loading, load_at_start, load_from, tell_removed};
 pub(crate) use point_in_time::{Claim, Claims, PointInTime, Purpose, begin};
 pub(crate) use saving::{save, save_at_end, save_before_end, write_all};
 
-use crate::server::{Server, unix_ms};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
 
 /// What is known of the file.
 #[derive(Default)]

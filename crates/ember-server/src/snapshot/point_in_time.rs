@@ -15,11 +15,11 @@ use emberkv_core::rdb::VERSION_MAX;
 use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
-use crate::conditions::Condition;
+use crate::clients::mailbox::Letter;
 use crate::executor::{Executor, Section};
-use crate::mailbox::Letter;
 use crate::scripting::library::Libraries;
 use crate::server::Server;
+use crate::server::conditions::Condition;
 
 /// Threads that encode: one that writes takes what four of them give.
 const WALKERS_MAX: usize = 4;

@@ -12,7 +12,8 @@ use emberkv_core::turn::Turn;
 
 use crate::config::Config;
 use crate::executor::Executor;
-use crate::server::{Server, unix_ms};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
 
 /// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
 ///

@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 
 use super::bystanders::Bystanders;
 use super::{NOBODY, Worker};
-use crate::acl::Identity;
-use crate::client::{Client, ClientView, Names};
-use crate::connection::Connection;
+use crate::acl::identity::Identity;
+use crate::clients::client::{Client, ClientView, Names};
+use crate::clients::connection::Connection;
+use crate::clients::listener::{self, Accepted, Incoming};
+use crate::clients::mailbox::Letter;
 use crate::executor::Executor;
-use crate::listener::{self, Accepted, Incoming};
-use crate::mailbox::Letter;
 
 /// Connections accepted in one turn; a flood of them must not hold up those already served.
 const ACCEPTS_MAX: usize = 256;
@@ -76,7 +76,7 @@ impl Bystanders<'_> {
             tracing::warn!("cannot set up a connection: {error}");
             return None;
         }
-        let identity = Identity::unknown(self.server);
+        let identity = Identity::unknown(&self.server.acl);
         let needs_password = !identity.user().needs_no_password();
         if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
             listener::turn_away(&incoming, listener::PROTECTED);
@@ -102,6 +102,7 @@ impl Bystanders<'_> {
             worker,
             token,
             created_ms: now_ms,
+            connection_bytes: size_of::<Connection>(),
             names: Mutex::new(Names::default()),
             user: Mutex::new(Arc::clone(identity.user())),
             active_ms: AtomicI64::new(now_ms),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::waits::Ending;
 use super::{Worker, list};
-use crate::connection::Connection;
+use crate::clients::connection::Connection;
 
 /// What a worker's connections wait for: numbers of records, with the token of the connection.
 #[derive(Default)]
@@ -40,14 +40,14 @@ impl Worker {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let may_send = connection.may_send(&self.server.journal);
         if !may_send {
-            self.executor.barrier.hold(connection, token);
+            self.barrier.hold(connection, token);
         }
         may_send
     }
 
     /// Whether replies can be sent now that were held. If not, the worker will be woken when they can.
     pub(super) fn can_release(&self) -> bool {
-        let Barrier { held, awaited } = &self.executor.barrier;
+        let Barrier { held, awaited } = &self.barrier;
         if held.is_empty() && awaited.is_empty() {
             return false;
         }
@@ -60,7 +60,7 @@ impl Worker {
     /// Lets those connections go on that need not wait any more.
     pub(super) fn release_held(&mut self) {
         let released = self.server.journal.released();
-        while let Some(token) = next(&mut self.executor.barrier.held, released) {
+        while let Some(token) = next(&mut self.barrier.held, released) {
             if let Some(connection) = self.connections[token].as_deref_mut()
                 && connection.is_held
                 && connection.acknowledges <= released
@@ -70,7 +70,7 @@ impl Worker {
             }
         }
         let durable = self.server.journal.durable();
-        while let Some(token) = next(&mut self.executor.barrier.awaited, durable) {
+        while let Some(token) = next(&mut self.barrier.awaited, durable) {
             if let Some(connection) = self.connections[token].as_deref_mut()
                 && let Some((record, _)) = connection.blocked.as_ref().and_then(|blocked| blocked.durable)
                 && record <= durable

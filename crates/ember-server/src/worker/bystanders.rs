@@ -7,48 +7,19 @@
 use std::time::Duration;
 
 use ember_protocol::Batch;
-use scoped_tls_hkt::scoped_thread_local;
 
 use super::{LISTENER_TOKEN, connection_of, list, note_readiness};
-use crate::connection::{Connection, Fill, RequestLimits};
-use crate::driver::{Driver, Readiness};
+use crate::clients::assembly::Forwarded;
+use crate::clients::connection::{Connection, Fill, RequestLimits};
+use crate::clients::listener::{Accepted, Incoming, Listener};
+use crate::clients::mailbox::Letter;
+use crate::executor::attendance::Attend;
 use crate::executor::{Executor, Progress};
-use crate::listener::{Accepted, Incoming, Listener};
-use crate::mailbox::{Forwarded, Letter};
 use crate::server::Server;
+use crate::system::driver::{Driver, Readiness};
 
 /// Full batches that one connection gets run in one round.
 const ROUND_BATCHES_MAX: usize = 16;
-
-/// What a script's runner asks now and then.
-pub(crate) trait Attend {
-    /// Serves the connections for a moment; `executor` is the one that runs the script.
-    fn attend(&mut self, executor: &mut Executor);
-
-    /// Sends the replies of connections that were served before in the same turn.
-    fn send_replies(&mut self);
-}
-
-scoped_thread_local!(static mut ATTENDANT: for<'a> &'a mut (dyn Attend + 'a));
-
-/// Runs `act`, during which [`attend`] serves `bystanders`.
-pub(crate) fn beside<R>(bystanders: &mut Bystanders<'_>, act: impl FnOnce() -> R) -> R {
-    ATTENDANT.set(bystanders, act)
-}
-
-/// Serves the connections of this thread's worker for a moment, if it has any.
-pub(crate) fn attend(executor: &mut Executor) {
-    if ATTENDANT.is_set() {
-        ATTENDANT.with(|bystanders| bystanders.attend(executor));
-    }
-}
-
-/// Sends the replies that wait on this thread's worker to be sent together.
-pub(crate) fn send_replies() {
-    if ATTENDANT.is_set() {
-        ATTENDANT.with(|bystanders| bystanders.send_replies());
-    }
-}
 
 /// Parts of a worker.
 pub(crate) struct Bystanders<'w> {

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use super::Worker;
 use super::waits::forget_waiting;
-use crate::connection::Connection;
-use crate::pubsub::Address;
+use crate::clients::connection::Connection;
+use crate::clients::subscriptions::Address;
+use crate::clients::transaction;
 use crate::server::Server;
-use crate::transaction;
 
 impl Worker {
     pub(super) fn close(&mut self, token: usize) {
@@ -39,7 +39,7 @@ impl Worker {
             self.server.monitors.remove(Address::of(view));
         }
         // Not inside the gate, as in `Worker::withdraw`.
-        transaction::unwatch(self.server, &mut self.executor.turn, &mut connection.client);
+        transaction::unwatch(&self.server.keyspace, &mut self.executor.turn, &mut connection.client);
     }
 
     /// One connection less; tells the other workers when they may wait for that.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Worker;
-use crate::client::ClientView;
+use crate::clients::client::ClientView;
 
 /// Time between two searches: those who are evicted from other workers are there until these close them.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(1);

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use super::serving::lend_buffer;
 use super::waits::Ending;
 use super::{Worker, connection_of, list};
-use crate::client::ReplyMode;
-use crate::connection::OUTPUT_HIGH_BYTES;
-use crate::mailbox::{Forwarded, Letter};
-use crate::pubsub::{Push, Receiver};
+use crate::clients::assembly::Forwarded;
+use crate::clients::client::ReplyMode;
+use crate::clients::connection::OUTPUT_HIGH_BYTES;
+use crate::clients::mailbox::Letter;
+use crate::clients::push::{Push, Receiver};
 
 impl Worker {
     pub(super) fn open_letters(&mut self) {
@@ -35,7 +36,7 @@ impl Worker {
                     self.end_waiting(token, client_id, Ending::Served(reply, record))
                 }
                 Letter::Unblock(token, client_id, false) => {
-                    self.end_waiting(token, client_id, Ending::InVain)
+                    self.end_waiting(token, client_id, Ending::TimedOut)
                 }
                 Letter::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)

@@ -45,13 +45,15 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Limits, Reply};
 
-use crate::connection::{self, Connection, RequestLimits};
-use crate::driver::{Driver, Readiness};
+use crate::clients::connection::{self, Connection, RequestLimits};
+use crate::clients::listener::Listener;
+use crate::clients::mailbox::Letter;
 use crate::executor::Executor;
-use crate::hot_keys::Announced;
-use crate::listener::Listener;
-use crate::mailbox::Letter;
+use crate::executor::session::ServerHandler;
+use crate::observability::hot_keys::Announced;
 use crate::server::Server;
+use crate::system::driver::{Driver, Readiness};
+use barrier::Barrier;
 use bystanders::Bystanders;
 use departure::is_drained;
 
@@ -66,6 +68,7 @@ pub(crate) struct Worker {
     server: &'static Server,
     driver: Driver,
     executor: Executor,
+    barrier: Barrier,
     listeners: Vec<Listener>,
     connections: Vec<Option<Box<Connection>>>,
     /// Numbers in `connections` that are free.
@@ -129,11 +132,13 @@ impl Worker {
         driver: Driver,
         listeners: Vec<Listener>,
         seed: u64,
+        handlers: &'static [Option<ServerHandler>],
     ) -> Worker {
         Worker {
             server,
             driver,
-            executor: Executor::new(server, index, seed),
+            executor: Executor::new(server, index, seed, handlers),
+            barrier: Barrier::default(),
             listeners,
             connections: Vec::new(),
             vacant: Vec::new(),

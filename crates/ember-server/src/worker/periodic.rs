@@ -8,8 +8,8 @@ use emberkv_core::keys::Guards;
 use super::Worker;
 use crate::executor::Executor;
 use crate::journal::rewriting;
-use crate::memory;
-use crate::rates::Totals;
+use crate::metrics::memory_report;
+use crate::observability::rates::Totals;
 use crate::snapshot::{self, begin_bgsave};
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
@@ -105,7 +105,7 @@ impl Worker {
     /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
-        server.peak_memory_bytes.fetch_max(memory::allocator().allocated, Ordering::Relaxed);
+        server.peak_memory_bytes.fetch_max(memory_report::allocator().allocated, Ordering::Relaxed);
         let maxmemory = self.executor.config.maxmemory;
         let used = server.keyspace.used_bytes() as u64 + server.client_memory();
         let is_over = maxmemory != 0 && used > maxmemory;

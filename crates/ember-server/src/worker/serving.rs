@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use ember_protocol::{Batch, Reply};
 
 use super::barrier::Barrier;
-use super::bystanders::{self, Bystanders};
+use super::bystanders::Bystanders;
 use super::{Worker, list};
-use crate::connection::{self, Connection, Fill, Parked};
+use crate::clients::connection::{self, Connection, Fill, Parked};
 use crate::executor::Progress;
+use crate::executor::attendance;
 
 /// After this time a connection with more to run lets others go first. Looked at between batches.
 const SLICE: Duration = Duration::from_millis(1);
@@ -192,14 +193,14 @@ impl Worker {
     ) {
         let (client, output) = (&mut connection.client, &mut connection.output);
         let mut bystanders = bystanders!(self, token);
-        let progress = bystanders::beside(&mut bystanders, || {
+        let progress = attendance::beside(&mut bystanders, || {
             self.executor.run(token, client, batch, input, start, output)
         });
         bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
         // Before the replies are sent: what the client knows to be gone is not counted any more.
         self.executor.count_left_behind(&connection.client);
         self.executor.note_records(connection);
-        let (deadlines, barrier) = (&mut self.deadlines, &mut self.executor.barrier);
+        let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
         let Some((next, is_paused)) =
             note_progress(progress, connection, batch.len(), deadlines, barrier, token)
         else {

@@ -8,10 +8,10 @@ use ember_protocol::Reply;
 
 use super::serving::lend_buffer;
 use super::{Worker, connection_of, list};
-use crate::client::ReplyMode;
-use crate::connection::Connection;
+use crate::clients::blocked::Blocked;
+use crate::clients::client::ReplyMode;
+use crate::clients::connection::Connection;
 use crate::server::Server;
-use crate::waiting::Blocked;
 
 /// After this time a call that is being served when its time is over is looked at again.
 const SERVING_MAX: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ impl Worker {
         match (mode, &ending) {
             (ReplyMode::Off | ReplyMode::Skip | ReplyMode::SkipNext, _) => {}
             (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
-            (ReplyMode::On, Ending::InVain) => (blocked.in_vain)(&mut connection.output),
+            (ReplyMode::On, Ending::TimedOut) => (blocked.on_timeout)(&mut connection.output),
             (ReplyMode::On, Ending::Durable) => {
                 if let Some((_, answer)) = blocked.durable {
                     answer(&mut connection.output);
@@ -40,7 +40,7 @@ impl Worker {
         connection.client.reply_mode = mode.next();
         match ending {
             Ending::Served(_, record) => connection.note_record(record),
-            Ending::InVain | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
+            Ending::TimedOut | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         connection.has_unparsed |= !connection.input.is_empty();
@@ -68,7 +68,7 @@ impl Worker {
             let Some(blocked) = &mut connection.blocked else { continue };
             if blocked.waiter.cancel() {
                 let client_id = connection.client.view.id;
-                self.end_waiting(token, client_id, Ending::InVain);
+                self.end_waiting(token, client_id, Ending::TimedOut);
             } else {
                 // It is served just now: its reply is on its way, or it will wait on and be asked again.
                 let again = now + SERVING_MAX;
@@ -83,7 +83,7 @@ impl Worker {
 pub(super) enum Ending {
     /// With this reply, which acknowledges what records up to this number have changed.
     Served(Box<Reply>, u64),
-    InVain,
+    TimedOut,
     /// The record that was waited for is durable.
     Durable,
     WithError,

@@ -4,8 +4,9 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
-use crate::acl::{self, DEFAULT_NAME};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::acl::user::DEFAULT_NAME;
+use crate::executor::authorization;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -50,7 +51,7 @@ pub(super) fn authenticate(
     password: &[u8],
 ) -> Result<(), CommandError> {
     session.client.log_in(user, password).map_err(|_| {
-        acl::note_failed_login(session.client, session.command, session.args, user);
+        authorization::note_failed_login(session.server, session.client, session.command, session.args, user);
         "WRONGPASS invalid username-password pair or user is disabled.".into()
     })
 }

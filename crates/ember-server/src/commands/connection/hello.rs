@@ -9,8 +9,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::{HANDSHAKE, auth, client};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::server::REDIS_VERSION;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

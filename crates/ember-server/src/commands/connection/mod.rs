@@ -10,7 +10,7 @@ mod select;
 
 use emberkv_core::spec::Flags;
 
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[

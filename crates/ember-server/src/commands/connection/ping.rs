@@ -3,7 +3,7 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(

@@ -3,7 +3,7 @@
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
-use crate::session::{Outcome, ServerCommand};
+use crate::executor::session::{Outcome, ServerCommand};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

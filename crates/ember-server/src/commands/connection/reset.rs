@@ -6,11 +6,11 @@ use ember_protocol::Protocol;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::HANDSHAKE;
-use crate::acl::Identity;
-use crate::client::{Client, ReplyMode};
-use crate::pubsub::Address;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::transaction;
+use crate::acl::identity::Identity;
+use crate::clients::client::{Client, ReplyMode};
+use crate::clients::subscriptions::Address;
+use crate::clients::transaction;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
-    transaction::discard(session.server, session.turn, session.client);
+    transaction::discard(&session.server.keyspace, session.turn, session.client);
     if let Some(mut subscriptions) = session.client.subscriptions.take() {
         session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
     }
@@ -48,7 +48,7 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     }
     view.edit_names(|names| names.name = Box::default());
     let skips = session.client.reply_mode == ReplyMode::Skip;
-    *session.client = Client::new(view, Identity::unknown(session.server));
+    *session.client = Client::new(view, Identity::unknown(&session.server.acl));
     if skips {
         session.client.reply_mode = ReplyMode::Skip;
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use emberkv_core::commands::arguments;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

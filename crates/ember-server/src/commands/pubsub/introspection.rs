@@ -3,9 +3,9 @@
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::TEMPLATE;
+use crate::clients::subscriptions::Kind;
 use crate::commands::{help_subcommand, reply_help};
-use crate::pubsub::Kind;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {

@@ -6,7 +6,7 @@ mod subscribe;
 
 use emberkv_core::spec::{Flags, Group, KeyFlags, KeySpec, Spec};
 
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] =

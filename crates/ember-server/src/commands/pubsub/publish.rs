@@ -3,8 +3,8 @@
 use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
 use super::TEMPLATE;
-use crate::pubsub::Kind;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::subscriptions::Kind;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(

@@ -6,8 +6,8 @@ use ember_protocol::Reply;
 use emberkv_core::spec::{Channels, Command, Example, Flags, Spec};
 
 use super::{SHARD_CHANNELS, TEMPLATE};
-use crate::pubsub::{Address, Kind, Name, Subscriptions};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::subscriptions::{Address, Kind, Name, Subscriptions};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 const FLAGS: Flags = TEMPLATE.flags.union(Flags::NOSCRIPT);
 

@@ -2,7 +2,7 @@
 
 mod wait;
 
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[wait::COMMANDS];

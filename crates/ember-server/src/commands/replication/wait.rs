@@ -11,7 +11,7 @@ use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::executor::Section;
-use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
+use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 
 /// In Redis they are documented with the commands on keys.
 const TEMPLATE: Spec = Spec {
@@ -132,6 +132,6 @@ fn wait(execution: &mut Execution<'_>, timeout_arg: usize, empty_reply: fn(&mut 
     }
     let wait = Wait { timeout_ms: timeout_ms(*args, timeout_arg)?, empty_reply, instead: None };
     let mut blocked = executor.enlist(command, wait, *args, client, &mut Guards::None, reply);
-    blocked.in_vain = empty_reply;
+    blocked.on_timeout = empty_reply;
     Ok(Outcome::Wait(blocked))
 }

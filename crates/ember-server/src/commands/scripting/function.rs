@@ -11,15 +11,15 @@ use emberkv_core::journal::Words;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
+use crate::catalogue::registry;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
 use crate::config::Config;
-use crate::registry;
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::scripting::confinement::confined_functions;
 use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
 use crate::scripting::library::{self, Libraries, Library, Policy};
 use crate::scripting::payload;
 use crate::server::Server;
-use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 
 /// How long the text of a library may run to declare its functions.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);

@@ -11,10 +11,11 @@ use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
-use crate::acl;
-use crate::client::Client;
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::Client;
+use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
-use crate::registry::{Command, Handler};
+use crate::executor::{attendance, authorization};
 use crate::scripting::confinement::Confinement;
 use crate::scripting::interpreter::CommandRunner;
 use crate::scripting::raised::KILLED;
@@ -22,9 +23,6 @@ use crate::scripting::reply::Failure;
 use crate::scripting::running::RunningCall;
 use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
-use crate::session::{Execution, Outcome, SessionResult};
-use crate::transaction::is_contained;
-use crate::worker::bystanders;
 
 /// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
 /// together before it is asked whether it goes on.
@@ -244,7 +242,7 @@ impl Host<'_> {
         if flags.contains(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".into());
         }
-        acl::authorize_scripted(self.client, command, words)?;
+        authorization::authorize_scripted(self.executor.server, self.client, command, words)?;
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
@@ -273,7 +271,7 @@ impl Host<'_> {
             self.guards.holds(hash.shard()).then_some(hash)
         };
         let hash = match command.access {
-            _ if self.has_escaped || !is_contained(command) => None,
+            _ if self.has_escaped || !command.is_contained() => None,
             Access::One(arg) => is_held(arg).map(Some),
             Access::None | Access::Many => {
                 let mut positions = command.spec.key_positions(words);
@@ -351,7 +349,7 @@ impl CommandRunner for Host<'_> {
         let mut words = OwnedBatch::new();
         words.push(arguments);
         let call = words.command(0);
-        self.resolve(call).ok().map(|command| acl::permits(self.client, command, call))
+        self.resolve(call).ok().map(|command| authorization::permits(self.client, command, call))
     }
 
     fn is_due(&self) -> bool {
@@ -363,14 +361,14 @@ impl CommandRunner for Host<'_> {
         self.asked = self.executor.clock;
         if self.is_long {
             if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
-                bystanders::attend(self.executor);
+                attendance::attend(self.executor);
                 self.attended = Instant::now();
             }
             return !self.is_to_end();
         }
         if !std::mem::replace(&mut self.is_asked, true) {
             // A script that is asked whether it goes on is no short one.
-            bystanders::send_replies();
+            attendance::send_replies();
         }
         let elapsed = self.started.elapsed();
         if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= BESIDE_TIME_MAX {

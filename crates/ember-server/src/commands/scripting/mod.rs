@@ -11,8 +11,8 @@ use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Flags, Group, Spec};
 
+use crate::executor::session::ServerCommand;
 use crate::server::Server;
-use crate::session::ServerCommand;
 
 pub(crate) use function::{declared as declared_library, replay as replay_function};
 

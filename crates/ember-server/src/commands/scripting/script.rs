@@ -6,9 +6,9 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::{TEMPLATE, eval};
 use crate::commands::{help_subcommand, reply_help};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::scripting::scripts::{Scripts, sha_of};
 use crate::scripting::sha1;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(

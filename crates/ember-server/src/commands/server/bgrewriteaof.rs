@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::Section;
+use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::journal::rewriting;
-use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::snapshot::Purpose;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(

@@ -5,7 +5,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::Section;
-use crate::session::{Execution, Outcome, ServerCommand, SessionResult};
+use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::snapshot::{Purpose, Unbegun, begin_bgsave};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(

@@ -5,9 +5,9 @@ use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::command_log::LogKind;
 use crate::commands::{help_subcommand, reply_help};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::observability::command_log::LogKind;
 
 /// Valkey's version 8.1, in the numbering of Redis, where there is none.
 const SINCE: &str = "8.1.0";

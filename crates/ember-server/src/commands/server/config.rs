@@ -8,11 +8,11 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 use crate::commands::{help_subcommand, reply_help};
 use crate::config::{Config, is_key_file_parameter, is_secret_parameter, tls_parameter};
 use crate::executor::Section;
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::journal::rewriting;
-use crate::open_files;
+use crate::observability::stats::WorkerStats;
 use crate::server::Server;
-use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
-use crate::stats::WorkerStats;
+use crate::system::open_files;
 
 const TEMPLATE: Spec = Spec {
     group: Group::Server,

@@ -19,7 +19,7 @@ use emberkv_core::types::{Aggregate, Collection};
 use super::digest::Digest;
 use crate::commands::{reply_help, wrong_subcommand};
 use crate::config::DebugCommand;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
                        run it from a local connection, otherwise you need to set this option in the configuration \

@@ -5,8 +5,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::hot_keys::Access;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::observability::hot_keys::Access;
 
 /// The version of Redis whose command has this name, though it works otherwise.
 const SINCE: &str = "8.6.0";

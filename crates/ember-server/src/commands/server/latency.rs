@@ -3,11 +3,11 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::catalogue::registry::Command as Registered;
 use crate::commands::{help_subcommand, reply_help};
-use crate::latency::{History, Sample};
-use crate::registry::Command as Registered;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::stats::LATENCY_BUCKETS;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::observability::latency::{History, Sample};
+use crate::observability::stats::LATENCY_BUCKETS;
 
 const TEMPLATE: Spec = Spec {
     since: "2.8.13",

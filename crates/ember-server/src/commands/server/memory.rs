@@ -8,8 +8,8 @@ use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::memory::{self, MemoryReport};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::metrics::memory_report::{self, MemoryReport};
 
 const TEMPLATE: Spec = Spec {
     since: "4.0.0",
@@ -183,13 +183,13 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         ("allocator.allocated", Count(report.allocated)),
         ("allocator.active", Count(report.active)),
         ("allocator.resident", Count(report.allocator_resident)),
-        ("allocator-fragmentation.ratio", Ratio(memory::ratio(report.active, report.allocated))),
+        ("allocator-fragmentation.ratio", Ratio(memory_report::ratio(report.active, report.allocated))),
         ("allocator-fragmentation.bytes", Count(report.active.saturating_sub(report.allocated))),
-        ("allocator-rss.ratio", Ratio(memory::ratio(report.allocator_resident, report.active))),
+        ("allocator-rss.ratio", Ratio(memory_report::ratio(report.allocator_resident, report.active))),
         ("allocator-rss.bytes", Count(report.allocator_resident.saturating_sub(report.active))),
-        ("rss-overhead.ratio", Ratio(memory::ratio(report.resident, report.allocator_resident))),
+        ("rss-overhead.ratio", Ratio(memory_report::ratio(report.resident, report.allocator_resident))),
         ("rss-overhead.bytes", Count(report.resident.saturating_sub(report.allocator_resident))),
-        ("fragmentation", Ratio(memory::ratio(report.resident, report.allocated))),
+        ("fragmentation", Ratio(memory_report::ratio(report.resident, report.allocated))),
         ("fragmentation.bytes", Count(report.resident.saturating_sub(report.allocated))),
     ] {
         reply_field(reply, name, &field);
@@ -220,17 +220,17 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
     let mut text = String::new();
     let findings = [
         (
-            memory::ratio(report.peak, report.allocated) > 1.5,
+            memory_report::ratio(report.peak, report.allocated) > 1.5,
             "Peak: memory was used at some time that is no longer. What the \
             system shows may stay high; MEMORY PURGE gives back what the allocator keeps.",
         ),
         (
-            memory::ratio(report.resident, report.allocated) > 1.4,
+            memory_report::ratio(report.resident, report.allocated) > 1.4,
             "Fragmentation: the process takes over 1.4 times the memory \
             that is allocated. MEMORY PURGE may help; a restart does.",
         ),
         (
-            memory::ratio(report.active, report.allocated) > 1.1,
+            memory_report::ratio(report.active, report.allocated) > 1.1,
             "Allocator fragmentation: over a tenth of the pages in use is \
             not allocated. Values that often change their size do that.",
         ),
@@ -251,12 +251,12 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
-    session.reply.verbatim(b"txt", memory::allocator_statistics().as_bytes());
+    session.reply.verbatim(b"txt", memory_report::allocator_statistics().as_bytes());
     Ok(Outcome::Done)
 }
 
 fn purge(session: &mut Session<'_>) -> SessionResult {
-    memory::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
+    memory_report::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
     session.reply.ok();
     Ok(Outcome::Done)
 }

@@ -18,7 +18,7 @@ mod shutdown;
 mod slowlog;
 mod time;
 
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[

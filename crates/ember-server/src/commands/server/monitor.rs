@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::pubsub::Address;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::subscriptions::Address;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

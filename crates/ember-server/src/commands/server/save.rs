@@ -3,7 +3,7 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
-use crate::session::{Execution, Outcome, ServerCommand};
+use crate::executor::session::{Execution, Outcome, ServerCommand};
 use crate::snapshot::{self, Purpose};
 
 const SAVE: Spec = Spec {

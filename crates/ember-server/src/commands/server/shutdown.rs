@@ -4,9 +4,9 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::client::Client;
+use crate::clients::client::Client;
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::server::Server;
-use crate::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::snapshot::save_before_end;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(

@@ -3,9 +3,9 @@
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::commandlog::{parse_count, reply_calls};
-use crate::command_log::LogKind;
 use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::observability::command_log::LogKind;
 
 const TEMPLATE: Spec = Spec {
     since: "2.2.12",

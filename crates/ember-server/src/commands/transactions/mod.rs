@@ -5,7 +5,7 @@ mod watch;
 
 use emberkv_core::spec::{Flags, Group, Spec};
 
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[multi::COMMANDS, watch::COMMANDS];

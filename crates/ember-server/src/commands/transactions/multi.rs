@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 
 use super::TEMPLATE;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::transaction::{self, Transaction};
+use crate::clients::transaction::{self, Transaction};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
@@ -70,7 +70,7 @@ fn discard(session: &mut Session<'_>) -> SessionResult {
     if session.client.transaction.is_none() {
         return Err("ERR DISCARD without MULTI".into());
     }
-    transaction::discard(session.server, session.turn, session.client);
+    transaction::discard(&session.server.keyspace, session.turn, session.client);
     session.reply.ok();
     Ok(Outcome::Done)
 }

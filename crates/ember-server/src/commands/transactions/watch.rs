@@ -3,8 +3,8 @@
 use emberkv_core::spec::{Command, Example, KeyFlags, KeySpec, Spec};
 
 use super::TEMPLATE;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::transaction;
+use crate::clients::transaction;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             ..TEMPLATE
         },
         Some(|session| {
-            transaction::unwatch(session.server, session.turn, session.client);
+            transaction::unwatch(&session.server.keyspace, session.turn, session.client);
             session.reply.ok();
             Ok(Outcome::Done)
         }),
@@ -45,7 +45,7 @@ fn watch(session: &mut Session<'_>) -> SessionResult {
     }
     let database = session.client.database;
     let watched = session.client.watched.get_or_insert_default();
-    watched.add(session.server, session.turn, database, session.args);
+    watched.add(&session.server.keyspace, session.turn, database, session.args);
     session.reply.ok();
     Ok(Outcome::Done)
 }

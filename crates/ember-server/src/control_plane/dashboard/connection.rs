@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use ember_protocol::client::{Value, encode_command, read_value};
 
 use super::door::Credentials;
-use crate::client::Peer;
-use crate::listener::Incoming;
-use crate::mailbox::Letter;
+use crate::clients::client::Peer;
+use crate::clients::listener::Incoming;
+use crate::clients::mailbox::Letter;
 use crate::server::Server;
 
 /// The time from a connection's begin to its last reply.

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::server::{Server, WorkerHandle, unix_ms};
-use crate::stats::CommandTotals;
+use crate::observability::stats::CommandTotals;
+use crate::server::{Server, WorkerHandle};
+use crate::system::clock::unix_ms;
 
 /// The counters, as they are now: differences of two looks are rates. O(workers × commands); takes no lock.
 ///

@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 
 use super::Visitor;
 use super::routes::{Bug, beside, not_allowed, of_type, plain};
-use crate::acl::User;
+use crate::acl::user::User;
 use crate::server::Server;
 use connection::{Connection, Failure, Refusal};
 use door::Credentials;

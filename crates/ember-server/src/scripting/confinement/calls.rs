@@ -3,8 +3,7 @@
 use ember_protocol::OwnedBatch;
 use emberkv_core::spec::{Begin, Find, Flags, Spec};
 
-use crate::registry::Registry;
-use crate::transaction::is_contained;
+use crate::catalogue::registry::Registry;
 
 /// A word of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(super) fn is_confined(registry: &Registry, words: &[Word<'_>], rest: Option<
         command = subcommand;
     }
     let spec = command.spec;
-    is_contained(command)
+    command.is_contained()
         && !spec.flags.contains(Flags::NOSCRIPT)
         && (rest.is_some() || spec.accepts(words.len()))
         && if has_fixed_places(spec) {

@@ -9,7 +9,7 @@ use emberkv_core::spec::Flags;
 use super::calls::{self, Word};
 use super::lexer::Token;
 use super::{Confinement, STEPS_MAX};
-use crate::registry::Registry;
+use crate::catalogue::registry::Registry;
 
 /// Blocks, brackets and tables in each other.
 const DEPTH_MAX: usize = 60;

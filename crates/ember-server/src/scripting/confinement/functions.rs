@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::checker::{Checker, Class};
 use super::lexer::Token;
 use super::{Confinement, tokens};
-use crate::registry::Registry;
+use crate::catalogue::registry::Registry;
 
 /// The confined functions that the library of this text registers, by name. O(the text's length).
 pub(crate) fn confined_functions(registry: &Registry, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {

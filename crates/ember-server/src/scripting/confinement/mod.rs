@@ -27,7 +27,7 @@ mod tests;
 use checker::{Checker, Class};
 pub(crate) use functions::confined_functions;
 
-use crate::registry::Registry;
+use crate::catalogue::registry::Registry;
 
 /// The most steps of a confined run. A step is a word of the text, and takes some tens of nanoseconds if it is no call; a
 /// call has at least four.

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use super::*;
-use crate::registry::Handler;
+use crate::catalogue::registry::Handler;
 use emberkv_core::spec::Group;
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::new(crate::commands::FAMILIES).0);
 
 fn is_confined(text: &str) -> bool {
     confined_script(&REGISTRY, text.as_bytes()).is_some_and(|confinement| confinement.holds_for(10))
@@ -309,11 +309,12 @@ fn values_are_shared_by_confined_functions_only() {
 
 #[test]
 fn what_tells_a_time_is_all_of_the_server_that_is_contained() {
-    let of_server = REGISTRY.all().iter().filter(|command| {
-        matches!(command.handler, Handler::Server(_)) && command.spec.group == Group::Server
-    });
+    let of_server = REGISTRY
+        .all()
+        .iter()
+        .filter(|command| matches!(command.handler, Handler::Server) && command.spec.group == Group::Server);
     let contained: Vec<&str> = of_server
-        .filter(|command| crate::transaction::is_contained(command))
+        .filter(|command| command.is_contained())
         .map(|command| command.full_name.as_str())
         .collect();
     assert_eq!(contained, ["lastsave", "time"]);

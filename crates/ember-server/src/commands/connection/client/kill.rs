@@ -10,9 +10,10 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
 use super::list::{ClientType, client_type};
-use crate::acl::{Acl, User};
-use crate::client::ClientView;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::acl::user::User;
+use crate::acl::users::Acl;
+use crate::clients::client::ClientView;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const KILL: ServerCommand = Command::new(
     Spec {

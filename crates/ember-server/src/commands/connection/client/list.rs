@@ -8,8 +8,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::{ADMIN, OWN};
-use crate::client::ClientView;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::client::ClientView;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const ID: ServerCommand = Command::new(
     Spec {

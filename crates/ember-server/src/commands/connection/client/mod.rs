@@ -11,7 +11,7 @@ mod unblock;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 pub(super) use names::valid_name;
 

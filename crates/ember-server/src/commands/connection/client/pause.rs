@@ -8,7 +8,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const PAUSE: ServerCommand = Command::new(
     Spec {

@@ -10,9 +10,9 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::OWN;
+use crate::clients::tracking::{Choice, Tracking};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::server::Server;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::tracking::{Choice, Tracking};
 
 pub(super) const TRACKING: ServerCommand = Command::new(
     Spec {

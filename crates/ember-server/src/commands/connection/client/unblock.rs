@@ -5,8 +5,8 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
-use crate::mailbox::Letter;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::mailbox::Letter;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const UNBLOCK: ServerCommand = Command::new(
     Spec {

@@ -4,9 +4,9 @@ use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Category, Command, Example, Spec};
 
 use super::TEMPLATE;
-use crate::acl::category_named;
+use crate::acl::selector::category_named;
 use crate::commands::wrong_subcommand;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const CAT: ServerCommand = Command::new(
     Spec {

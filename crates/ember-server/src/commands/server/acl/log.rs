@@ -7,8 +7,8 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
 use crate::commands::wrong_subcommand;
-use crate::server::unix_ms;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::system::clock::unix_ms;
 
 pub(super) const LOG: ServerCommand = Command::new(
     Spec {

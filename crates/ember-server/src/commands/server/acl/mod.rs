@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::acl::User;
+use crate::acl::user::User;
 use crate::commands::{help_subcommand, reply_help};
-use crate::session::{ServerCommand, Session};
+use crate::executor::session::{ServerCommand, Session};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {

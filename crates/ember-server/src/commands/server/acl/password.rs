@@ -6,7 +6,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::TEMPLATE;
 use crate::commands::wrong_subcommand;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const GENPASS: ServerCommand = Command::new(
     Spec {

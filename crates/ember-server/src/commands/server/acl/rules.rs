@@ -5,9 +5,10 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
-use crate::acl::{Revocation, has_spaces};
-use crate::pubsub::Kind;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::acl::rule::has_spaces;
+use crate::acl::users::Revocation;
+use crate::clients::subscriptions::Kind;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const SETUSER: ServerCommand = Command::new(
     Spec {

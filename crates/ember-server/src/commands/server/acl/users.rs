@@ -3,8 +3,8 @@
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::{ADMIN, TEMPLATE, close_connections};
-use crate::acl::DEFAULT_NAME;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::acl::user::DEFAULT_NAME;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const DELUSER: ServerCommand = Command::new(
     Spec {

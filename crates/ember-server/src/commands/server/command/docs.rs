@@ -5,9 +5,9 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::info::reply_words;
 use super::{TEMPLATE, UNORDERED};
-use crate::registry::{Command as Registered, Registry};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::syntax::{self, Argument, ArgumentType};
+use crate::catalogue::registry::{Command as Registered, Registry};
+use crate::catalogue::syntax::{self, Argument, ArgumentType};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const DOCS: ServerCommand = Command::new(
     Spec {

@@ -4,8 +4,8 @@ use ember_protocol::Reply;
 use emberkv_core::spec::{Begin, Category, Command, Example, Find, KeySpec, Spec};
 
 use super::{TEMPLATE, UNORDERED};
-use crate::registry::{Command as Registered, Registry};
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::catalogue::registry::{Command as Registered, Registry};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const INFO: ServerCommand = Command::new(
     Spec {

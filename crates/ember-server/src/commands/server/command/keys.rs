@@ -5,7 +5,7 @@ use emberkv_core::spec::{Command, Example, KeyFlags, Spec};
 
 use super::TEMPLATE;
 use super::info::reply_words;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const GETKEYS: ServerCommand = Command::new(
     Spec {

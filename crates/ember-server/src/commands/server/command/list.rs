@@ -6,8 +6,8 @@ use emberkv_core::glob::{self, Case};
 use emberkv_core::spec::{Category, Command, Example, Spec};
 
 use super::{TEMPLATE, UNORDERED};
-use crate::registry::Command as Registered;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::catalogue::registry::Command as Registered;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COUNT: ServerCommand = Command::new(
     Spec {

@@ -8,7 +8,7 @@ mod list;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::commands::{help_subcommand, reply_help};
-use crate::session::ServerCommand;
+use crate::executor::session::ServerCommand;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command {
     spec: Spec {

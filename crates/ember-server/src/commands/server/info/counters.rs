@@ -1,9 +1,9 @@
 //! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
 
 use super::Report;
-use crate::command_log::LogKind;
-use crate::pubsub::Kind;
-use crate::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
+use crate::clients::subscriptions::Kind;
+use crate::observability::command_log::LogKind;
+use crate::observability::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
 
 pub(super) fn stats(report: &mut Report<'_>) {
     let server = report.server;

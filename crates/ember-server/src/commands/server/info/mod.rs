@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
-use crate::census::Census;
 use crate::config::Config;
-use crate::memory::MemoryReport;
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::metrics::census::Census;
+use crate::metrics::memory_report::MemoryReport;
 use crate::server::Server;
-use crate::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

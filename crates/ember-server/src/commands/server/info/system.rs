@@ -9,10 +9,10 @@ use emberkv_core::reclaim;
 
 use super::Report;
 use crate::config::Config;
-use crate::memory::{self, human, ratio};
-use crate::processor_time::ProcessorTime;
+use crate::metrics::memory_report::{self, human, ratio};
 use crate::server::REDIS_VERSION;
-use crate::supervisor;
+use crate::system::processor_time::ProcessorTime;
+use crate::system::supervisor;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
@@ -72,7 +72,7 @@ fn operating_system() -> String {
 
 pub(super) fn clients(report: &mut Report<'_>) {
     let views = report.server.clients.all();
-    let largest = |bytes: &dyn Fn(&crate::client::ClientView) -> u64| {
+    let largest = |bytes: &dyn Fn(&crate::clients::client::ClientView) -> u64| {
         views.iter().map(|view| bytes(view)).max().unwrap_or(0)
     };
     let largest_input = largest(&|view| view.query_bytes.load(Ordering::Relaxed));
@@ -116,7 +116,7 @@ fn scripts(report: &mut Report<'_>) {
 
 pub(super) fn memory(report: &mut Report<'_>) {
     let numbers = report.memory;
-    let system = memory::system_bytes().unwrap_or(0);
+    let system = memory_report::system_bytes().unwrap_or(0);
     let with_human = |report: &mut Report<'_>, name: &str, bytes: u64| {
         report.line(name, bytes);
         report.line(&format!("{name}_human"), human(bytes));
@@ -149,7 +149,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.zeros(&["mem_clients_slaves"]);
     report.line("mem_clients_normal", numbers.clients);
     report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
-    report.line("mem_allocator", memory::ALLOCATOR_NAME);
+    report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
     report.zeros(&["active_defrag_running"]);
     report.line("lazyfree_pending_objects", reclaim::pending());
     report.line("lazyfreed_objects", reclaim::freed());

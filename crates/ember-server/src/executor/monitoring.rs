@@ -1,46 +1,15 @@
-//! Monitors: connections that are shown the commands of all others as they run.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! Showing monitors the commands of all other connections as they run.
 
 use ember_protocol::Args;
 use emberkv_core::spec::Flags;
-use parking_lot::RwLock;
 
-use crate::client::Client;
+use crate::catalogue::registry::Command;
+use crate::clients::client::Client;
+use crate::clients::connection::OUTPUT_HIGH_BYTES;
+use crate::clients::push::Push;
 use crate::config::OutputBufferLimit;
-use crate::connection::OUTPUT_HIGH_BYTES;
-use crate::pubsub::{Address, Push};
-use crate::registry::Command;
-use crate::server::{Server, unix_us};
-
-/// All monitors.
-#[derive(Default)]
-pub(crate) struct Monitors {
-    count: AtomicUsize,
-    addresses: RwLock<Vec<Address>>,
-}
-
-impl Monitors {
-    /// Adds a connection.
-    pub(crate) fn add(&self, address: Address) {
-        let mut addresses = self.addresses.write();
-        addresses.push(address);
-        self.count.store(addresses.len(), Ordering::Relaxed);
-    }
-
-    /// Removes a connection.
-    pub(crate) fn remove(&self, address: Address) {
-        let mut addresses = self.addresses.write();
-        addresses.retain(|other| *other != address);
-        self.count.store(addresses.len(), Ordering::Relaxed);
-    }
-
-    /// Whether there are none.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
-    }
-}
+use crate::server::Server;
+use crate::system::clock::unix_us;
 
 impl Server {
     /// Shows monitors a call. Commands of operators are not shown, nor secret arguments. A line longer than `limit` allows
@@ -76,7 +45,7 @@ impl Server {
             let is_secret = command.spec.has_secret_at(args, number);
             quote(if is_secret { b"(redacted)" } else { argument }, bytes_max, &mut line);
         }
-        let addresses = self.monitors.addresses.read().clone();
+        let addresses = self.monitors.addresses();
         let others = addresses.into_iter().filter(|address| address.client_id != client.view.id);
         self.push(Push::Line(line), others.map(|address| (address, None)).collect());
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
-use crate::client::Peer;
+use crate::clients::client::Peer;
 use crate::config::Config;
 
 /// Sent to a client from another machine in protected mode.

@@ -1,9 +1,11 @@
 //! What all threads of the process share.
 
+pub(crate) mod conditions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
@@ -11,28 +13,31 @@ use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
-use crate::acl::{Acl, Grammar};
-use crate::client::{ClientView, Clients};
-use crate::command_log::CommandLog;
-use crate::conditions::{Condition, Conditions};
+use crate::acl::selector::Grammar;
+use crate::acl::users::Acl;
+use crate::catalogue::registry::Registry;
+use crate::clients::client::{ClientView, Clients};
+use crate::clients::mailbox::{Letter, Mailbox};
+use crate::clients::monitors::Monitors;
+use crate::clients::pause::Pause;
+use crate::clients::subscriptions::PubSub;
+use crate::clients::tracking::Trackers;
 use crate::config::{Config, ConfigHandle, PubsubDefault};
-use crate::data_lock::DataLock;
-use crate::encryption::FileEncryption;
-use crate::hot_keys::HotKeys;
+use crate::files::data_lock::DataLock;
+use crate::files::encryption::FileEncryption;
 use crate::journal::JournalHub;
-use crate::latency::LatencyMonitor;
-use crate::log::LogHandle;
-use crate::mailbox::{Letter, Mailbox};
-use crate::monitors::Monitors;
-use crate::over_limit::OverLimit;
-use crate::pubsub::PubSub;
-use crate::rates::Rates;
-use crate::registry::Registry;
+use crate::observability::command_log::CommandLog;
+use crate::observability::hot_keys::HotKeys;
+use crate::observability::latency::LatencyMonitor;
+use crate::observability::over_limit::OverLimit;
+use crate::observability::rates::Rates;
+use crate::observability::stats::{CommandTotals, Counter, WorkerStats};
 use crate::scripting::Scripting;
+use crate::server::conditions::{Condition, Conditions};
 use crate::snapshot::SnapshotState;
-use crate::stats::{CommandTotals, Counter, WorkerStats};
+use crate::system::clock::unix_ms;
+use crate::system::log::LogHandle;
 use crate::tls::Tls;
-use crate::tracking::Trackers;
 
 /// The version of Redis whose behaviour clients may expect.
 pub(crate) const REDIS_VERSION: &str = "7.2.4";
@@ -52,38 +57,6 @@ pub(crate) struct WorkerHandle {
     pub(crate) connections: AtomicU64,
     /// Bytes of the pushes in its mailbox and in its hands.
     pub(crate) push_bytes: AtomicUsize,
-}
-
-/// `CLIENT PAUSE`.
-#[derive(Default)]
-pub(crate) struct Pause {
-    /// Unix time in ms until which commands wait; 0 when there is no pause.
-    until_ms: AtomicI64,
-    /// Whether reading commands wait too.
-    all: AtomicBool,
-}
-
-impl Pause {
-    /// Begins or extends a pause. A pause of all commands is not weakened to one of writes while it lasts.
-    pub(crate) fn begin(&self, now_ms: i64, until_ms: i64, all: bool) {
-        let goes_on = self.until_ms.load(Ordering::Relaxed) > now_ms;
-        let until_ms = if goes_on { until_ms.max(self.until_ms.load(Ordering::Relaxed)) } else { until_ms };
-        let all = all || (goes_on && self.all.load(Ordering::Relaxed));
-        self.all.store(all, Ordering::Relaxed);
-        self.until_ms.store(until_ms, Ordering::Relaxed);
-    }
-
-    /// Ends the pause.
-    pub(crate) fn end(&self) {
-        self.until_ms.store(0, Ordering::Relaxed);
-    }
-
-    /// Whether a command waits: one that writes, or any.
-    #[inline]
-    pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {
-        let until_ms = self.until_ms.load(Ordering::Relaxed);
-        until_ms != 0 && until_ms > now_ms && (writes || self.all.load(Ordering::Relaxed))
-    }
 }
 
 /// The process.
@@ -106,7 +79,7 @@ pub(crate) struct Server {
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
     /// Bytes that all clients take, as far as workers have told
-    /// ([`ClientMemory`](crate::executor::client_memory::ClientMemory)).
+    /// ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
     /// Keeps workers away from the keyspace while one must be alone with it.
     pub(crate) gate: Gate,
@@ -143,18 +116,6 @@ pub(crate) struct Server {
     stop_requested: Condvar,
 }
 
-/// Unix time in µs.
-pub(crate) fn unix_us() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Unix time in ms.
-pub(crate) fn unix_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
-}
-
 impl Server {
     /// The shared state for these workers.
     pub(crate) fn new(
@@ -163,10 +124,10 @@ impl Server {
         encryption: FileEncryption,
         keyspace: Keyspace,
         mailboxes: Vec<Mailbox>,
+        registry: Registry,
         run_id: String,
         log: LogHandle,
     ) -> Server {
-        let registry = Registry::new();
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
@@ -328,6 +289,11 @@ impl Server {
         } else {
             None
         }
+    }
+
+    /// Bytes that the clients of all workers take. O(workers).
+    pub(crate) fn client_memory(&self) -> u64 {
+        self.sum(|stats| &stats.client_bytes)
     }
 
     /// Waits until somebody calls [`Server::request_stop`].

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
-use crate::acl::{Identity, User};
-use crate::connection::Connection;
-use crate::pubsub::Subscriptions;
-use crate::tracking::Tracking;
-use crate::transaction::{Transaction, Watched};
+use super::subscriptions::Subscriptions;
+use super::tracking::Tracking;
+use super::transaction::{Transaction, Watched};
+use crate::acl::identity::Identity;
+use crate::acl::user::User;
+use crate::acl::users::Standing;
 
 /// Where a client comes from and which of our addresses it chose.
 #[derive(Clone, Debug)]
@@ -82,6 +83,8 @@ pub(crate) struct ClientView {
     /// Its number among the worker's connections.
     pub(crate) token: usize,
     pub(crate) created_ms: i64,
+    /// The memory in bytes of its connection, without what that holds.
+    pub(crate) connection_bytes: usize,
     // Shared. All are plain values for display, or flags that the worker looks at in its own time.
     pub(crate) names: Mutex<Names>,
     /// Who the client is.
@@ -93,7 +96,7 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
-    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::executor::client_memory::ClientMemory)).
+    // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
     /// Replies that are not sent.
@@ -218,6 +221,48 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Makes the connection the user `name` if `password` is right.
+    ///
+    /// # Errors
+    /// That it is not; the connection is as it was.
+    pub(crate) fn log_in(&mut self, name: &[u8], password: &[u8]) -> Result<(), WrongPassword> {
+        let acl = self.identity.acl;
+        let Standing { user, generation, .. } = acl.look_up(name);
+        let user = user.filter(|user| user.accepts(password)).ok_or(WrongPassword)?;
+        self.become_user(Identity { acl, user, generation, has_authenticated: true });
+        Ok(())
+    }
+
+    fn become_user(&mut self, identity: Identity) {
+        self.is_authenticated = identity.has_authenticated();
+        self.is_unrestricted = identity.is_unrestricted();
+        *self.view.user.lock() = Arc::clone(&identity.user);
+        self.identity = identity;
+    }
+
+    /// Whether users have changed since the connection's own was looked up.
+    #[inline]
+    pub(crate) fn is_user_stale(&self) -> bool {
+        self.identity.generation != self.identity.acl.generation()
+    }
+
+    /// Looks the connection's user up again; false when there is no such user any more.
+    #[cold]
+    pub(crate) fn refresh_user(&mut self) -> bool {
+        let Identity { acl, ref user, has_authenticated, .. } = self.identity;
+        let Standing { user: found, is_open, generation } = acl.look_up(&user.name);
+        let Some(found) = found.filter(|found| found.id == user.id) else { return false };
+        self.become_user(Identity { acl, user: found, generation, has_authenticated });
+        // Whoever has not logged in is let in while no password is needed, and only then.
+        self.is_authenticated |= is_open;
+        true
+    }
+}
+
+/// No user has this name and password, or it is off.
+pub(crate) struct WrongPassword;
+
 /// All connected clients by their ids, which are never used twice.
 #[derive(Default)]
 pub(crate) struct Clients {
@@ -271,7 +316,7 @@ impl ClientView {
     /// Bytes of memory the client takes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let sizes = [&self.query_bytes, &self.output_bytes, &self.multi_bytes, &self.kept_bytes];
-        let fixed = size_of::<Self>() + size_of::<Connection>();
+        let fixed = size_of::<Self>() + self.connection_bytes;
         fixed as u64 + sizes.iter().map(|size| size.load(Ordering::Relaxed)).sum::<u64>()
     }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use ember_testkit::assert_generated;
 
-use crate::registry::{Command, Registry};
+use super::tests::registry;
+use crate::catalogue::registry::{Command, Registry};
 
 /// The names, group by group.
 const NAMES: &str = include_str!("redis_commands.txt");
@@ -41,7 +42,7 @@ fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
 }
 
 fn table() -> String {
-    let registry = Registry::new();
+    let registry = registry();
     let is_there = |name: &&&str| registry.find_full(name.as_bytes()).is_some();
     let mut text = String::from("| group | commands | of them here | absent |\n|---|--:|--:|---|\n");
     let mut known = BTreeSet::new();
@@ -91,7 +92,7 @@ fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
 }
 
 fn reference() -> String {
-    let registry = Registry::new();
+    let registry = registry();
     let mut text = String::from(
         "# Commands\n\nEvery command there is, by what it is about; a test writes this page from the definitions of the \
          commands. `help` in\nthe prompt of `ember-cli`, and `COMMAND DOCS`, tell their arguments. What differs from Redis \
@@ -144,7 +145,7 @@ fn the_reference_of_commands_is_the_generated_one() {
 
 #[test]
 fn every_command_of_redis_is_there_but_those_that_are_absent_on_purpose() {
-    let registry = Registry::new();
+    let registry = registry();
     for (group, names) in groups().into_iter().filter(|(group, _)| !ABSENT_GROUPS.contains(group)) {
         for name in names.into_iter().filter(|name| !ABSENT.contains(name)) {
             assert!(registry.find_full(name.as_bytes()).is_some(), "{name} ({group}) is missing");

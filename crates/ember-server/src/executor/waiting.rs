@@ -24,30 +24,14 @@ use emberkv_core::keyspace::entry::ValueType;
 use emberkv_core::observers::{OBSERVED_KEY_BYTES, Waiter};
 use emberkv_core::spec::{Group, KeyFlags, Spec};
 
-use crate::acl;
-use crate::client::Client;
-use crate::executor::Executor;
-use crate::mailbox::Letter;
-use crate::registry::{Command, Handler};
+use super::{Executor, authorization};
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::blocked::Blocked;
+use crate::clients::client::Client;
+use crate::clients::mailbox::Letter;
 
 /// Time-outs further away than this are for ever, as far as anybody can tell.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// Writes a reply that is known beforehand.
-pub(crate) type Answer = fn(&mut Reply);
-
-/// A connection's call that waits.
-pub(crate) struct Blocked {
-    pub(crate) waiter: Arc<Waiter>,
-    /// When the waiting ends in vain.
-    pub(crate) deadline: Option<Instant>,
-    /// What is answered then.
-    pub(crate) in_vain: Answer,
-    /// The number of a record that is waited for to be durable, and what is answered then.
-    pub(crate) durable: Option<(u64, Answer)>,
-    /// About the memory in bytes that the waiting takes.
-    pub(crate) bytes: usize,
-}
 
 /// The type of value that commands of a group take their elements from, and that is gone when it has none.
 fn awaited_type(group: Group) -> Option<ValueType> {
@@ -86,7 +70,7 @@ impl Executor {
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.server.waiting_in_time.fetch_add(u64::from(deadline.is_some()), Ordering::Relaxed);
-        Box::new(Blocked { waiter, deadline, in_vain: Reply::null_array, durable: None, bytes })
+        Box::new(Blocked { waiter, deadline, on_timeout: Reply::null_array, durable: None, bytes })
     }
 
     /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.
@@ -155,7 +139,7 @@ impl Executor {
             let mut reply = Reply::new(waiter.protocol);
             let args = waiter.call.command(0);
             let attempt = if let Err(error) =
-                acl::authorize_waiter(self.server, waiter.client_id, command, args)
+                authorization::authorize_waiter(self.server, waiter.client_id, command, args)
             {
                 Err(error)
             } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
@@ -191,7 +175,7 @@ impl Executor {
         waiter: &Waiter,
         reply: &mut Reply,
     ) {
-        let result = error.map_or(Ok(crate::session::Outcome::Done), Err);
+        let result = error.map_or(Ok(super::session::Outcome::Done), Err);
         let args = waiter.call.command(0);
         self.finish(command, result, args, None, reply);
         self.note_sizes(command, args, waiter.client_id, reply.len_bytes());

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use ember_protocol::Args;
 use parking_lot::Mutex;
 
-use crate::client::ClientView;
-use crate::registry::Command;
+use crate::catalogue::registry::Command;
+use crate::clients::client::ClientView;
 
 /// Arguments of a call that are kept, and bytes of each; as in Redis.
 const ARGUMENTS_MAX: usize = 32;

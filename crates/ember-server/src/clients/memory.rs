@@ -9,9 +9,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::client::ClientView;
-use crate::server::Server;
-use crate::stats::Counter;
+use super::client::ClientView;
+use crate::observability::stats::Counter;
 
 /// A change of a worker's sum that the total is told of.
 const PUBLISHED_BYTES: u64 = 64 * 1024;
@@ -25,10 +24,9 @@ pub(crate) struct ClientMemory {
 }
 
 impl ClientMemory {
-    /// The account of worker `index`.
-    pub(crate) fn new(server: &'static Server, index: usize) -> ClientMemory {
-        let sum = &server.workers[index].stats.client_bytes;
-        ClientMemory { sum, total: &server.client_bytes, unpublished: 0 }
+    /// The account of a worker whose sum this is, and the total of all workers.
+    pub(crate) fn new(sum: &'static Counter, total: &'static AtomicI64) -> ClientMemory {
+        ClientMemory { sum, total, unpublished: 0 }
     }
 
     /// Counts a new client.
@@ -64,12 +62,5 @@ impl ClientMemory {
     #[inline]
     pub(crate) fn total(&self) -> usize {
         usize::try_from(self.total.load(Ordering::Relaxed) + self.unpublished).unwrap_or(0)
-    }
-}
-
-impl Server {
-    /// Bytes that the clients of all workers take. O(workers).
-    pub(crate) fn client_memory(&self) -> u64 {
-        self.sum(|stats| &stats.client_bytes)
     }
 }

@@ -6,11 +6,11 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::turn::Turn;
 
-use crate::client::Client;
+use crate::catalogue::registry::Command;
+use crate::clients::blocked::Blocked;
+use crate::clients::client::Client;
 use crate::executor::Executor;
-use crate::registry::Command;
 use crate::server::Server;
-use crate::waiting::Blocked;
 
 /// What a call does to its connection once its reply is written.
 pub(crate) enum Outcome {

@@ -3,156 +3,19 @@
 //! A transaction whose calls name all their keys runs with the locks of just those shards held from its first call to
 //! its last, beside others on other shards. Any other closes the gate: it runs alone.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ember_protocol::{Args, Mark, OwnedBatch, Reply};
-use emberkv_core::call::Run;
+use ember_protocol::{Args, Mark, Reply};
 use emberkv_core::error::CommandError;
 use emberkv_core::gate::Alone;
 use emberkv_core::keys::{Guards, Keys};
-use emberkv_core::observers::{OBSERVED_KEY_BYTES, Watch};
-use emberkv_core::spec::{Flags, Group};
-use emberkv_core::turn::Turn;
+use emberkv_core::spec::Flags;
 
-use crate::acl;
-use crate::client::Client;
-use crate::executor::{Executor, Section};
-use crate::registry::{Command, Handler};
-use crate::server::Server;
-use crate::session::{Outcome, SessionResult};
-
-/// Calls between MULTI and EXEC.
-#[derive(Default)]
-pub(crate) struct Transaction {
-    calls: OwnedBatch,
-    /// For each call the index of its command in the registry.
-    commands: Vec<u16>,
-    /// A call was refused: EXEC will refuse too.
-    is_aborted: bool,
-    /// The flags of all commands together.
-    flags: Flags,
-}
-
-impl Transaction {
-    /// Notes that a call was refused.
-    pub(crate) fn abort(&mut self) {
-        self.is_aborted = true;
-    }
-
-    /// Whether a call has changed something or may.
-    pub(crate) fn writes(&self) -> bool {
-        self.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-    }
-
-    /// The flags of all commands together.
-    pub(crate) fn flags(&self) -> Flags {
-        self.flags
-    }
-
-    /// The calls, with the indexes of their commands in the registry.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = (u16, Args<'_>)> {
-        self.commands.iter().enumerate().map(|(number, &index)| (index, self.calls.command(number)))
-    }
-
-    /// The number of calls.
-    pub(crate) fn len(&self) -> usize {
-        self.commands.len()
-    }
-
-    /// The memory in bytes that the calls take.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.calls.memory_bytes() + size_of_val(&self.commands[..])
-    }
-}
-
-/// The keys that a client watches.
-#[derive(Default)]
-pub(crate) struct Watched {
-    watch: Arc<Watch>,
-    /// The calls of WATCH, whose arguments are the keys.
-    calls: OwnedBatch,
-    /// The database of each call.
-    databases: Vec<usize>,
-    /// About the memory in bytes that the shards' tables take for it.
-    observed_bytes: usize,
-}
-
-impl Watched {
-    /// Adds the keys of a call of WATCH. No lock is held.
-    pub(crate) fn add(&mut self, server: &'static Server, turn: &mut Turn, database: usize, args: Args<'_>) {
-        with_watched_keys(server, turn, database, args, |keys, arg| {
-            keys.watch(arg, &self.watch);
-        });
-        self.calls.append(args);
-        self.databases.push(database);
-        self.observed_bytes += args.total_bytes() + args.len() * OBSERVED_KEY_BYTES;
-    }
-
-    /// About the memory in bytes that it takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.calls.memory_bytes() + size_of_val(&self.databases[..]) + self.observed_bytes
-    }
-
-    /// The calls of WATCH, with their databases.
-    fn calls(&self) -> impl Iterator<Item = (usize, Args<'_>)> {
-        self.databases.iter().enumerate().map(|(number, &database)| (database, self.calls.command(number)))
-    }
-
-    /// Stops watching. No lock is held.
-    fn end(&self, server: &'static Server, turn: &mut Turn) {
-        for (database, args) in self.calls() {
-            with_watched_keys(server, turn, database, args, |keys, arg| {
-                keys.unwatch(database, arg, &self.watch);
-            });
-        }
-    }
-}
-
-/// Calls `act` for each key of a call of WATCH, with its shard locked.
-fn with_watched_keys(
-    server: &'static Server,
-    turn: &mut Turn,
-    database: usize,
-    args: Args<'_>,
-    mut act: impl FnMut(&mut Keys<'_, 'static>, usize),
-) {
-    let mut guards = Guards::None;
-    for arg in 1..args.len() {
-        let hash = server.keyspace.hash(args.at(arg));
-        guards.hold_one(&server.keyspace, turn, hash);
-        act(&mut Keys::new(&server.keyspace, &mut guards, args, database, (arg, hash), turn), arg);
-    }
-    guards.release(&server.keyspace, turn);
-}
-
-/// Stops watching the keys of a client. No lock is held.
-pub(crate) fn unwatch(server: &'static Server, turn: &mut Turn, client: &mut Client) {
-    if let Some(watched) = client.watched.take() {
-        watched.end(server, turn);
-    }
-}
-
-/// Forgets a client's queued calls and watched keys. No lock is held.
-pub(crate) fn discard(server: &'static Server, turn: &mut Turn, client: &mut Client) {
-    client.transaction = None;
-    client.view.queued.store(-1, Ordering::Relaxed);
-    unwatch(server, turn, client);
-}
-
-/// Whether a command touches no shards but those of the keys in its arguments.
-pub(crate) fn is_contained(command: &Command) -> bool {
-    let spec = command.spec;
-    match command.handler {
-        Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
-        // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE.
-        Handler::Server(_) => {
-            matches!(spec.group, Group::Connection | Group::PubSub)
-                || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
-        }
-        Handler::Container => false,
-    }
-}
+use super::session::{Outcome, SessionResult};
+use super::{Executor, Section, authorization};
+use crate::catalogue::registry::Command;
+use crate::clients::client::Client;
+use crate::clients::transaction::{Transaction, Watched};
 
 /// What EXEC answers when it is itself refused.
 pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
@@ -205,7 +68,7 @@ impl Executor {
         let watched = client.watched.take();
         if transaction.is_aborted {
             if let Some(watched) = watched {
-                watched.end(self.server, &mut self.turn);
+                watched.end(&self.server.keyspace, &mut self.turn);
             }
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
@@ -214,7 +77,7 @@ impl Executor {
             && let Err(error) = self.make_room(&mut Guards::None, 0)
         {
             if let Some(watched) = watched {
-                watched.end(self.server, &mut self.turn);
+                watched.end(&self.server.keyspace, &mut self.turn);
             }
             return Err(aborted_because_of(&error));
         }
@@ -226,14 +89,15 @@ impl Executor {
                 executor.run_queued(client, &transaction, guards, reply)
             }
         };
-        let ran = if transaction.commands.iter().all(|&index| is_contained(self.server.registry.get(index))) {
+        let ran = if transaction.commands.iter().all(|&index| self.server.registry.get(index).is_contained())
+        {
             let shards = self.shards_of_transaction(&transaction, watched.as_deref());
             Ok(self.with_pinned(shards, run))
         } else {
             self.alone_for(client_id, run)
         };
         if let Some(watched) = watched {
-            watched.end(self.server, &mut self.turn);
+            watched.end(&self.server.keyspace, &mut self.turn);
         }
         // What the calls have stored is counted with the data from now on.
         drop(transaction);
@@ -344,7 +208,7 @@ impl Executor {
             let args = transaction.calls.command(number);
             let (mark, reply_start) = (reply.mark(), reply.len_bytes());
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-            let result = acl::authorize_queued(client, command, args)
+            let result = authorization::authorize_queued(self.server, client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             self.finish(command, result, args, Some(client), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);

@@ -13,9 +13,6 @@ use std::collections::HashMap;
 
 use emberkv_core::keyspace::hash::KeyHash;
 
-use crate::pubsub::Kind;
-use crate::server::{Server, unix_ms};
-
 /// Counters of a sketch: a key with one in so many accesses is always found. To look them all up is cheap.
 const COUNTERS: usize = 128;
 
@@ -249,36 +246,13 @@ impl Merged {
     }
 }
 
-impl Server {
-    /// The keys that most accesses of the last seconds went to; `wanted` chooses one kind of access.
-    pub(crate) fn hottest_keys(&self, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
-        let now_ms = unix_ms();
-        let mut merged = Merged::default();
-        self.workers.iter().for_each(|worker| merged.add(now_ms, &mut worker.hot_keys.lock()));
-        merged.hottest(self.config.snapshot().hotkeys_sampling, wanted, count)
-    }
-
-    /// Publishes which keys have become hot, if anybody listens to anything: on `__hotkeys@<database>__:read` or
-    /// `__hotkeys@<database>__:write`, with the key as the message.
-    pub(crate) fn announce_hot_keys(&self, announced: &mut Announced) {
-        if self.pubsub.len(Kind::Channel) + self.pubsub.len(Kind::Pattern) == 0 {
-            *announced = Announced::default();
-            return;
-        }
-        for key in announced.update(self.hottest_keys(None, usize::MAX)) {
-            let channel = format!("__hotkeys@{}__:{}", key.database, key.access.name());
-            self.publish(Kind::Channel, channel.as_bytes(), &key.key);
-        }
-    }
-}
-
 /// Keys whose heat was announced, until they have cooled down.
 #[derive(Debug, Default)]
 pub(crate) struct Announced(Vec<HotKey>);
 
 impl Announced {
     /// Keys that are hot now and were not so before. `hottest` are those of now. O(keys²) for the few that are hot.
-    fn update(&mut self, mut hottest: Vec<HotKey>) -> Vec<HotKey> {
+    pub(crate) fn update(&mut self, mut hottest: Vec<HotKey>) -> Vec<HotKey> {
         let same = |one: &HotKey, other: &HotKey| {
             (one.access, one.database, &one.key) == (other.access, other.database, &other.key)
         };

@@ -88,7 +88,7 @@ pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemallo
 pub(crate) fn allocator() -> Allocator {
     use tikv_jemalloc_ctl::{epoch, stats};
 
-    use crate::allocator::mapped_bytes;
+    use crate::system::allocator::mapped_bytes;
 
     // The numbers are those of the last epoch: begin a new one. Should that fail they are old, no more.
     let _ = epoch::advance();

@@ -1,23 +1,19 @@
 //! All commands by name: the keyspace's and the server's own, with what dispatch wants to know ready at hand.
 
+use ember_protocol::Args;
 use emberkv_core::call::{DataCommand, Run};
 use emberkv_core::commands::FAMILIES as DATA_FAMILIES;
 use emberkv_core::dispatch::Access;
 use emberkv_core::error::{CommandError, quoted, quoted_up_to};
-use emberkv_core::spec::{Flags, Spec};
-
-use ember_protocol::Args;
-
-use crate::commands::FAMILIES as SERVER_FAMILIES;
-use crate::session::{ServerCommand, ServerHandler};
+use emberkv_core::spec::{self, Flags, Group, Spec};
 
 /// How a command is run.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
     /// On the keyspace, by the core.
     Data(&'static DataCommand),
-    /// By the server.
-    Server(ServerHandler),
+    /// By the server; the executor has its handler.
+    Server,
     /// Not itself: it has subcommands.
     Container,
 }
@@ -42,6 +38,25 @@ pub(crate) struct Command {
     pub(crate) is_subcommand: bool,
 }
 
+impl Command {
+    /// Whether it touches no shards but those of the keys in its arguments.
+    pub(crate) fn is_contained(&self) -> bool {
+        let spec = self.spec;
+        match self.handler {
+            Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
+            // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE.
+            Handler::Server => {
+                matches!(spec.group, Group::Connection | Group::PubSub)
+                    || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
+            }
+            Handler::Container => false,
+        }
+    }
+}
+
+/// Families of commands whose handlers are of type `H`; a container has none.
+pub(crate) type Families<H> = &'static [&'static [&'static [spec::Command<Option<H>>]]];
+
 /// The table of all commands.
 pub(crate) struct Registry {
     commands: Vec<Command>,
@@ -60,17 +75,19 @@ fn name_hash(name: &[u8]) -> usize {
 }
 
 impl Registry {
-    /// The table made of the families of both crates.
-    pub(crate) fn new() -> Registry {
+    /// The table made of the core's families and of the server's own, and the handlers of these by the indexes of their
+    /// commands.
+    pub(crate) fn new<H: Copy>(server_families: Families<H>) -> (Registry, Vec<Option<H>>) {
         let mut registry = Registry { commands: Vec::new(), buckets: Vec::new() };
         for command in DATA_FAMILIES.iter().copied().flatten().copied().flatten() {
             registry.add_data(command, None);
         }
-        for command in SERVER_FAMILIES.iter().copied().flatten().copied().flatten() {
-            registry.add_server(command, None);
+        let mut handlers = vec![None; registry.commands.len()];
+        for command in server_families.iter().copied().flatten().copied().flatten() {
+            registry.add_server(command, None, &mut handlers);
         }
         registry.index_names();
-        registry
+        (registry, handlers)
     }
 
     fn add_data(&mut self, command: &'static DataCommand, container: Option<&str>) -> u16 {
@@ -88,14 +105,17 @@ impl Registry {
         index
     }
 
-    fn add_server(&mut self, command: &'static ServerCommand, container: Option<&str>) -> u16 {
-        let handler = match command.run {
-            Some(run) => Handler::Server(run),
-            None => Handler::Container,
-        };
+    fn add_server<H: Copy>(
+        &mut self,
+        command: &'static spec::Command<Option<H>>,
+        container: Option<&str>,
+        handlers: &mut Vec<Option<H>>,
+    ) -> u16 {
+        let handler = if command.run.is_some() { Handler::Server } else { Handler::Container };
         let index = self.add(&command.spec, handler, container);
+        handlers.push(command.run);
         for subcommand in command.subcommands {
-            let subcommand = self.add_server(subcommand, Some(command.spec.name));
+            let subcommand = self.add_server(subcommand, Some(command.spec.name), handlers);
             self.commands[usize::from(index)].subcommands.push(subcommand);
         }
         index
@@ -230,162 +250,4 @@ fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
 /// browser can make it send such requests to a server on its own machine.
 pub(crate) fn is_http(args: Args<'_>) -> bool {
     args.at(0).eq_ignore_ascii_case(b"post") || args.at(0).eq_ignore_ascii_case(b"host:")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::net::TcpListener;
-    use std::thread;
-
-    use ember_protocol::OwnedBatch;
-    use ember_testkit::{Exchange, RawClient, Value, run_session, split_arguments};
-    use emberkv_core::spec::{Begin, KeyFlags};
-
-    use super::*;
-    use crate::config::{Config, ConfigHandle, LogLevel};
-    use crate::start;
-    use crate::syntax::{self, Argument};
-
-    #[test]
-    fn names_are_unique_and_in_lower_case() {
-        let registry = Registry::new();
-        let mut names = HashSet::new();
-        for command in registry.all() {
-            assert!(names.insert(&command.full_name), "{} is there twice", command.full_name);
-            assert_eq!(command.full_name, command.full_name.to_ascii_lowercase());
-            let found = registry.find_full(command.full_name.to_ascii_uppercase().as_bytes());
-            assert!(found.is_some_and(|found| found.index == command.index), "{}", command.full_name);
-        }
-        assert!(registry.find(b"nothing").is_none() && registry.find_full(b"client|nothing").is_none());
-    }
-
-    #[test]
-    fn every_command_is_documented() {
-        for Command { spec, full_name, .. } in Registry::new().all() {
-            assert!(spec.summary.ends_with('.') && spec.summary.len() > 10, "{full_name}: {}", spec.summary);
-            assert_eq!(spec.since.split('.').count(), 3, "{full_name}: {}", spec.since);
-            assert!(!spec.complexity.is_empty(), "{full_name}");
-            assert!(spec.history.iter().all(|(version, _)| version.split('.').count() == 3), "{full_name}");
-        }
-    }
-
-    #[test]
-    fn the_number_of_arguments_is_that_of_the_syntax() {
-        for command in Registry::new().all() {
-            let (spec, name) = (command.spec, &command.full_name);
-            let words = 1 + i32::from(command.is_subcommand);
-            let arguments = syntax::arguments(spec);
-            let required = words + least(&arguments);
-            let varies = arguments.iter().any(varies);
-            if arguments.is_empty() {
-                // What containers take says the syntax of their subcommands.
-                assert!(spec.arity.abs() >= words, "{name}");
-            } else {
-                assert_eq!(spec.arity, if varies { -required } else { required }, "{name} {}", spec.syntax);
-            }
-            for (number, keys) in spec.keys.iter().enumerate() {
-                if let Begin::Index(first) = keys.begin
-                    && !keys.flags.contains(KeyFlags::NOT_KEY)
-                {
-                    // Only PFMERGE's further keys may be missing.
-                    let end = spec.arity.unsigned_abs() as usize + usize::from(number > 0);
-                    assert!((words as usize..end).contains(&first), "{name}");
-                }
-            }
-        }
-    }
-
-    fn least(arguments: &[Argument]) -> i32 {
-        let one = |argument: &Argument| {
-            let words = i32::from(argument.token.is_some());
-            match argument.argument_type {
-                _ if argument.is_optional => 0,
-                syntax::ArgumentType::PureToken => 1,
-                syntax::ArgumentType::Block => words + least(&argument.children),
-                syntax::ArgumentType::OneOf => {
-                    let each = argument.children.iter().map(|child| least(std::slice::from_ref(child)));
-                    words + each.filter(|&least| least > 0).min().unwrap_or(0)
-                }
-                _ => words + 1,
-            }
-        };
-        arguments.iter().map(one).sum()
-    }
-
-    fn varies(argument: &Argument) -> bool {
-        let is_one_of_lengths = argument.argument_type == syntax::ArgumentType::OneOf
-            && argument.children.iter().any(|child| {
-                least(std::slice::from_ref(child)) != least(std::slice::from_ref(&argument.children[0]))
-            });
-        argument.is_optional
-            || argument.is_multiple
-            || is_one_of_lengths
-            || argument.children.iter().any(varies)
-    }
-
-    fn words_of(line: &str) -> Vec<Vec<u8>> {
-        split_arguments(line).unwrap_or_else(|| panic!("not a command line: {line}"))
-    }
-
-    #[test]
-    fn every_example_is_a_call_of_its_command() {
-        let registry = Registry::new();
-        for command in registry.all().iter().filter(|command| !matches!(command.handler, Handler::Container))
-        {
-            let words = words_of(command.spec.example.call);
-            let mut batch = OwnedBatch::new();
-            batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let called = registry.resolve(batch.command(0)).map(|called| called.full_name.as_str());
-            assert_eq!(called, Ok(command.full_name.as_str()), "{}", command.spec.example.call);
-        }
-    }
-
-    #[test]
-    fn every_example_answers_what_it_says() {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let saved = std::env::temp_dir().join(format!("ember-examples-{}", std::process::id()));
-        std::fs::create_dir_all(&saved).unwrap();
-        let file = |name: &str| saved.join(name).to_string_lossy().into_owned();
-        let config = Config {
-            port: address.port(),
-            loglevel: LogLevel::Nothing,
-            shards: 2,
-            dbfilename: file("dump.rdb"),
-            appenddirname: file("appendonlydir"),
-            ..Config::default()
-        };
-        let server = thread::spawn(|| start::serve(ConfigHandle::new(config, None)));
-        let connect = || loop {
-            match RawClient::connect(address) {
-                Ok(client) => break client,
-                Err(_) => thread::yield_now(),
-            }
-            assert!(!server.is_finished(), "the server serves");
-        };
-        let mut differences = Vec::new();
-        for command in Registry::new().all() {
-            let example = &command.spec.example;
-            if example.call.is_empty() {
-                continue;
-            }
-            let mut client = connect();
-            assert_eq!(client.run("FLUSHALL"), Value::ok());
-            // One snapshot at a time.
-            while client.run("INFO persistence").text().contains("_in_progress:1") {
-                thread::yield_now();
-            }
-            for line in example.given {
-                let answer = client.command(&words_of(line));
-                assert!(!answer.is_error(), "{}: {line}: {answer:?}", command.full_name);
-            }
-            let exchange =
-                Exchange { line: 1, command: example.call.to_owned(), expected: example.reply.to_owned() };
-            differences.extend(run_session(&mut client, &[exchange]));
-        }
-        assert!(differences.is_empty(), "{}", differences.join("\n"));
-        connect().send(b"SHUTDOWN\r\n").unwrap();
-        assert_eq!(server.join().unwrap(), Ok(()));
-        std::fs::remove_dir_all(saved).unwrap();
-    }
 }

@@ -10,15 +10,15 @@ use ember_protocol::{Batch, Limits, ParseStatus, Parser, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
-use crate::client::Client;
+use crate::clients::assembly::Assembly;
+use crate::clients::assembly::Forwarded;
+use crate::clients::blocked::Blocked;
+use crate::clients::client::Client;
+use crate::clients::push::Push;
 use crate::config::{OutputBufferLimit, OutputBufferLimits};
-use crate::driver::Readiness;
-use crate::executor::Assembly;
 use crate::journal::JournalHub;
-use crate::mailbox::Forwarded;
-use crate::pubsub::Push;
+use crate::system::driver::Readiness;
 use crate::tls::{Received, TlsStream};
-use crate::waiting::Blocked;
 
 /// Bytes read at once: the share of a turn that one connection gets.
 const READ_BYTES: usize = 64 * 1024;

@@ -1,0 +1,47 @@
+//! Which user a connection is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::user::{DEFAULT_NAME, User};
+use super::users::{Acl, Standing};
+
+/// The user that a connection is.
+pub(crate) struct Identity {
+    pub(crate) acl: &'static Acl,
+    pub(crate) user: Arc<User>,
+    /// The generation of the users when `user` was looked up.
+    pub(crate) generation: u64,
+    /// It was right about a password, or none was needed when it came.
+    pub(crate) has_authenticated: bool,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// What a connection is that has not said who it is: the default user.
+    pub(crate) fn unknown(acl: &'static Acl) -> Identity {
+        let Standing { user, is_open, generation } = acl.look_up(DEFAULT_NAME);
+        let user = user.expect("the default user cannot be removed");
+        Identity { acl, user, generation, has_authenticated: is_open }
+    }
+
+    /// The user.
+    pub(crate) fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// Whether the user may do everything.
+    pub(crate) fn is_unrestricted(&self) -> bool {
+        self.user.is_unrestricted()
+    }
+
+    /// Whether a login has succeeded, or none was needed when the connection was made.
+    pub(crate) fn has_authenticated(&self) -> bool {
+        self.has_authenticated
+    }
+}

@@ -1,0 +1,320 @@
+//! The table of users.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::file;
+use super::log::AclLog;
+use super::rule::has_spaces;
+use super::selector::Grammar;
+use super::user::{DEFAULT_NAME, User};
+use crate::config::{StoredUser, UserDirective};
+use crate::system::replace_file::replace;
+
+/// All users by their names.
+#[derive(Default)]
+struct Users {
+    by_name: BTreeMap<Box<[u8]>, Arc<User>>,
+    /// Counts the users that ever were.
+    made: u64,
+    /// How many may not do everything.
+    restricted: usize,
+}
+
+impl Users {
+    fn next_id(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    /// Puts a user in the place of the one with its name, which is returned. O(log users).
+    fn put(&mut self, user: User) -> Option<Arc<User>> {
+        self.restricted += usize::from(!user.is_unrestricted());
+        let replaced = self.by_name.insert(user.name.clone(), Arc::new(user));
+        self.restricted -= replaced.iter().filter(|user| !user.is_unrestricted()).count();
+        replaced
+    }
+
+    /// Removes a user. O(log users).
+    fn remove(&mut self, name: &[u8]) -> Option<Arc<User>> {
+        let removed = self.by_name.remove(name)?;
+        self.restricted -= usize::from(!removed.is_unrestricted());
+        Some(removed)
+    }
+
+    /// Removes all users.
+    fn take_all(&mut self) -> BTreeMap<Box<[u8]>, Arc<User>> {
+        self.restricted = 0;
+        std::mem::take(&mut self.by_name)
+    }
+
+    fn default_user(&self) -> &Arc<User> {
+        self.by_name.get(DEFAULT_NAME).expect("the default user is made at the start and cannot be removed")
+    }
+}
+
+/// A user who may no longer listen to all that it could before.
+pub(crate) struct Revocation {
+    user: Arc<User>,
+}
+
+impl Revocation {
+    fn between(before: &User, after: Arc<User>) -> Option<Revocation> {
+        (!after.has_all_channels_of(before)).then_some(Revocation { user: after })
+    }
+
+    /// Whether it concerns a user.
+    pub(crate) fn concerns(&self, user: &User) -> bool {
+        self.user.is_same(user)
+    }
+
+    /// Whether a channel, or a pattern of channels, is still allowed.
+    pub(crate) fn allows(&self, channel: &[u8], is_pattern: bool) -> bool {
+        self.user.allows_channel(channel, is_pattern)
+    }
+}
+
+/// The users, and what was denied to them.
+pub(crate) struct Acl {
+    users: Mutex<Users>,
+    /// Counts the changes of `users`.
+    generation: AtomicU64,
+    /// Whether there is a user that may not do everything.
+    restricts_anybody: AtomicBool,
+    pub(crate) log: AclLog,
+    /// Held while the file is written.
+    saving: Mutex<()>,
+}
+
+/// What a connection has to know of the table of users.
+pub(crate) struct Standing {
+    /// The user asked for, if it exists.
+    pub(crate) user: Option<Arc<User>>,
+    /// Whether connections that have not said who they are may run commands.
+    pub(crate) is_open: bool,
+    /// The generation of the table, or an earlier one.
+    pub(crate) generation: u64,
+}
+
+impl Acl {
+    /// Nobody but the default user, with this password; empty for none.
+    pub(crate) fn new(grammar: Grammar<'_>, password: &[u8]) -> Acl {
+        let mut users = Users::default();
+        let mut user = User::new_default(users.next_id(), grammar);
+        user.set_only_password(password);
+        users.put(user);
+        Acl {
+            users: Mutex::new(users),
+            generation: AtomicU64::new(0),
+            restricts_anybody: AtomicBool::new(false),
+            log: AclLog::default(),
+            saving: Mutex::new(()),
+        }
+    }
+
+    /// Loads the users at the start, from the configuration or from the file `path`, which is empty for none.
+    ///
+    /// # Errors
+    /// One line that says where the mistake is.
+    pub(crate) fn load_at_start(
+        &self,
+        configured: &[UserDirective],
+        path: &str,
+        grammar: Grammar<'_>,
+    ) -> Result<(), String> {
+        if !path.is_empty() {
+            if let Some(directive) = configured.first() {
+                return Err(format!(
+                    "{}: users are either in the configuration or in the aclfile '{path}', not in both",
+                    directive.origin
+                ));
+            }
+            let loaded = self.load_file(path, grammar);
+            return loaded.map(drop).map_err(|error| String::from_utf8_lossy(&error).into_owned());
+        }
+        let mut users = self.users.lock();
+        let mut seen = HashSet::new();
+        for directive in configured {
+            let wrong = |error: &dyn std::fmt::Display| format!("{}: user: {error}", directive.origin);
+            let (name, rules) = directive.words.split_first().ok_or_else(|| wrong(&"a name is missing"))?;
+            let name = name.as_bytes();
+            if has_spaces(name) {
+                return Err(wrong(&"Usernames can't contain spaces or null characters"));
+            }
+            if !seen.insert(name) {
+                return Err(wrong(&"Duplicate user found. A user can only be defined once in config files"));
+            }
+            let id = users.by_name.get(name).map(|known| known.id);
+            let mut user = User::new(name, id.unwrap_or_else(|| users.next_id()), grammar);
+            user.apply_words(rules.iter().map(String::as_bytes), grammar)
+                .map_err(|error| wrong(&String::from_utf8_lossy(&error)))?;
+            warn_if_off(&user);
+            users.put(user);
+        }
+        self.changed(&users);
+        Ok(())
+    }
+
+    /// A number that changes with every change of a user.
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        // Pairs with the Release in `changed`.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether there is a user that may not do everything.
+    pub(crate) fn restricts_anybody(&self) -> bool {
+        self.restricts_anybody.load(Ordering::Relaxed)
+    }
+
+    /// Makes a change known, with the lock still held.
+    fn changed(&self, users: &Users) {
+        self.restricts_anybody.store(users.restricted > 0, Ordering::Relaxed);
+        // Pairs with the Acquire in `generation`: who sees the new number finds the new users.
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The user of this name, if it exists.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.users.lock().by_name.get(name).cloned()
+    }
+
+    /// The user of this name, and how things stand for those who are nobody yet.
+    pub(crate) fn look_up(&self, name: &[u8]) -> Standing {
+        let users = self.users.lock();
+        Standing {
+            user: users.by_name.get(name).cloned(),
+            is_open: users.default_user().is_open(),
+            generation: self.generation(),
+        }
+    }
+
+    /// The user that connections are before they say who they are.
+    pub(crate) fn default_user(&self) -> Arc<User> {
+        Arc::clone(self.users.lock().default_user())
+    }
+
+    /// All users, in the order of their names.
+    pub(crate) fn all(&self) -> Vec<Arc<User>> {
+        self.users.lock().by_name.values().cloned().collect()
+    }
+
+    /// Changes a user, or makes it; returns what may no longer be listened to. O(log users + rules).
+    ///
+    /// # Errors
+    /// What is wrong with the rules, as Redis words it; nothing is changed then.
+    pub(crate) fn set_user<'w>(
+        &self,
+        name: &[u8],
+        rules: impl Iterator<Item = &'w [u8]> + Clone,
+        grammar: Grammar<'_>,
+    ) -> Result<Option<Revocation>, Vec<u8>> {
+        let mut users = self.users.lock();
+        let mut user = match users.by_name.get(name) {
+            Some(known) => User::clone(known),
+            None => User::new(name, users.next_id(), grammar),
+        };
+        user.apply_words(rules, grammar)?;
+        let before = users.put(user);
+        self.changed(&users);
+        let after = users.by_name.get(name).map(Arc::clone);
+        Ok(before.zip(after).and_then(|(before, after)| Revocation::between(&before, after)))
+    }
+
+    /// Sets what `requirepass` says; empty for no password.
+    pub(crate) fn set_default_password(&self, password: &[u8]) {
+        let mut users = self.users.lock();
+        let mut user = User::clone(users.default_user());
+        user.set_only_password(password);
+        users.put(user);
+        self.changed(&users);
+    }
+
+    /// Removes a user, if it exists; never call it for the default one.
+    pub(crate) fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
+        assert_ne!(name, DEFAULT_NAME, "the default user cannot be removed");
+        let mut users = self.users.lock();
+        let removed = users.remove(name)?;
+        self.changed(&users);
+        Some(removed)
+    }
+
+    /// Replaces all users by those in the file at `path`; returns those that there were but for the default one: their
+    /// connections are to be closed, as Redis 7.2 does.
+    ///
+    /// # Errors
+    /// All that is wrong with the file, with the lines' numbers; nothing is changed then.
+    pub(crate) fn load_file(&self, path: &str, grammar: Grammar<'_>) -> Result<Vec<Arc<User>>, Vec<u8>> {
+        let text = std::fs::read(path).map_err(|error| {
+            let reason = file::system_reason(&error);
+            format!("Error loading ACLs, opening file '{path}': {reason}").into_bytes()
+        })?;
+        let mut users = self.users.lock();
+        let default_id = users.default_user().id;
+        let make = |name: &[u8]| match name {
+            DEFAULT_NAME => User::new(name, default_id, grammar),
+            name => User::new(name, users.next_id(), grammar),
+        };
+        let mut loaded = file::parse(&text, path, make, grammar)?;
+        loaded.iter().for_each(warn_if_off);
+        if !loaded.iter().any(|user| *user.name == *DEFAULT_NAME) {
+            loaded.push(User::new_default(default_id, grammar));
+        }
+        let old = users.take_all();
+        for user in loaded {
+            users.put(user);
+        }
+        self.changed(&users);
+        Ok(old.into_values().filter(|user| user.id != default_id).collect())
+    }
+
+    /// All users, as a configuration file with this `requirepass` is to define them: the default one only if that does not
+    /// say all about it.
+    ///
+    /// # Errors
+    /// The error reply, when a rule is not UTF-8: no configuration file can hold it.
+    pub(crate) fn stored_users(
+        &self,
+        password: &[u8],
+        grammar: Grammar<'_>,
+    ) -> Result<Vec<StoredUser>, String> {
+        let mut plain = User::new_default(0, grammar);
+        plain.set_only_password(password);
+        let all = self.all();
+        let is_plain = |user: &User| user.name == plain.name && user.describe() == plain.describe();
+        let stored = all.iter().filter(|user| !is_plain(user)).map(|user| {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
+            let rules = user.describe();
+            let rules = rules.split(|&byte| byte == b' ').map(text).collect::<Result<_, _>>()?;
+            Ok(StoredUser { name: text(&user.name)?, rules })
+        });
+        let stored: Result<_, std::string::FromUtf8Error> = stored.collect();
+        stored.map_err(|_| "ERR Rewriting config file: a user's name or rule is not valid UTF-8".to_owned())
+    }
+
+    /// Writes all users into the file at `path`, in one step.
+    ///
+    /// # Errors
+    /// What the system says; the file is then as it was.
+    pub(crate) fn save_file(&self, path: &Path) -> std::io::Result<()> {
+        let _saving = self.saving.lock();
+        let mut text = Vec::new();
+        for user in self.all() {
+            text.extend_from_slice(&user.line());
+            text.push(b'\n');
+        }
+        replace(path, &text)
+    }
+}
+
+/// A user that nobody can become may be a mistake.
+fn warn_if_off(user: &User) {
+    if user.is_off() {
+        let name = String::from_utf8_lossy(&user.name);
+        tracing::warn!("the user '{name}' is off: no rule of it says 'on'");
+    }
+}

@@ -1,0 +1,4 @@
+//! What commands are: the table of their facts, and what follows from those.
+
+pub(crate) mod registry;
+pub(crate) mod syntax;

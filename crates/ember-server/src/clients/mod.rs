@@ -1,0 +1,15 @@
+//! The state of clients and their connections. What is done with it stands on higher storeys.
+
+pub(crate) mod assembly;
+pub(crate) mod blocked;
+pub(crate) mod client;
+pub(crate) mod connection;
+pub(crate) mod listener;
+pub(crate) mod mailbox;
+pub(crate) mod memory;
+pub(crate) mod monitors;
+pub(crate) mod pause;
+pub(crate) mod push;
+pub(crate) mod subscriptions;
+pub(crate) mod tracking;
+pub(crate) mod transaction;

@@ -1,0 +1,214 @@
+//! Who listens to which channels and patterns.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use emberkv_core::glob::{self, Case};
+use parking_lot::RwLock;
+
+use super::client::ClientView;
+
+/// A name of a channel, or a pattern.
+pub(crate) type Name = Arc<[u8]>;
+
+/// What a subscription is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A channel.
+    Channel,
+    /// All channels whose names match a pattern.
+    Pattern,
+    /// A channel of a cluster's shard.
+    ShardChannel,
+}
+
+impl Kind {
+    /// The words of the replies to subscribing and unsubscribing.
+    pub(crate) fn words(self) -> (&'static [u8], &'static [u8]) {
+        match self {
+            Kind::Channel => (b"subscribe", b"unsubscribe"),
+            Kind::Pattern => (b"psubscribe", b"punsubscribe"),
+            Kind::ShardChannel => (b"ssubscribe", b"sunsubscribe"),
+        }
+    }
+}
+
+/// The subscriptions of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Name>,
+    patterns: BTreeSet<Name>,
+    shard_channels: BTreeSet<Name>,
+    /// About the memory in bytes that they take.
+    bytes: usize,
+}
+
+/// About what a subscription takes in the tables of names, in bytes, besides the name.
+const SUBSCRIPTION_BYTES: usize = 200;
+
+impl Subscriptions {
+    /// About the memory in bytes that they take; names count for each who listens.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The names of a kind.
+    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Name> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::ShardChannel => &self.shard_channels,
+        }
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Name> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::ShardChannel => &mut self.shard_channels,
+        }
+    }
+
+    /// The number that replies to subscribing and unsubscribing end with: channels and patterns count together.
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
+            Kind::ShardChannel => self.shard_channels.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.patterns.is_empty() && self.shard_channels.is_empty()
+    }
+}
+
+/// Where a connection is: its worker, its number there and its client's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) worker: usize,
+    pub(crate) token: usize,
+    pub(crate) client_id: u64,
+}
+
+impl Address {
+    /// The address of a client's connection.
+    pub(crate) fn of(view: &ClientView) -> Address {
+        Address { worker: view.worker, token: view.token, client_id: view.id }
+    }
+}
+
+type Topics = HashMap<Name, Vec<Address>>;
+
+/// All subscriptions.
+#[derive(Default)]
+pub(crate) struct PubSub {
+    channels: RwLock<Topics>,
+    patterns: RwLock<Topics>,
+    shard_channels: RwLock<Topics>,
+}
+
+impl PubSub {
+    fn topics(&self, kind: Kind) -> &RwLock<Topics> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::ShardChannel => &self.shard_channels,
+        }
+    }
+
+    /// Subscribes a client; false if it was already.
+    pub(crate) fn subscribe(
+        &self,
+        kind: Kind,
+        name: &[u8],
+        address: Address,
+        subscriptions: &mut Subscriptions,
+    ) -> bool {
+        if subscriptions.of(kind).contains(name) {
+            return false;
+        }
+        let mut topics = self.topics(kind).write();
+        let name = topics.get_key_value(name).map_or_else(|| Name::from(name), |(name, _)| Arc::clone(name));
+        topics.entry(Arc::clone(&name)).or_default().push(address);
+        subscriptions.bytes += SUBSCRIPTION_BYTES + name.len();
+        subscriptions.of_mut(kind).insert(name)
+    }
+
+    /// Ends a client's subscription; false if there was none.
+    pub(crate) fn unsubscribe(
+        &self,
+        kind: Kind,
+        name: &[u8],
+        address: Address,
+        subscriptions: &mut Subscriptions,
+    ) -> bool {
+        if !subscriptions.of_mut(kind).remove(name) {
+            return false;
+        }
+        subscriptions.bytes -= SUBSCRIPTION_BYTES + name.len();
+        let mut topics = self.topics(kind).write();
+        if let Some(listeners) = topics.get_mut(name) {
+            listeners.retain(|other| *other != address);
+            if listeners.is_empty() {
+                topics.remove(name);
+            }
+        }
+        true
+    }
+
+    /// Ends all subscriptions of a client.
+    pub(crate) fn forget(&self, address: Address, subscriptions: &mut Subscriptions) {
+        for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
+            for name in subscriptions.of(kind).clone() {
+                self.unsubscribe(kind, &name, address, subscriptions);
+            }
+        }
+    }
+
+    /// The subscribers to names that are meant, each once for each name. O(names).
+    pub(crate) fn subscribers(&self, is_meant: impl Fn(Kind, &[u8]) -> bool) -> Vec<Address> {
+        let mut found = Vec::new();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
+            let topics = self.topics(kind).read();
+            let meant = topics.iter().filter(|(name, _)| is_meant(kind, name));
+            found.extend(meant.flat_map(|(_, addresses)| addresses));
+        }
+        found
+    }
+
+    /// The number of names that somebody subscribes to.
+    pub(crate) fn len(&self, kind: Kind) -> usize {
+        self.topics(kind).read().len()
+    }
+
+    /// The names that somebody subscribes to and that match a pattern, if there is one.
+    pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Name> {
+        let topics = self.topics(kind).read();
+        let matching = topics
+            .keys()
+            .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive)));
+        matching.cloned().collect()
+    }
+
+    /// The number of subscribers to a name.
+    pub(crate) fn listeners(&self, kind: Kind, name: &[u8]) -> usize {
+        self.topics(kind).read().get(name).map_or(0, Vec::len)
+    }
+
+    /// The receivers of a message on a channel.
+    pub(crate) fn receivers(&self, kind: Kind, channel: &[u8]) -> Vec<(Address, Option<Name>)> {
+        let direct = self.topics(kind).read();
+        let mut receivers: Vec<_> =
+            direct.get(channel).into_iter().flatten().map(|&address| (address, None)).collect();
+        if kind == Kind::Channel {
+            let patterns = self.patterns.read();
+            let matching =
+                patterns.iter().filter(|(pattern, _)| glob::matches(pattern, channel, Case::Sensitive));
+            receivers.extend(matching.flat_map(|(pattern, addresses)| {
+                addresses.iter().map(|&address| (address, Some(Arc::clone(pattern))))
+            }));
+        }
+        receivers
+    }
+}

@@ -1,0 +1,29 @@
+//! The hottest keys of all workers, for commands and for those who subscribe to them.
+
+use crate::clients::subscriptions::Kind;
+use crate::observability::hot_keys::{Access, Announced, HotKey, Merged};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
+
+impl Server {
+    /// The keys that most accesses of the last seconds went to; `wanted` chooses one kind of access.
+    pub(crate) fn hottest_keys(&self, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
+        let now_ms = unix_ms();
+        let mut merged = Merged::default();
+        self.workers.iter().for_each(|worker| merged.add(now_ms, &mut worker.hot_keys.lock()));
+        merged.hottest(self.config.snapshot().hotkeys_sampling, wanted, count)
+    }
+
+    /// Publishes which keys have become hot, if anybody listens to anything: on `__hotkeys@<database>__:read` or
+    /// `__hotkeys@<database>__:write`, with the key as the message.
+    pub(crate) fn announce_hot_keys(&self, announced: &mut Announced) {
+        if self.pubsub.len(Kind::Channel) + self.pubsub.len(Kind::Pattern) == 0 {
+            *announced = Announced::default();
+            return;
+        }
+        for key in announced.update(self.hottest_keys(None, usize::MAX)) {
+            let channel = format!("__hotkeys@{}__:{}", key.database, key.access.name());
+            self.publish(Kind::Channel, channel.as_bytes(), &key.key);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Client-side caching: which clients keep copies of what they read, and telling them when it has changed.
+//!
+//! A client in the default mode is told of keys that it has read: the shard's observers note them under the lock of the
+//! read, so no change slips in between. A client in the broadcasting mode is told of all keys with certain prefixes.
+//! What it is told may stand behind the reply of the read, never before it: a tracked client's reads are not forwarded to
+//! another worker, and what another worker has to tell comes by letter, after the batch.
+
+use std::sync::atomic::Ordering;
+
+use ember_protocol::Args;
+use emberkv_core::keys::{Guards, Keys};
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::spec::Flags;
+
+use super::{Executor, Section};
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::{Client, ClientView};
+use crate::clients::push::Push;
+use crate::clients::subscriptions::Address;
+use crate::clients::tracking::Choice;
+use crate::server::Server;
+
+impl Server {
+    /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them.
+    fn invalidate(&self, view: &ClientView, keys: Option<Vec<Box<[u8]>>>, changed_by: Option<u64>) {
+        let Some(tracking) = view.tracking.lock().clone() else { return };
+        if tracking.no_loop && changed_by == Some(view.id) {
+            return;
+        }
+        let address = match tracking.redirect {
+            None => Address::of(view),
+            Some(id) => match self.clients.get(id) {
+                Some(other) => Address::of(&other),
+                None => {
+                    if !tracking.is_redirect_broken.swap(true, Ordering::Relaxed) {
+                        self.push(Push::RedirectBroken(id), vec![(Address::of(view), None)]);
+                    }
+                    return;
+                }
+            },
+        };
+        self.push(Push::Invalidation(keys), vec![(address, None)]);
+    }
+}
+
+impl Executor {
+    /// Notes what a tracking client has read; the locks of the command's keys are still held.
+    #[cold]
+    pub(crate) fn track(
+        &mut self,
+        client: &mut Client,
+        command: &'static Command,
+        args: Args<'_>,
+        guards: &mut Guards<'static>,
+    ) {
+        let Some(tracking) = &client.tracking else { return };
+        let caching = client.caching;
+        // What was said of a transaction holds to its end.
+        let is_transaction = client.transaction.is_some() || self.section != Section::Shared;
+        if !is_transaction && !command.full_name.starts_with("client|") {
+            client.caching = None;
+        }
+        let is_wanted = match tracking.choice {
+            Choice::All => true,
+            Choice::OptIn => caching == Some(true),
+            Choice::OptOut => caching != Some(false),
+        };
+        let reads =
+            matches!(command.handler, Handler::Data(_)) && command.spec.flags.contains(Flags::READONLY);
+        if !is_wanted || !reads || tracking.is_broadcast() {
+            return;
+        }
+        let keyspace = &self.server.keyspace;
+        let keys_max = usize::try_from(self.config.tracking_table_max_keys).unwrap_or(usize::MAX);
+        let keys_max = if keys_max == 0 { usize::MAX } else { keys_max.div_ceil(SHARDS) };
+        let known = (0, keyspace.hash(&[]));
+        let mut keys = Keys::new(keyspace, guards, args, client.database, known, &mut self.turn);
+        for arg in command.spec.key_positions(args) {
+            keys.track(arg, client.view.id, keys_max);
+        }
+    }
+
+    /// Tells tracking clients what the last command has changed. No lock is held.
+    pub(crate) fn send_invalidations(&mut self, changed_by: Option<u64>) {
+        let server = self.server;
+        let notices = &mut self.turn.notices;
+        if std::mem::take(&mut notices.is_flushed) {
+            notices.invalidated.clear();
+            for view in server.trackers.all() {
+                server.invalidate(&view, None, changed_by);
+            }
+        }
+        for (key, clients) in std::mem::take(&mut notices.invalidated) {
+            for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
+                server.invalidate(&view, Some(vec![key.clone()]), changed_by);
+            }
+        }
+        let changed = std::mem::take(&mut notices.changed);
+        if changed.is_empty() {
+            return;
+        }
+        for view in server.trackers.all() {
+            let Some(tracking) = view.tracking.lock().clone() else { continue };
+            let wanted = changed.iter().filter(|(_, key)| tracking.has_prefix_of(key));
+            let keys: Vec<Box<[u8]>> = wanted.map(|(_, key)| key.clone()).collect();
+            if !keys.is_empty() {
+                server.invalidate(&view, Some(keys), changed_by);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a metric is, and the look at the server that gives the values of all of them.
+
+use std::sync::Arc;
+
+use super::census::Census;
+use super::exposition::Samples;
+use super::memory_report::MemoryReport;
+use crate::clients::client::ClientView;
+use crate::config::Config;
+use crate::observability::stats::{Counter, WorkerStats};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
+
+/// What a metric's values mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Grows until the process ends or `CONFIG RESETSTAT` sets it to zero.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts of what did not exceed each of several bounds.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the text format.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// Where the values of a metric come from.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// There is one value.
+    One(fn(&Scene<'_>) -> f64),
+    /// There are some, each with labels.
+    Each(fn(&Scene<'_>, &mut Samples<'_>)),
+}
+
+/// A metric: all samples of one name.
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// The names of the labels, `le` of a histogram excepted.
+    pub(super) labels: &'static [&'static str],
+    /// What it is, as a sentence without its full stop.
+    pub(super) help: &'static str,
+    pub(super) source: Source,
+}
+
+/// A counter without labels.
+pub(super) const fn counter(name: &'static str, help: &'static str, value: fn(&Scene<'_>) -> f64) -> Metric {
+    Metric { name, kind: Kind::Counter, labels: &[], help, source: Source::One(value) }
+}
+
+/// A gauge without labels.
+pub(super) const fn gauge(name: &'static str, help: &'static str, value: fn(&Scene<'_>) -> f64) -> Metric {
+    Metric { name, kind: Kind::Gauge, labels: &[], help, source: Source::One(value) }
+}
+
+/// A metric with labels.
+pub(super) const fn labelled(
+    kind: Kind,
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    write: fn(&Scene<'_>, &mut Samples<'_>),
+) -> Metric {
+    Metric { name, kind, labels, help, source: Source::Each(write) }
+}
+
+/// One look at the server.
+pub(super) struct Scene<'s> {
+    pub(super) server: &'s Server,
+    pub(super) config: Arc<Config>,
+    pub(super) memory: MemoryReport,
+    pub(super) census: Census,
+    pub(super) clients: Vec<Arc<ClientView>>,
+}
+
+impl Scene<'_> {
+    pub(super) fn of(server: &Server) -> Scene<'_> {
+        Scene {
+            server,
+            config: server.config.snapshot(),
+            memory: MemoryReport::of(server),
+            census: Census::of(server, unix_ms()),
+            clients: server.clients.all(),
+        }
+    }
+
+    /// The sum of a counter over all workers.
+    pub(super) fn sum(&self, counter: fn(&WorkerStats) -> &Counter) -> f64 {
+        self.server.sum(counter) as f64
+    }
+}

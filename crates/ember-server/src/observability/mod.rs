@@ -1,0 +1,8 @@
+//! What is counted and logged, for those who watch the server.
+
+pub(crate) mod command_log;
+pub(crate) mod hot_keys;
+pub(crate) mod latency;
+pub(crate) mod over_limit;
+pub(crate) mod rates;
+pub(crate) mod stats;
