@@ -1,6 +1,7 @@
 //! The ember server program.
 
 mod acl;
+mod aof;
 mod catalogue;
 mod clients;
 mod commands;

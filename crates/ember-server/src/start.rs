@@ -12,6 +12,8 @@ use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use crate::aof;
+use crate::aof::service::Aof;
 use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::{Letter, Mailbox};
@@ -19,11 +21,13 @@ use crate::commands;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::files::encryption::FileEncryption;
-use crate::journal::{self, writer};
 use crate::metrics::memory_report;
 use crate::server::Server;
 use crate::server::conditions::Condition;
-use crate::snapshot;
+use crate::server::services::Services;
+use crate::snapshot::background;
+use crate::snapshot::saving;
+use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
@@ -72,7 +76,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let run_id = random_hex(40).map_err(random)?;
     let (registry, handlers) = Registry::new(commands::FAMILIES);
     let handlers: &'static [_] = handlers.leak();
-    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, registry, run_id, log);
+    let services = Services::default().with(Aof::default()).with(SnapshotState::default());
+    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log);
     // Before anything is read, and before the file of another process is overwritten.
     server.data_lock.take_if_writing(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;
@@ -123,12 +128,12 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
             return Err("a worker ended by a panic".to_owned());
         }
     }
-    server.snapshots.background.give_up(server, Some(snapshot::GIVE_UP_WAIT));
-    server.journal.stop();
+    SnapshotState::of(server).background.give_up(server, Some(background::GIVE_UP_WAIT));
+    aof::start::stop(server);
     if writer.join().is_err() {
         return Err("the AOF's thread ended by a panic".to_owned());
     }
-    snapshot::save_at_end(server)?;
+    saving::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
 }
@@ -144,15 +149,15 @@ fn outlive_file_size_limit() -> Result<(), String> {
 /// Loads the data set, while workers answer that they are loading, then lets commands at it; the AOF writer's
 /// thread.
 fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
-    let loaded = journal::loading::load_at_start(server);
+    let loaded = aof::loading::load_at_start(server);
     if server.is_stopping() {
         // Commands are kept from what there is, to the end.
         tracing::info!("loading is given up");
-        return writer::start(server, None);
+        return aof::start::start(server, None);
     }
     let aof = loaded?;
     let is_kept = aof.is_some();
-    let writer = writer::start(server, aof)?;
+    let writer = aof::start::start(server, aof)?;
     server.gate.while_empty(|| {
         server.journal.switch(is_kept);
         server.conditions.set(Condition::LOADING, false);
@@ -195,7 +200,7 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
                 reload_files(server);
                 continue;
             }
-            if server.snapshots.is_ending.swap(true, Ordering::Relaxed) {
+            if SnapshotState::of(server).is_ending.swap(true, Ordering::Relaxed) {
                 tracing::warn!("signal {signal} again: ending at once");
                 std::process::exit(EXIT_INTERRUPTED);
             }

@@ -210,7 +210,6 @@ impl Executor {
         self.turn.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
-        self.server.snapshots.background.refuse_writes(self.server, config);
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.

@@ -1,4 +1,4 @@
-//! The records of all workers in the order of their numbers, as commands of an AOF.
+//! The records of all workers in the order of their numbers, as commands.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ pub(super) struct Merger {
     last: u64,
     /// Effects of the record behind it that were taken already: it is too long for one batch.
     taken: usize,
-    /// The database that the next command of the file would belong to.
+    /// The database of the last command that was taken.
     database: Option<usize>,
     /// Bytes of effects in the queues.
     bytes: usize,
@@ -90,15 +90,9 @@ impl Merger {
         self.queues[worker].segments.push_back(segment);
     }
 
-    /// Leaves out all records up to number `last`: what they have done is told otherwise. Those that are still on their way
-    /// are left out when they come.
-    pub(super) fn skip_to(&mut self, last: u64) {
-        (self.last, self.taken) = (last, 0);
-    }
-
-    /// The next file begins: it says the database again.
-    pub(super) fn begin_file(&mut self) {
-        self.database = None;
+    /// The database of the last command that was taken; `None` if there was none.
+    pub(super) fn database(&self) -> Option<usize> {
+        self.database
     }
 
     /// Moves records up to number `upto` into `batch`, until it has `target` bytes or the next record has not come.

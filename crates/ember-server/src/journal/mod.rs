@@ -1,37 +1,32 @@
-//! The journal of the server: how the records of all workers come into the AOF, and what replies wait for.
+//! The journal of the server: the records of all workers in one order, for those who subscribe to them.
 //!
 //! ```text
-//! worker   records of a batch ─ its outbox                                (Executor::publish)
-//! worker   about to send replies: outboxes ─ stream ─ AOF, if it is free   (JournalHub::may_acknowledge, stream.rs)
-//! writer   the same, with all that may take long                          (writer.rs, stream.rs)
-//! worker   sends replies whose records are in the file, or with `always` durable; holds others  (worker/barrier.rs)
+//! worker   records of a batch ─ its outbox                                  (Executor::publish)
+//! worker   about to send replies: outboxes ─ stream ─ subscribers, if that is quick  (JournalHub::may_acknowledge)
+//! thread   the same, with all that may take long                            (thread.rs)
+//! worker   sends replies whose records are released, holds others           (worker/barrier.rs)
 //! ```
 //!
-//! Whether the journal is read is switched only while the gate is closed, and every worker re-reads the switch when it
-//! enters: so there is one number from which on all records are journaled, and one up to which.
+//! The AOF is such a subscriber (`aof/`). It releases a record when it is in the file, or with `appendfsync always` when it
+//! is durable.
+//!
+//! The journal is switched on and off only while the gate is closed, and every worker re-reads the switch when it enters:
+//! so there is one number from which on all records are journaled, and one up to which.
 
-pub(crate) mod loading;
 mod merge;
-mod orders;
-pub(crate) mod rewriting;
-mod state;
-mod stream;
-pub(crate) mod writer;
+pub(crate) mod stream;
+mod thread;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, Thread};
+use std::thread::Thread;
 
 use crossbeam_utils::CachePadded;
 use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
 
-use orders::{Order, Orders};
-pub(crate) use state::AofState;
 use stream::{Pause, Stream};
-
-use crate::server::Server;
 
 /// What a worker has published, and whether it waits for records to be released or durable.
 #[derive(Default)]
@@ -43,36 +38,33 @@ struct Outbox {
     waits: AtomicBool,
 }
 
-/// How often a worker that appends looks for more that others have published meanwhile, before it leaves that to the AOF
-/// writer.
-const APPENDS_MAX: usize = 4;
+/// How often a worker that passes records on looks for more that others have published meanwhile, before it leaves them to
+/// the journal's thread.
+const ROUNDS_MAX: usize = 4;
 
-/// What all workers and the AOF writer share.
+/// What all workers and the journal's thread share.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
     is_on: AtomicBool,
     outboxes: Box<[CachePadded<Outbox>]>,
     /// All records up to this number are durable.
     durable: AtomicU64,
-    /// Replies to what made records up to this number need not be held: those are in the file, or with `always` durable, or
-    /// will be only together with a base.
+    /// Replies to what made records up to this number need not be held.
     released: AtomicU64,
-    /// The records on their way into the file, once there is somebody who writes them.
+    /// The records on their way to the subscribers, once there are any.
     stream: OnceLock<Mutex<Stream>>,
     /// Whether workers are to leave it alone. It may be out of date; the stream knows.
-    is_left_to_writer: AtomicBool,
-    /// The AOF writer's thread, once it runs.
-    writer: OnceLock<Thread>,
-    /// Whether the writer is to be woken when there is something in an outbox.
-    writer_sleeps: AtomicBool,
-    /// What the writer is to do.
-    orders: Orders,
-    /// How it goes.
-    pub(crate) aof: AofState,
+    is_left_to_thread: AtomicBool,
+    /// The journal's thread, once it runs.
+    thread: OnceLock<Thread>,
+    /// Whether the thread is to be woken when there is something in an outbox.
+    thread_sleeps: AtomicBool,
+    /// Whether the thread is to look at its subscribers, whatever is in the outboxes.
+    is_called: AtomicBool,
 }
 
 impl JournalHub {
-    /// A journal of so many workers that nobody reads.
+    /// A journal of `workers` workers that nobody reads.
     pub(crate) fn new(workers: usize) -> JournalHub {
         JournalHub {
             sequence: Arc::default(),
@@ -81,11 +73,10 @@ impl JournalHub {
             durable: AtomicU64::new(0),
             released: AtomicU64::new(0),
             stream: OnceLock::new(),
-            is_left_to_writer: AtomicBool::new(false),
-            writer: OnceLock::new(),
-            writer_sleeps: AtomicBool::new(false),
-            orders: Orders::default(),
-            aof: AofState::default(),
+            is_left_to_thread: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            thread_sleeps: AtomicBool::new(false),
+            is_called: AtomicBool::new(false),
         }
     }
 
@@ -94,35 +85,23 @@ impl JournalHub {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Begins or ends the reading of the journal, and returns the number of the last record before that. The caller is alone
-    /// at the keyspace.
+    /// Switches the journal on or off, and returns the number of the last record before that. The gate is closed.
     pub(crate) fn switch(&self, on: bool) -> u64 {
         self.is_on.store(on, Ordering::Relaxed);
         self.last_number()
     }
 
-    /// Whether the files of an AOF are still in use although it is switched off.
-    pub(crate) fn is_ending(&self) -> bool {
-        !self.is_on() && self.aof.is_enabled.load(Ordering::Relaxed)
-    }
-
-    /// The number of the last record. Exact for who is alone at the keyspace.
+    /// The number of the last record. Exact while the gate is closed.
     pub(crate) fn last_number(&self) -> u64 {
         self.sequence.last()
     }
 
-    /// Tells a worker's journal whether it is read. The worker has just come inside the gate, or is alone.
+    /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it.
     #[inline]
     pub(crate) fn attach(&self, journal: &mut Journal) {
         if journal.is_on() != self.is_on.load(Ordering::Relaxed) {
             journal.set_sequence(self.is_on().then(|| Arc::clone(&self.sequence)));
         }
-    }
-
-    /// Ends the AOF writer when all is written. No worker runs any more.
-    pub(crate) fn stop(&self) {
-        self.orders.add(Order::Stop { behind: self.last_number() });
-        self.wake_writer();
     }
 
     /// Moves a worker's records into its outbox.
@@ -134,33 +113,33 @@ impl JournalHub {
         outbox.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Whether replies may be sent that acknowledge the records up to this number. If they are not in the file yet, the
-    /// caller appends what has been published, unless that is to be left to the AOF writer.
+    /// Whether replies may be sent that acknowledge the records up to this number. If these are not released yet, the caller
+    /// passes on what has been published, unless that is to be left to the journal's thread.
     #[inline]
     pub(crate) fn may_acknowledge(&self, record: u64) -> bool {
-        if record > self.released() && !self.is_left_to_writer.load(Ordering::Relaxed) {
-            self.append_published();
+        if record > self.released() && !self.is_left_to_thread.load(Ordering::Relaxed) {
+            self.pass_on_published();
         }
         record <= self.released()
     }
 
-    /// Sees that what a worker has published is appended soon.
+    /// Sees that what a worker has published is passed on soon.
     #[inline]
-    pub(crate) fn append_own(&self, worker: usize) {
+    pub(crate) fn pass_on_own(&self, worker: usize) {
         if self.outboxes[worker].has_some.load(Ordering::SeqCst) {
-            self.append_published();
+            self.pass_on_published();
         }
     }
 
-    /// Appends what workers have published, or wakes the AOF writer to do it.
-    fn append_published(&self) {
-        // Whoever has the lock looks at the outboxes again when it is free: here, or in the writer's `rest`.
-        for _ in 0..APPENDS_MAX {
-            if self.is_left_to_writer.load(Ordering::Relaxed) {
+    /// Passes on what workers have published, or wakes the journal's thread to do it.
+    fn pass_on_published(&self) {
+        // Whoever has the lock looks at the outboxes again when it is free: here, or in the thread's `rest`.
+        for _ in 0..ROUNDS_MAX {
+            if self.is_left_to_thread.load(Ordering::Relaxed) {
                 break;
             }
             let Some(mut stream) = self.stream.get().and_then(Mutex::try_lock) else { return };
-            let is_done = stream.append_published();
+            let is_done = stream.pass_on(self);
             drop(stream);
             if !is_done {
                 break;
@@ -169,31 +148,36 @@ impl JournalHub {
                 return;
             }
         }
-        if self.writer_sleeps.load(Ordering::SeqCst) {
-            self.wake_writer();
+        if self.thread_sleeps.load(Ordering::SeqCst) {
+            self.wake_thread();
         }
     }
 
-    /// Wakes the AOF writer.
-    pub(crate) fn wake_writer(&self) {
-        self.writer_sleeps.store(false, Ordering::SeqCst);
-        if let Some(writer) = self.writer.get() {
-            writer.unpark();
+    /// Has the journal's thread look at its subscribers: one of them has something to do.
+    pub(crate) fn call_thread(&self) {
+        self.is_called.store(true, Ordering::SeqCst);
+        self.wake_thread();
+    }
+
+    fn wake_thread(&self) {
+        self.thread_sleeps.store(false, Ordering::SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
         }
     }
 
-    /// Lets the AOF writer, which calls this, sleep as long as there is nothing to do.
+    /// Lets the journal's thread, which calls this, sleep as long as there is nothing to do.
     fn rest(&self, pause: Pause) {
-        // SeqCst pairs with those who publish: this sees their records, or they see that the writer sleeps.
-        self.writer_sleeps.store(true, Ordering::SeqCst);
+        // SeqCst pairs with those who publish and call: this sees what they did, or they see that the thread sleeps.
+        self.thread_sleeps.store(true, Ordering::SeqCst);
         match pause {
-            Pause::Until(time) => thread::park_timeout(time),
-            Pause::UntilPublished(time) if !self.has_any() && !self.orders.has_some() => {
-                thread::park_timeout(time)
+            Pause::Until(time) => std::thread::park_timeout(time),
+            Pause::UntilPublished(time) if !self.has_any() && !self.is_called.load(Ordering::SeqCst) => {
+                std::thread::park_timeout(time);
             }
             Pause::UntilPublished(_) => {}
         }
-        self.writer_sleeps.store(false, Ordering::SeqCst);
+        self.thread_sleeps.store(false, Ordering::SeqCst);
     }
 
     /// Exchanges what a worker has published for an empty segment; false if it is nothing.
@@ -224,23 +208,23 @@ impl JournalHub {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// A worker wants to be woken when more is durable than now; to be called before it looks at that.
+    /// A worker wants to be woken when more is released or durable than now; to be called before it looks at that.
     pub(crate) fn wait_for_more(&self, worker: usize) {
         self.outboxes[worker].waits.store(true, Ordering::SeqCst);
     }
 
-    /// All records up to number `released` need not be waited for, and those up to `durable` are durable: wakes who waits
-    /// for that.
-    fn set_durable(&self, server: &Server, durable: u64, released: u64) {
+    /// All records up to number `released` need not be waited for, and those up to `durable` are durable: calls `wake` for
+    /// each worker that waits for that.
+    fn release(&self, durable: u64, released: u64, wake: &dyn Fn(usize)) {
         let before = (self.durable.load(Ordering::Relaxed), self.released.load(Ordering::Relaxed));
         if durable <= before.0 && released <= before.1 {
             return;
         }
         self.durable.store(durable.max(before.0), Ordering::SeqCst);
         self.released.store(released.max(before.1), Ordering::SeqCst);
-        for (outbox, worker) in self.outboxes.iter().zip(&server.workers) {
+        for (worker, outbox) in self.outboxes.iter().enumerate() {
             if outbox.waits.swap(false, Ordering::SeqCst) {
-                worker.mailbox.ring();
+                wake(worker);
             }
         }
     }

@@ -1,255 +1,176 @@
-//! The stream: the records of all workers in order, on their way into the AOF.
+//! The stream: the records of all workers in order, passed on to those who subscribe to them.
 //!
-//! ```text
-//! collect   what the workers have published
-//! append    records in the order of their numbers, up to the next order; then the order, and so on
-//! sync      always: at once, for all that was appended; everysec, no: on a thread of its own
-//! ```
-//!
-//! **Who does it.** It is behind a lock. A worker that is about to send replies takes the lock if it is free, and appends
-//! what all workers have published ([`Stream::append_published`]): one write for the replies of many connections, and no
-//! thread is woken for it. What may take long is left to the AOF writer, a thread of its own (`writer.rs`): files, fsyncs,
-//! much at once, and all appending while an fsync is under way, because a file system may let a write wait for it.
-//!
-//! **What replies wait for.** A reply is sent when the record of what it acknowledges is in the file, so that the end of
-//! the process loses nothing; with `always` when it is durable. Threads that were not woken, or come late, cost time only.
-//!
-//! **When the disk fails** what could not be written stays here, in order, and writes are refused until it is written: no
-//! write is acknowledged that the policy promises and the disk does not have. The writer tries again on and on. What a
-//! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
-//! written anew.
-//!
-//! **When the disk is slow** nothing waits for an fsync with `everysec` and `no`, up to a limit: once the oldest record that
-//! is not durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are
-//! refused.
+//! It is behind a lock. A worker that is about to send replies takes the lock if it is free, and passes on what all workers
+//! have published ([`Stream::pass_on`]): one write for the replies of many connections, and no thread is woken for it. What
+//! may take long is left to the journal's thread ([`Stream::work`]).
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutcome, SyncTask};
+use ember_persistence::aof::Batch;
 
+use super::JournalHub;
 use super::merge::Merger;
-use super::orders::{Beginning, Order};
-use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
-use crate::config::{AppendFsync, Config};
-use crate::server::Server;
-use crate::server::conditions::Condition;
-use crate::system::clock::unix_ms;
 
-/// Bytes that are written at once, at least if there are so many, and a record more at most: so few that they are in the
-/// core's own cache from when they are put together until they are checked and written.
+/// Bytes that are passed on at once, at least if there are so many, and a record more at most: so few that they are in the
+/// core's own cache from when they are put together until they are written.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// Bytes of an emptied batch whose memory is kept.
 const BATCH_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 
-/// Time between two fsyncs of `everysec`.
-const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Published bytes up to which a worker passes them on itself: some tens of microseconds.
+const AT_ONCE_MAX: usize = BATCH_BYTES;
 
-/// Bytes between two fsyncs of `no`: what a failed one is to write again must not be too much.
-const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
-
-/// How long it takes to the next try after the first that failed, and at most after more.
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(1);
-
-/// Records that wait to be written, in bytes, above which writes wait.
-const WAITING_MAX: usize = 256 * 1024 * 1024;
-
-/// Published bytes up to which a worker appends them itself: some tens of microseconds.
-const APPENDED_AT_ONCE_MAX: usize = BATCH_BYTES;
-
-/// How long the AOF writer sleeps at most.
-const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// The files that are written to.
-struct Files {
-    directory: AofDirectory,
-    writer: AofWriter,
-    /// Bytes of all files but the one that is written to.
-    closed_size: u64,
+/// Records as commands, in order.
+pub(crate) struct Records<'b> {
+    /// The commands, with SELECT wherever the database changes. Who has no use for them afterwards may take them.
+    pub(crate) batch: &'b mut Batch,
+    /// The database that the commands before were for; `None` if there were none.
+    pub(crate) database: Option<usize>,
+    /// The number of the first record.
+    pub(crate) first: u64,
+    /// The number of the last record that is whole. A record that is too long for one batch comes in several.
+    pub(crate) last: u64,
 }
 
-/// An fsync on its thread.
-struct Syncing {
-    /// All records up to this number are durable when it has succeeded.
-    upto: u64,
-    /// When the first record was appended that it makes durable.
-    oldest: Option<Instant>,
+/// Somebody who gets all records, in order.
+///
+/// The journal's thread works in rounds: [`begin_round`](Subscriber::begin_round), then in turn
+/// [`advance`](Subscriber::advance) and [`append`](Subscriber::append) as long as there is anything, then
+/// [`end_round`](Subscriber::end_round). It may block for as long as a disk takes. Workers call
+/// [`refresh`](Subscriber::refresh) and `append` alone, and nothing in these may take longer than a write to a file.
+pub(crate) trait Subscriber: Send {
+    /// Begins a round.
+    fn begin_round(&mut self);
+
+    /// Does what was to be done when all records up to `last` were given, which they are.
+    fn advance(&mut self, last: u64);
+
+    /// The last record that it takes before it has something else to do; `last` is the last one that it was given.
+    fn limit(&self, last: u64) -> u64;
+
+    /// Takes the configuration of now.
+    fn refresh(&mut self);
+
+    /// Takes records. What it cannot pass on now it keeps.
+    fn append(&mut self, records: Records<'_>);
+
+    /// Ends a round.
+    fn end_round(&mut self);
+
+    /// Tells others how it goes; `waiting_bytes` are in front of all subscribers.
+    fn report(&mut self, waiting_bytes: usize);
+
+    /// Whether workers must not append: it may take long, or is not done by appending alone.
+    fn is_left_to_thread(&self) -> bool;
+
+    /// Whether the thread has something to do now, or earlier than it knows.
+    fn wants_thread(&self) -> bool;
+
+    /// All records up to this number are durable.
+    fn durable(&self) -> u64;
+
+    /// Replies to what made records up to this number need not be held for it.
+    fn released(&self) -> u64;
+
+    /// How long it has nothing to do.
+    fn pause(&self) -> Pause;
+
+    /// Whether it has come to its end.
+    fn is_over(&self) -> bool;
 }
 
-/// Writing fails.
-struct Trouble {
-    text: String,
-    next_try: Instant,
-    pause: Duration,
-}
-
-/// How long the AOF writer has nothing to do, unless it is woken.
-pub(super) enum Pause {
-    /// So long.
+/// How long the journal's thread has nothing to do, unless it is woken.
+#[derive(Clone, Copy)]
+pub(crate) enum Pause {
+    /// For this time.
     Until(Duration),
-    /// So long, or until something is published or ordered.
+    /// For this time, or until something is published or somebody calls.
     UntilPublished(Duration),
 }
 
+impl Pause {
+    fn time(self) -> Duration {
+        let (Pause::Until(time) | Pause::UntilPublished(time)) = self;
+        time
+    }
+}
+
 /// See the module.
-pub(crate) struct Stream {
-    server: &'static Server,
-    config: Arc<Config>,
-    generation: u64,
+pub(super) struct Stream {
+    workers: usize,
     merger: Merger,
-    /// What is to be appended next.
+    /// What is passed on next; empty between two uses.
     batch: Batch,
-    files: Option<Files>,
-    orders: VecDeque<Order>,
-    rewriting: Option<Rewriting>,
-    /// The last record that is in the file.
-    appended: u64,
-    /// The last record that is durable.
-    synced: u64,
-    /// When the first record was appended that no fsync was begun for.
-    oldest: Option<Instant>,
-    /// How large the file was when the last fsync began.
-    synced_size: u64,
-    sync_begun: Instant,
-    syncing: Option<Syncing>,
-    to_sync: Sender<SyncTask>,
-    from_sync: Receiver<SyncOutcome>,
-    /// Replies wait for the base that is being written.
-    holds: bool,
-    /// All is to be written anew.
-    is_lost: bool,
-    /// In these files, as soon as there is the data for their base.
-    new_files: Option<NewFiles>,
-    trouble: Option<Trouble>,
-    /// Why writes are refused.
-    refusal: Option<String>,
-    /// The time that the file says, Unix time in s.
-    told_time: Option<i64>,
-    is_over: bool,
+    subscribers: Vec<Box<dyn Subscriber>>,
+    /// Wakes a worker.
+    wake: Box<dyn Fn(usize) + Send>,
 }
 
 impl Stream {
-    /// The stream of a server whose journal is not read yet. With an AOF its last increment has just begun, and holds
-    /// nothing. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
+    /// The stream behind record `last`, of this many workers.
     pub(super) fn new(
-        server: &'static Server,
-        aof: Option<(AofDirectory, AofWriter)>,
-        to_sync: Sender<SyncTask>,
-        from_sync: Receiver<SyncOutcome>,
+        workers: usize,
+        last: u64,
+        subscribers: Vec<Box<dyn Subscriber>>,
+        wake: Box<dyn Fn(usize) + Send>,
     ) -> Stream {
-        let mut stream = Stream {
-            server,
-            config: server.config.snapshot(),
-            generation: server.config.generation(),
-            merger: Merger::new(server.workers.len(), server.journal.last_number()),
-            batch: Batch::new(),
-            files: None,
-            orders: VecDeque::new(),
-            rewriting: None,
-            appended: 0,
-            synced: 0,
-            oldest: None,
-            synced_size: 0,
-            sync_begun: Instant::now(),
-            syncing: None,
-            to_sync,
-            from_sync,
-            holds: false,
-            is_lost: false,
-            new_files: None,
-            refusal: None,
-            trouble: None,
-            told_time: None,
-            is_over: false,
-        };
-        if let Some((directory, writer)) = aof {
-            stream.install(directory, writer);
-            let size = server.journal.aof.size.load(Ordering::Relaxed);
-            server.journal.aof.base_size.store(size, Ordering::Relaxed);
-        }
-        stream
+        Stream { workers, merger: Merger::new(workers, last), batch: Batch::new(), subscribers, wake }
     }
 
-    /// Whether all is written and the stream has ended.
+    /// Whether all is done and no more will come.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over
+        self.subscribers.iter().all(|subscriber| subscriber.is_over())
     }
 
-    /// Does all there is to do now. It may block for as long as the disk takes.
-    pub(super) fn work(&mut self) {
-        // In this order: an order is given before the first record behind it, so none of those is appended too early; and a
-        // setting is made before the first record whose reply depends on it.
-        self.collect();
-        self.take_orders();
-        self.refresh_config();
-        if self.trouble.as_ref().is_none_or(|trouble| Instant::now() >= trouble.next_try) {
-            match self.advance() {
-                Ok(()) => self.end_trouble(),
-                Err(error) => self.note_trouble(&error),
+    /// Does all there is to do now.
+    pub(super) fn work(&mut self, hub: &JournalHub) {
+        // In this order: what a subscriber is to do behind a record is said before the next record is made, so none of those
+        // is appended too early; and a setting is made before the first record whose reply depends on it.
+        self.collect(hub);
+        self.each(|subscriber| {
+            subscriber.refresh();
+            subscriber.begin_round();
+        });
+        loop {
+            let last = self.merger.last();
+            self.each(|subscriber| subscriber.advance(last));
+            if !self.pump() {
+                break;
             }
         }
-        self.tell_state();
+        self.each(|subscriber| subscriber.end_round());
+        self.settle(hub);
     }
 
-    /// Appends what the workers have published, if that is quickly done; false if there is something for the AOF writer
-    /// to do.
-    pub(super) fn append_published(&mut self) -> bool {
-        self.collect();
-        self.refresh_config();
-        let is_quick = !self.is_left_to_writer()
-            && !self.server.journal.orders.has_some()
-            && self.merger.bytes() <= APPENDED_AT_ONCE_MAX;
-        if !is_quick {
+    /// Passes on what the workers have published, if that is quickly done; false if there is something for the journal's
+    /// thread to do.
+    pub(super) fn pass_on(&mut self, hub: &JournalHub) -> bool {
+        self.collect(hub);
+        self.each(|subscriber| subscriber.refresh());
+        let is_left = self.subscribers.iter().any(|subscriber| subscriber.is_left_to_thread());
+        if is_left || self.merger.bytes() > AT_ONCE_MAX {
             return false;
         }
-        let was_synced = self.oldest.is_none();
-        let appended = self.append(u64::MAX);
-        if let Err(error) = &appended {
-            self.note_trouble(error);
-        }
-        self.tell_durable();
-        self.tell_state();
-        let begins_interval = was_synced && self.oldest.is_some();
-        appended.is_ok() && !begins_interval && !self.is_sync_due()
+        self.pump();
+        self.settle(hub);
+        !self.subscribers.iter().any(|subscriber| subscriber.wants_thread())
     }
 
-    /// Whether workers must not append: it may take long, or is not done by appending alone.
-    fn is_left_to_writer(&self) -> bool {
-        self.config.appendfsync == AppendFsync::Always
-            || self.trouble.is_some()
-            || self.syncing.is_some()
-            || self.files.is_none()
-            || !self.orders.is_empty()
-            || !self.batch.is_empty()
+    /// How long the thread has nothing to do.
+    pub(super) fn pause(&self) -> Pause {
+        let pauses = self.subscribers.iter().map(|subscriber| subscriber.pause());
+        pauses.min_by_key(|pause| pause.time()).unwrap_or(Pause::UntilPublished(Duration::MAX))
     }
 
-    fn refresh_config(&mut self) {
-        let generation = self.server.config.generation();
-        if generation != self.generation {
-            self.generation = generation;
-            self.config = self.server.config.snapshot();
-        }
+    fn each(&mut self, act: impl Fn(&mut dyn Subscriber)) {
+        self.subscribers.iter_mut().for_each(|subscriber| act(&mut **subscriber));
     }
 
-    fn take_orders(&mut self) {
-        for order in self.server.journal.orders.take() {
-            match order {
-                Order::BaseWritten(written) => self.finish_rewrite(*written),
-                Order::BaseTaken(taken) => self.begin_with(taken.0, taken.1),
-                order => self.orders.push_back(order),
-            }
-        }
-    }
-
-    fn collect(&mut self) {
-        for worker in 0..self.server.workers.len() {
+    fn collect(&mut self, hub: &JournalHub) {
+        for worker in 0..self.workers {
             let mut segment = self.merger.spare();
-            if self.server.journal.collect(worker, &mut segment) {
+            if hub.collect(worker, &mut segment) {
                 self.merger.add(worker, segment);
             } else {
                 self.merger.keep(segment);
@@ -257,428 +178,38 @@ impl Stream {
         }
     }
 
-    /// Does all there is to do now.
-    fn advance(&mut self) -> Result<(), AofError> {
-        if self.is_lost {
-            return self.begin_anew();
-        }
-        // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
-        self.poll_sync()?;
-        if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
-            files.writer.recover()?;
-        }
+    /// Gives all subscribers the records that are there and that all of them take; false if there are none.
+    fn pump(&mut self) -> bool {
+        let mut has_any = false;
         loop {
-            let upto = self.orders.front().map_or(u64::MAX, Order::behind);
-            self.append(upto)?;
-            if self.merger.last() < upto {
-                break;
-            }
-            let Some(order) = self.orders.pop_front() else { break };
-            self.carry_out(order)?;
-        }
-        self.sync()
-    }
-
-    /// Appends the records up to number `upto` that are there.
-    fn append(&mut self, upto: u64) -> Result<(), AofError> {
-        loop {
+            let (before, database) = (self.merger.last(), self.merger.database());
+            let limits = self.subscribers.iter().map(|subscriber| subscriber.limit(before));
+            let limit = limits.min().unwrap_or(u64::MAX);
+            self.merger.fill(&mut self.batch, limit, BATCH_BYTES);
             if self.batch.is_empty() {
-                let now_s = unix_ms() / 1000;
-                let tells_time = self.config.aof_timestamp_enabled && self.told_time != Some(now_s);
-                if tells_time {
-                    self.batch.time(now_s);
-                }
-                let empty = self.batch.len();
-                self.merger.fill(&mut self.batch, upto, BATCH_BYTES);
-                if self.batch.len() == empty {
-                    self.batch.clear();
-                    return Ok(());
-                }
-                if tells_time {
-                    self.told_time = Some(now_s);
-                }
+                return has_any;
             }
-            if let Some(files) = &mut self.files {
-                files.writer.append(&mut self.batch)?;
-                self.oldest.get_or_insert_with(Instant::now);
+            has_any = true;
+            for subscriber in &mut self.subscribers {
+                let (first, last) = (before + 1, self.merger.last());
+                subscriber.append(Records { batch: &mut self.batch, database, first, last });
             }
-            self.appended = self.merger.last();
-            self.empty_batch();
-        }
-    }
-
-    fn empty_batch(&mut self) {
-        if self.batch.len() > BATCH_KEPT_BYTES {
-            self.batch = Batch::new();
-        }
-        self.batch.clear();
-    }
-
-    fn carry_out(&mut self, order: Order) -> Result<(), AofError> {
-        match order {
-            Order::Begin(beginning) => {
-                self.begin(*beginning);
-                Ok(())
+            if self.batch.len() > BATCH_KEPT_BYTES {
+                self.batch = Batch::new();
             }
-            Order::Rotate { behind, base } => self.rotate(behind, base),
-            Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
-            Order::End { behind } => {
-                self.end(behind);
-                Ok(())
-            }
-            Order::Stop { behind } => {
-                self.end(behind);
-                self.is_over = true;
-                Ok(())
-            }
+            self.batch.clear();
         }
     }
 
-    fn begin(&mut self, beginning: Beginning) {
-        let Beginning { directory, writer, rewrite, base, behind, holds } = beginning;
-        self.settle_sync();
-        self.merger.skip_to(behind);
-        self.empty_batch();
-        self.install(directory, writer);
-        (self.holds, self.is_lost) = (holds, false);
-        self.begin_base(rewrite, base, true);
-    }
-
-    /// Goes on in these files.
-    fn install(&mut self, directory: AofDirectory, writer: AofWriter) {
-        self.synced_size = writer.size();
-        self.files =
-            Some(Files { closed_size: rewriting::closed_size(&directory, &writer), directory, writer });
-        self.begin_file();
-        self.appended = self.merger.last();
-        (self.synced, self.oldest) = (self.appended, None);
-        self.server.journal.aof.is_enabled.store(true, Ordering::Relaxed);
-        self.tell_state();
-    }
-
-    fn begin_file(&mut self) {
-        self.merger.begin_file();
-        self.told_time = None;
-    }
-
-    fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
-        self.settle_sync();
-        let Some(files) = &mut self.files else { return Ok(()) };
-        files.directory.set_encryption(&self.server.encryption());
-        if let Err(error) = files.directory.rotate(&mut files.writer) {
-            // It is to be done before anything else is appended, with or without a rewrite.
-            if base.is_some() {
-                tracing::error!("the rewrite of the AOF cannot begin: {error}");
-                self.server.journal.aof.end_rewrite(false);
-            }
-            self.orders.push_front(Order::Rotate { behind, base: None });
-            return Err(error);
-        }
-        files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
-        self.synced_size = files.writer.size();
-        let rewrite = files.directory.begin_rewrite();
-        self.begin_file();
-        // The file before was made durable to its end.
-        (self.synced, self.oldest) = (self.appended, None);
-        if let Some(base) = base {
-            self.begin_base(rewrite, base, false);
-        }
-        Ok(())
-    }
-
-    /// Has the base of a rewrite written.
-    fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
-        let Some(files) = &mut self.files else { return };
-        let begun = files.directory.begin_base().map_err(|error| error.to_string());
-        let begun = begun.and_then(|file| {
-            rewriting::write_base(self.server, file, base, rewriting::notify_writer(self.server))
-        });
-        self.rewriting = Some(Rewriting { rewrite, is_beginning });
-        if let Err(error) = begun {
-            self.fail_rewrite(&error);
-        }
-    }
-
-    fn finish_rewrite(&mut self, written: BaseWritten) {
-        let (Some(rewriting), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
-        let finished = written.result.and_then(|file| {
-            files.directory.finish_rewrite(rewriting.rewrite.clone(), file).map_err(|error| error.to_string())
-        });
-        match finished {
-            Ok(()) => {
-                self.holds = false;
-                files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
-                self.tell_durable();
-                self.tell_state();
-                let aof = &self.server.journal.aof;
-                aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
-                aof.end_rewrite(true);
-                tracing::info!("the AOF is rewritten");
-            }
-            Err(error) => {
-                self.rewriting = Some(rewriting);
-                self.fail_rewrite(&error);
-            }
-        }
-        drop(written.claim);
-    }
-
-    fn fail_rewrite(&mut self, error: &str) {
-        tracing::error!("the rewrite of the AOF has failed: {error}");
-        self.server.journal.aof.end_rewrite(false);
-        // Without its base what is written now is no AOF.
-        if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
-            self.is_lost = true;
-            self.enter_trouble(error.to_owned());
-        }
-    }
-
-    /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
-    fn begin_anew(&mut self) -> Result<(), AofError> {
-        let Some(Files { directory, writer, closed_size }) = self.files.take() else { return Ok(()) };
-        let lost = AofError::Lost(writer.path().to_owned());
-        if self.new_files.is_some() || self.rewriting.is_some() {
-            self.files = Some(Files { directory, writer, closed_size });
-            return Err(lost);
-        }
-        let mut directory = directory;
-        directory.set_encryption(&self.server.encryption());
-        match NewFiles::create(directory) {
-            Ok(files) => {
-                self.new_files = Some(files);
-                self.server.journal.aof.wants_base.store(true, Ordering::Relaxed);
-                Err(lost)
-            }
-            Err(failed) => {
-                let (directory, error) = *failed;
-                self.files = Some(Files { directory, writer, closed_size });
-                Err(error)
-            }
-        }
-    }
-
-    /// Goes on in the new files, whose base holds what records up to number `behind` have done.
-    fn begin_with(&mut self, base: Base, behind: u64) {
-        // Without files it is switched off again, or did never need them.
-        let Some(files) = self.new_files.take() else { return };
-        // Orders that were waiting concern the files that are given up.
-        self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
-        self.begin(files.begin(base, behind, true));
-    }
-
-    /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
-    fn end(&mut self, behind: u64) {
-        self.settle_sync();
-        if let Some(mut files) = self.files.take()
-            && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
-        {
-            tracing::error!("the end of the AOF is not on the disk: {error}");
-        }
-        (self.rewriting, self.new_files) = (None, None);
-        self.server.journal.aof.wants_base.store(false, Ordering::Relaxed);
-        (self.holds, self.is_lost) = (false, false);
-        (self.appended, self.synced, self.oldest) = (behind, behind, None);
-        self.server.journal.aof.is_enabled.store(false, Ordering::Relaxed);
-        self.server.journal.set_durable(self.server, behind, behind);
-    }
-
-    // Syncing.
-
-    fn sync(&mut self) -> Result<(), AofError> {
-        self.poll_sync()?;
-        let is_behind = self.synced < self.appended;
-        let is_due = self.is_sync_due();
-        let Some(files) = &mut self.files else { return Ok(()) };
-        if is_behind {
-            // After trouble nothing is well before all is durable.
-            let at_once = self.config.appendfsync == AppendFsync::Always || self.trouble.is_some();
-            if at_once {
-                files.writer.sync()?;
-                self.synced_size = files.writer.size();
-                (self.synced, self.oldest) = (self.appended, None);
-                self.sync_begun = Instant::now();
-            } else if is_due && self.syncing.is_some() {
-                self.server.journal.aof.delayed_syncs.fetch_add(1, Ordering::Relaxed);
-                self.sync_begun = Instant::now();
-            } else if is_due {
-                self.synced_size = files.writer.size();
-                self.sync_begun = Instant::now();
-                self.syncing = Some(Syncing { upto: self.appended, oldest: self.oldest.take() });
-                self.server.journal.aof.is_syncing.store(true, Ordering::Relaxed);
-                self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
-            }
-        }
-        self.tell_durable();
-        Ok(())
-    }
-
-    /// Whether it is time for an fsync with `everysec` and `no`.
-    fn is_sync_due(&self) -> bool {
-        if self.synced == self.appended {
-            return false;
-        }
-        match self.config.appendfsync {
-            AppendFsync::No => {
-                let size = self.files.as_ref().map_or(0, |files| files.writer.size());
-                size.saturating_sub(self.synced_size) >= UNSYNCED_MAX
-            }
-            AppendFsync::EverySec | AppendFsync::Always => self.sync_begun.elapsed() >= SYNC_INTERVAL,
-        }
-    }
-
-    /// Lets go who waits for what is durable or in the file now. Nothing is without the base of the AOF.
-    fn tell_durable(&self) {
-        let has_base = !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning);
-        let acknowledged = match self.config.appendfsync {
-            AppendFsync::Always => self.synced,
-            AppendFsync::EverySec | AppendFsync::No => self.appended,
+    /// Tells workers and others what has come of it.
+    fn settle(&mut self, hub: &JournalHub) {
+        let waiting = self.merger.bytes();
+        self.each(|subscriber| subscriber.report(waiting));
+        let is_left = self.subscribers.iter().any(|subscriber| subscriber.is_left_to_thread());
+        hub.is_left_to_thread.store(is_left, std::sync::atomic::Ordering::Relaxed);
+        let least = |of: fn(&dyn Subscriber) -> u64| {
+            self.subscribers.iter().map(|subscriber| of(&**subscriber)).min().unwrap_or(u64::MAX)
         };
-        let durable = if has_base { self.synced } else { 0 };
-        let released = if has_base || !self.holds { acknowledged } else { 0 };
-        self.server.journal.set_durable(self.server, durable, released);
-    }
-
-    /// Takes note of an fsync that has ended.
-    fn poll_sync(&mut self) -> Result<(), AofError> {
-        if self.syncing.is_none() {
-            return Ok(());
-        }
-        match self.from_sync.try_recv() {
-            Ok(outcome) => self.note_sync(outcome),
-            Err(TryRecvError::Empty) => Ok(()),
-            Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as its sender"),
-        }
-    }
-
-    fn note_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
-        self.server.journal.aof.is_syncing.store(false, Ordering::Relaxed);
-        let Some(syncing) = self.syncing.take() else { return Ok(()) };
-        let Some(files) = &mut self.files else { return Ok(()) };
-        files.writer.finish_sync(outcome)?;
-        self.synced = self.synced.max(syncing.upto);
-        Ok(())
-    }
-
-    /// Waits for the fsync that is under way: the file is about to be another one. If it has failed, the next use of the
-    /// file says so.
-    fn settle_sync(&mut self) {
-        if self.syncing.is_some()
-            && let Ok(outcome) = self.from_sync.recv()
-            && let Err(error) = self.note_sync(outcome)
-        {
-            tracing::error!("{error}");
-        }
-    }
-
-    // Trouble.
-
-    fn note_trouble(&mut self, error: &AofError) {
-        self.is_lost |= matches!(error, AofError::Lost(_));
-        self.enter_trouble(error.to_string());
-        self.give_up_at_the_end();
-    }
-
-    /// Who switches the AOF off, or ends the server, does not wait for a disk that fails.
-    fn give_up_at_the_end(&mut self) {
-        let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
-        let Some(at) = self.orders.iter().position(is_end) else { return };
-        tracing::error!("the AOF ends, and what could not be written to it is lost");
-        let Some(order) = self.orders.drain(..=at).next_back() else { return };
-        self.merger.skip_to(order.behind());
-        self.empty_batch();
-        // Ending does not fail.
-        let _ = self.carry_out(order);
-        self.forget_trouble();
-    }
-
-    fn forget_trouble(&mut self) {
-        self.trouble = None;
-        self.server.journal.aof.failing_since_ms.store(0, Ordering::Relaxed);
-    }
-
-    fn enter_trouble(&mut self, text: String) {
-        let now = Instant::now();
-        let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(RETRY_MAX));
-        if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
-            let unsynced = self.server.journal.aof.unsynced_bytes.load(Ordering::Relaxed);
-            tracing::error!(
-                "the AOF cannot be written, so writes are refused: {text}; {unsynced} bytes of acknowledged writes \
-                 are not durable yet"
-            );
-        }
-        if self.trouble.is_none() {
-            self.server.journal.aof.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
-        }
-        self.trouble = Some(Trouble { text, next_try: now + pause, pause });
-    }
-
-    /// All that was to be done is done.
-    fn end_trouble(&mut self) {
-        if self.is_lost {
-            // The data for a new base is still to come.
-            if let Some(trouble) = &mut self.trouble {
-                trouble.next_try = Instant::now() + RETRY_MAX;
-            }
-            self.give_up_at_the_end();
-            return;
-        }
-        if self.trouble.is_some() {
-            tracing::info!("the AOF is written again: writes are accepted");
-            self.forget_trouble();
-        }
-    }
-
-    // The others.
-
-    fn tell_state(&mut self) {
-        self.server.journal.is_left_to_writer.store(self.is_left_to_writer(), Ordering::Relaxed);
-        let aof = &self.server.journal.aof;
-        let files = self.files.as_ref();
-        let size = files.map_or(0, |files| files.closed_size + files.writer.size());
-        aof.size.store(size, Ordering::Relaxed);
-        let unsynced = files.map_or(0, |files| files.writer.size() - files.writer.durable_size());
-        aof.unsynced_bytes.store(unsynced, Ordering::Relaxed);
-        let waiting = self.merger.bytes() + self.batch.len();
-        aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
-        let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
-        let lag = match self.config.appendfsync {
-            AppendFsync::EverySec => oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()),
-            // Nobody is promised anything, or waits for it.
-            AppendFsync::No | AppendFsync::Always => Duration::ZERO,
-        };
-        let (lag_ms, limit_ms) = (lag.as_millis() as u64, self.config.aof_lag_limit);
-        let is_too_late = lag_ms > limit_ms + self.config.aof_wait_limit;
-        let refusal = match &self.trouble {
-            Some(trouble) => Some(trouble.text.clone()),
-            None if is_too_late => {
-                Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
-            }
-            None => None,
-        };
-        let conditions = &self.server.conditions;
-        if refusal != self.refusal {
-            conditions.set_aof_error(refusal.clone());
-            self.refusal = refusal;
-        }
-        let is_behind = lag_ms > limit_ms || waiting > WAITING_MAX;
-        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
-            conditions.set(Condition::AOF_BEHIND, is_behind);
-        }
-    }
-
-    /// How long the AOF writer has nothing to do.
-    pub(super) fn pause(&self) -> Pause {
-        let until = |at: Instant| at.saturating_duration_since(Instant::now());
-        if let Some(trouble) = &self.trouble {
-            return Pause::Until(until(trouble.next_try));
-        }
-        let longest = if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
-            until(self.sync_begun + SYNC_INTERVAL)
-        } else if self.syncing.is_some() {
-            RETRY_MIN
-        } else {
-            SLEEP_MAX
-        };
-        Pause::UntilPublished(longest)
+        hub.release(least(|one| one.durable()), least(|one| one.released()), &*self.wake);
     }
 }

@@ -3,17 +3,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::metric::{Metric, Scene, counter, gauge};
-use crate::journal::AofState;
-use crate::snapshot::Background;
+use crate::aof::service::Aof;
+use crate::aof::state::AofState;
+use crate::snapshot::background::Background;
+use crate::snapshot::state::SnapshotState;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_rdb_changes_since_last_save", "Changes of keys that no RDB file has", |scene| {
-        scene.server.snapshots.changes(scene.server) as f64
+        SnapshotState::of(scene.server).changes(scene.server) as f64
     }),
     gauge("ember_rdb_last_save_timestamp_seconds", "Unix time of the last save, or of the start", |scene| {
-        scene.server.snapshots.saved_s(scene.server) as f64
+        SnapshotState::of(scene.server).saved_s(scene.server) as f64
     }),
-    counter("ember_rdb_saves_total", "RDB files written", |scene| number(&scene.server.snapshots.saves)),
+    counter("ember_rdb_saves_total", "RDB files written", |scene| {
+        number(&SnapshotState::of(scene.server).saves)
+    }),
     gauge(
         "ember_rdb_bgsave_in_progress",
         "1 while the data set is saved in the background, else 0",
@@ -28,16 +32,16 @@ pub(super) const METRICS: &[Metric] = &[
     gauge(
         "ember_snapshot_keys_processed",
         "Keys that the snapshot under way has written; 0 without one",
-        |scene| scene.server.snapshots.claims.progress().0 as f64,
+        |scene| SnapshotState::of(scene.server).claims.progress().0 as f64,
     ),
     gauge("ember_snapshot_keys", "Keys that it has to write", |scene| {
-        scene.server.snapshots.claims.progress().1 as f64
+        SnapshotState::of(scene.server).claims.progress().1 as f64
     }),
     gauge("ember_rdb_last_load_keys", "Keys read from the RDB file at the start", |scene| {
-        number(&scene.server.snapshots.loaded)
+        number(&SnapshotState::of(scene.server).loaded)
     }),
     gauge("ember_rdb_last_load_expired_keys", "Keys left out then because they had expired", |scene| {
-        number(&scene.server.snapshots.expired)
+        number(&SnapshotState::of(scene.server).expired)
     }),
     gauge("ember_aof_enabled", "1 while writes are kept in an append-only file, else 0", |scene| {
         flag(scene.server.journal.is_on())
@@ -78,11 +82,11 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 fn background<'s>(scene: &Scene<'s>) -> &'s Background {
-    &scene.server.snapshots.background
+    &SnapshotState::of(scene.server).background
 }
 
 fn aof<'s>(scene: &Scene<'s>) -> &'s AofState {
-    &scene.server.journal.aof
+    &Aof::of(scene.server).state
 }
 
 fn number(counter: &AtomicU64) -> f64 {

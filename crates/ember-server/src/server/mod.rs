@@ -1,6 +1,7 @@
 //! What all threads of the process share.
 
 pub(crate) mod conditions;
+pub(crate) mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use ember_persistence::files::{Disk, OsDisk};
 use emberkv_core::gate::Gate;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
+
+use conditions::{Condition, Conditions};
+use services::Services;
 
 use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
@@ -33,8 +37,7 @@ use crate::observability::over_limit::OverLimit;
 use crate::observability::rates::Rates;
 use crate::observability::stats::{CommandTotals, Counter, WorkerStats};
 use crate::scripting::Scripting;
-use crate::server::conditions::{Condition, Conditions};
-use crate::snapshot::SnapshotState;
+
 use crate::system::clock::unix_ms;
 use crate::system::log::LogHandle;
 use crate::tls::Tls;
@@ -73,6 +76,8 @@ pub(crate) struct Server {
     /// 40 random hexadecimal digits that name this run of the program.
     pub(crate) run_id: String,
     pub(crate) log: LogHandle,
+    /// What stands above this, with state of its own.
+    pub(crate) services: Services,
     // Shared.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
@@ -105,7 +110,6 @@ pub(crate) struct Server {
     pub(crate) rates: Rates,
     pub(crate) over_limit: OverLimit,
     pub(crate) scripting: Scripting,
-    pub(crate) snapshots: SnapshotState,
     /// Where all files are.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) data_lock: DataLock,
@@ -125,6 +129,7 @@ impl Server {
         keyspace: Keyspace,
         mailboxes: Vec<Mailbox>,
         registry: Registry,
+        services: Services,
         run_id: String,
         log: LogHandle,
     ) -> Server {
@@ -148,6 +153,7 @@ impl Server {
             is_concurrent: snapshot.concurrent,
             started: Instant::now(),
             started_ms: unix_ms(),
+            services,
             run_id,
             log,
             acl,
@@ -172,7 +178,6 @@ impl Server {
             rates: Rates::default(),
             over_limit: OverLimit::default(),
             scripting: Scripting::new(workers),
-            snapshots: SnapshotState::default(),
             disk: Arc::new(OsDisk),
             data_lock: DataLock::default(),
             journal: JournalHub::new(workers),

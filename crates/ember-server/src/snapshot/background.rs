@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::executor::Executor;
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
@@ -96,7 +97,7 @@ impl Background {
 
     /// Whether one is due by the rules, or because it is scheduled.
     pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
-        if server.snapshots.claims.purpose().is_some() {
+        if SnapshotState::of(server).claims.purpose().is_some() {
             return false;
         }
         let now_ms = unix_ms();
@@ -109,8 +110,8 @@ impl Background {
         if config.save.is_empty() {
             return false;
         }
-        let changes = server.snapshots.changes(server);
-        let seconds = now_ms / 1000 - server.snapshots.saved_s(server);
+        let changes = SnapshotState::of(server).changes(server);
+        let seconds = now_ms / 1000 - SnapshotState::of(server).saved_s(server);
         let due = config.save.iter().find(|rule| changes >= rule.changes && seconds > rule.seconds);
         if let Some(rule) = due {
             tracing::info!("{} changes in {} seconds: saving", rule.changes, rule.seconds);
@@ -121,7 +122,7 @@ impl Background {
     /// Ends what is under way, because the server ends, and waits for that, as long as `patience` says: its file does not
     /// appear, or has appeared.
     pub(crate) fn give_up(&self, server: &Server, patience: Option<Duration>) {
-        server.snapshots.is_given_up.store(true, Ordering::Relaxed);
+        SnapshotState::of(server).is_given_up.store(true, Ordering::Relaxed);
         let until = patience.map(|patience| Instant::now() + patience);
         let mut is_running = self.is_running.lock();
         while *is_running {
@@ -141,7 +142,7 @@ impl Background {
 pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let server = executor.server;
     let claim = Claim::take(server, Purpose::Save).map_err(Unbegun::Taken)?;
-    let background = &server.snapshots.background;
+    let background = &SnapshotState::of(server).background;
     background.is_scheduled.store(false, Ordering::Relaxed);
     background.tried_ms.store(unix_ms(), Ordering::Relaxed);
     let point = executor.alone(|executor, _| {
@@ -172,7 +173,7 @@ fn run(server: &Server, point: PointInTime, config: &Config) {
     let begun = Instant::now();
     let changes = point.changes;
     let written = write_file(server, config, |writer| point.fill(writer, false));
-    let (state, seconds) = (&server.snapshots, begun.elapsed().as_secs_f64());
+    let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());
     let background = &state.background;
     background.last_s.store(seconds as i64 + 1, Ordering::Relaxed);
     match written {

@@ -14,6 +14,7 @@ use emberkv_core::turn::Turn;
 use crate::commands::declared_library;
 use crate::config::Config;
 use crate::server::Server;
+use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
 /// Threads that insert keys beside the one that reads: more would wait for it.
@@ -117,7 +118,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     server.encryption.warn_of_plain(&opened, path);
     let reader = RdbReader::new(opened, path, config.encoding_limits());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
-    server.snapshots.loading.begin(total);
+    SnapshotState::of(server).loading.begin(total);
     load_from(server, &config, &mut reader, path)
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn load_from(
     reader: &mut RdbReader<FileSource>,
     path: &Path,
 ) -> Result<(), String> {
-    let state = &server.snapshots;
+    let state = SnapshotState::of(server);
     let mut possible_keys = state.loading.total_bytes.load(Ordering::Relaxed) / KEY_BYTES_MIN;
     let mut expected = BTreeSet::new();
     let begun = Instant::now();
@@ -204,8 +205,8 @@ fn insert_into<'s>(
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits());
     move |batch| {
         let inserted = inserter.insert(batch)?;
-        server.snapshots.loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
-        server.snapshots.expired.fetch_add(inserted.expired, Ordering::Relaxed);
+        SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
+        SnapshotState::of(server).expired.fetch_add(inserted.expired, Ordering::Relaxed);
         Ok(())
     }
 }

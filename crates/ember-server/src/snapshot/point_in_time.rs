@@ -20,6 +20,7 @@ use crate::executor::{Executor, Section};
 use crate::scripting::library::Libraries;
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::snapshot::state::SnapshotState;
 
 /// Threads that encode: one that writes takes what four of them give.
 const WALKERS_MAX: usize = 4;
@@ -73,7 +74,7 @@ impl Claim {
     /// # Errors
     /// What it is taken for.
     pub(crate) fn take(server: &'static Server, purpose: Purpose) -> Result<Claim, Purpose> {
-        let mut taken = server.snapshots.claims.taken.lock();
+        let mut taken = SnapshotState::of(server).claims.taken.lock();
         match *taken {
             Some(other) => Err(other),
             None => {
@@ -86,7 +87,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        *self.0.snapshots.claims.taken.lock() = None;
+        *SnapshotState::of(self.0).claims.taken.lock() = None;
     }
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     };
     let snapshot = server.keyspace.begin_snapshot(options);
     server.conditions.set(Condition::SNAPSHOT, true);
-    let claims = &server.snapshots.claims;
+    let claims = &SnapshotState::of(server).claims;
     claims.processed.store(0, Ordering::Relaxed);
     claims.total.store(snapshot.sizes().iter().map(|(keys, _)| keys).sum(), Ordering::Relaxed);
     PointInTime {
@@ -175,12 +176,12 @@ impl PointInTime {
                     writer.sizes(database, keys, volatile)?;
                 }
             }
-            let claims = &server.snapshots.claims;
+            let claims = &SnapshotState::of(server).claims;
             while let Some(piece) = saver.next_piece() {
                 write(writer, &snapshot, &piece)?;
                 claims.processed.store(writer.keys(), Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
-                if server.snapshots.is_given_up.load(Ordering::Relaxed) {
+                if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
                     return Err(io::Error::other("the server ends"));
                 }
             }

@@ -13,6 +13,7 @@ use emberkv_core::turn::Turn;
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::server::Server;
+use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
 /// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
@@ -20,7 +21,7 @@ use crate::system::clock::unix_ms;
 /// # Errors
 /// Those of [`save`].
 pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
-    let state = &server.snapshots;
+    let state = SnapshotState::of(server);
     if !state.saves_at_end.load(Ordering::Relaxed) || state.changes(server) == 0 {
         return Ok(());
     }
@@ -37,13 +38,13 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
 /// Those of [`save`]; the server is to go on then.
 pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     let server = executor.server;
-    server.snapshots.background.give_up(server, None);
+    SnapshotState::of(server).background.give_up(server, None);
     let saved = executor.alone(|executor, _| {
         executor.publish();
         save(server, &executor.config, &executor.turn)
     });
-    server.snapshots.saves_at_end.store(saved.is_ok(), Ordering::Relaxed);
-    server.snapshots.is_given_up.store(saved.is_ok(), Ordering::Relaxed);
+    SnapshotState::of(server).saves_at_end.store(saved.is_ok(), Ordering::Relaxed);
+    SnapshotState::of(server).is_given_up.store(saved.is_ok(), Ordering::Relaxed);
     saved
 }
 
@@ -55,8 +56,8 @@ pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), 
     let begun = Instant::now();
     let changes = server.sum(|stats| &stats.changes);
     let written = write_file(server, config, |writer| write_all(server, turn, false, writer))?;
-    server.snapshots.note_saved(changes);
-    server.snapshots.background.note_success(server);
+    SnapshotState::of(server).note_saved(changes);
+    SnapshotState::of(server).background.note_success(server);
     let seconds = begun.elapsed().as_secs_f64();
     tracing::info!("saved {} keys to {} in {seconds:.3} seconds", written.keys, config.dbfilename);
     Ok(())

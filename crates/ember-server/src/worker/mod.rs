@@ -52,6 +52,7 @@ use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::observability::hot_keys::Announced;
 use crate::server::Server;
+use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
 use barrier::Barrier;
 use bystanders::Bystanders;
@@ -199,7 +200,7 @@ impl Worker {
     }
 
     fn turn(&mut self) {
-        self.server.journal.append_own(self.executor.index);
+        self.server.journal.pass_on_own(self.executor.index);
         let now = Instant::now();
         let is_busy = !self.ready.is_empty()
             || !self.postponed.is_empty()
@@ -266,6 +267,7 @@ impl Worker {
         let config = &self.executor.config;
         self.limits = RequestLimits::new(config.proto_max_bulk_len);
         self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
+        SnapshotState::of(self.server).background.refuse_writes(self.server, config);
     }
 }
 

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 use emberkv_core::keys::Guards;
 
 use super::Worker;
+use crate::aof::rewriting;
+use crate::aof::service::Aof;
 use crate::executor::Executor;
-use crate::journal::rewriting;
 use crate::metrics::memory_report;
 use crate::observability::rates::Totals;
-use crate::snapshot::{self, begin_bgsave};
+use crate::snapshot::background::begin_bgsave;
+use crate::snapshot::saving;
+use crate::snapshot::state::SnapshotState;
 
 /// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
 /// batch by more; what is left goes on in the next turn.
@@ -41,7 +44,7 @@ impl Worker {
             self.sample();
         }
         if self.executor.index == 0 && !self.server.is_loading() {
-            if self.server.snapshots.background.is_due(self.server, &self.executor.config) {
+            if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
                 // What keeps it from beginning is on the log; it is tried again.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
             }
@@ -73,13 +76,13 @@ impl Worker {
             return; // after the script that runs
         }
         self.saves_and_ends = false;
-        let saved = snapshot::save_before_end(&mut self.executor);
+        let saved = saving::save_before_end(&mut self.executor);
         self.server.gate.leave(self.executor.index);
         match saved {
             Ok(()) => self.server.request_stop(),
             Err(error) => {
                 tracing::error!("the server does not end, because the data set is not saved: {error}");
-                self.server.snapshots.is_ending.store(false, Ordering::Relaxed);
+                SnapshotState::of(self.server).is_ending.store(false, Ordering::Relaxed);
             }
         }
     }
@@ -162,7 +165,7 @@ impl Worker {
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
             let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
             if connection.is_held
-                && self.server.journal.aof.failing_ms() > self.executor.config.aof_wait_limit as i64
+                && Aof::of(self.server).state.failing_ms() > self.executor.config.aof_wait_limit as i64
             {
                 tracing::warn!(
                     "closing client {}: what it has written cannot be written to the AOF",

@@ -23,6 +23,7 @@ use crate::scripting::reply::Failure;
 use crate::scripting::running::RunningCall;
 use crate::scripting::sha1;
 use crate::scripting::shebang::ScriptFlags;
+use crate::snapshot::state::SnapshotState;
 
 /// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
 /// together before it is asked whether it goes on.
@@ -291,7 +292,7 @@ impl Host<'_> {
     /// Whether the script is to end, because somebody wants it to or the server ends.
     fn is_to_end(&self) -> bool {
         let server = self.executor.server;
-        let is_ending = server.is_stopping() || server.snapshots.is_ending.load(Ordering::Relaxed);
+        let is_ending = server.is_stopping() || SnapshotState::of(server).is_ending.load(Ordering::Relaxed);
         // One that has written is cut off only when it is long, and when nothing will be saved any more.
         let may_be_cut_off = !self.has_written || (self.is_long && server.is_stopping());
         server.scripting.running.is_killed(self.executor.index) || (is_ending && may_be_cut_off)

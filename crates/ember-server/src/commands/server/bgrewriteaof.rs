@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::aof::rewriting;
+use crate::aof::service::Aof;
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
-use crate::journal::rewriting;
-use crate::snapshot::Purpose;
+use crate::snapshot::point_in_time::Purpose;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -31,7 +32,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 fn rewrite(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, reply, .. } = execution;
     let server = executor.server;
-    let aof = &server.journal.aof;
+    let aof = &Aof::of(server).state;
     if aof.is_rewriting() {
         return Err("ERR Background append only file rewriting already in progress".into());
     }

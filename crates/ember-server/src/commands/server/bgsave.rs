@@ -6,7 +6,9 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
-use crate::snapshot::{Purpose, Unbegun, begin_bgsave};
+use crate::snapshot::background::{Unbegun, begin_bgsave};
+use crate::snapshot::point_in_time::Purpose;
+use crate::snapshot::state::SnapshotState;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -33,7 +35,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 
 fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, args, reply, .. } = execution;
-    let state = &executor.server.snapshots;
+    let state = SnapshotState::of(executor.server);
     // In a transaction it is its end that the snapshot is to show.
     let taken = state.claims.purpose();
     if taken != Some(Purpose::Save) && executor.section != Section::Shared {

@@ -5,11 +5,11 @@ use emberkv_core::error::CommandError;
 use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::aof::rewriting;
 use crate::commands::{help_subcommand, reply_help};
 use crate::config::{Config, is_key_file_parameter, is_secret_parameter, tls_parameter};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
-use crate::journal::rewriting;
 use crate::observability::stats::WorkerStats;
 use crate::server::Server;
 use crate::system::open_files;

@@ -4,7 +4,9 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::executor::session::{Execution, Outcome, ServerCommand};
-use crate::snapshot::{self, Purpose};
+use crate::snapshot::point_in_time::Purpose;
+use crate::snapshot::saving;
+use crate::snapshot::state::SnapshotState;
 
 const SAVE: Spec = Spec {
     name: "save",
@@ -41,7 +43,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             ..SAVE
         },
         Some(|session| {
-            session.reply.integer(session.server.snapshots.saved_s(session.server));
+            session.reply.integer(SnapshotState::of(session.server).saved_s(session.server));
             Ok(Outcome::Done)
         }),
     ),
@@ -52,12 +54,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 /// # Errors
 /// Says what the disk said.
 fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
-    if execution.executor.server.snapshots.claims.purpose() == Some(Purpose::Save) {
+    if SnapshotState::of(execution.executor.server).claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());
     }
     let saved = execution.executor.alone_for(execution.client.view.id, |executor, _| {
         executor.publish();
-        snapshot::save(executor.server, &executor.config, &executor.turn)
+        saving::save(executor.server, &executor.config, &executor.turn)
     })?;
     saved.map_err(|error| {
         tracing::error!("SAVE failed: {error}");

@@ -7,7 +7,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 use crate::clients::client::Client;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::server::Server;
-use crate::snapshot::save_before_end;
+use crate::snapshot::saving::save_before_end;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

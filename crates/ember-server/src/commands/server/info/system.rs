@@ -8,9 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use emberkv_core::reclaim;
 
 use super::Report;
+use crate::aof::service::Aof;
 use crate::config::Config;
 use crate::metrics::memory_report::{self, human, ratio};
 use crate::server::REDIS_VERSION;
+use crate::snapshot::state::SnapshotState;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
 
@@ -157,7 +159,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
 
 /// What is on disk; the fields of what does not exist here say so.
 pub(super) fn persistence(report: &mut Report<'_>) {
-    let snapshots = &report.server.snapshots;
+    let snapshots = SnapshotState::of(report.server);
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let (saves, loaded, expired) =
         (number(&snapshots.saves), number(&snapshots.loaded), number(&snapshots.expired));
@@ -194,7 +196,7 @@ fn loading(report: &mut Report<'_>) {
     if !report.server.is_loading() {
         return;
     }
-    let loading = &report.server.snapshots.loading;
+    let loading = &SnapshotState::of(report.server).loading;
     let (percent, eta_s) = loading.outlook();
     report.line("loading_start_time", loading.since_s());
     report.line("loading_total_bytes", loading.total_bytes.load(Ordering::Relaxed));
@@ -205,7 +207,7 @@ fn loading(report: &mut Report<'_>) {
 }
 
 fn aof(report: &mut Report<'_>) {
-    let aof = &report.server.journal.aof;
+    let aof = &Aof::of(report.server).state;
     let status = |failed: bool| if failed { "err" } else { "ok" };
     report.line("aof_enabled", u8::from(report.server.journal.is_on()));
     report.line("aof_rewrite_in_progress", u8::from(aof.is_rewriting()));
@@ -216,12 +218,12 @@ fn aof(report: &mut Report<'_>) {
     report.line("aof_rewrites", aof.rewrites.load(Ordering::Relaxed));
     report.line("aof_rewrites_consecutive_failures", aof.failed_in_a_row.load(Ordering::Relaxed));
     report.line("aof_last_write_status", status(aof.failing_ms() > 0));
-    report.line("aof_last_cow_size", report.server.snapshots.claims.handed_bytes());
+    report.line("aof_last_cow_size", SnapshotState::of(report.server).claims.handed_bytes());
 }
 
 /// What Redis tells only while there is an AOF.
 fn aof_files(report: &mut Report<'_>) {
-    let aof = &report.server.journal.aof;
+    let aof = &Aof::of(report.server).state;
     if !report.server.journal.is_on() {
         return;
     }

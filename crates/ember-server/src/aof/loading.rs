@@ -19,7 +19,9 @@ use crate::catalogue::registry::Handler;
 use crate::commands::replay_function;
 use crate::config::Config;
 use crate::server::Server;
-use crate::snapshot;
+use crate::snapshot::loading;
+use crate::snapshot::saving;
+use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
 /// How often the log tells how far loading is.
@@ -43,12 +45,12 @@ pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, Str
 pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, AofWriter)>, String> {
     let config = server.config.snapshot();
     if !config.appendonly {
-        snapshot::load_at_start(server)?;
+        loading::load_at_start(server)?;
         return Ok(None);
     }
     let mut directory = open(server, &config)?;
     let shown = |error: AofError| error.to_string();
-    snapshot::tell_removed(directory.remove_leftovers().map_err(shown)?);
+    loading::tell_removed(directory.remove_leftovers().map_err(shown)?);
     if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
         directory.adopt().map_err(shown)?;
         tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
@@ -68,8 +70,8 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
         return Ok(Some((directory, writer)));
     }
     // What an RDB file has is not lost when the AOF is switched on: it becomes the base.
-    snapshot::load_at_start(server)?;
-    if server.snapshots.loaded.load(Ordering::Relaxed) == 0
+    loading::load_at_start(server)?;
+    if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
     {
         let writer = directory.begin_increment().map_err(shown)?;
@@ -80,7 +82,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     let mut turn = Turn::new(unix_ms(), 1);
     turn.policy = config.maxmemory_policy;
     let written = directory
-        .write_base(&base, config.rdbcompression, |writer| snapshot::write_all(server, &turn, true, writer));
+        .write_base(&base, config.rdbcompression, |writer| saving::write_all(server, &turn, true, writer));
     written.map_err(|error| error.to_string())?;
     directory.finish_rewrite(rewrite, base).map_err(shown)?;
     Ok(Some((directory, writer)))
@@ -92,7 +94,7 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
     let files = directory.live_files();
     let last_increment = directory.manifest().increments.len();
     let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
-    server.snapshots.loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
+    SnapshotState::of(server).loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
     let mut player = Player::new(server, config);
     let mut torn = None;
     for (number, path) in files.iter().enumerate() {
@@ -137,7 +139,7 @@ fn load_file(
     let shown = |error: &dyn std::fmt::Display| format!("cannot load the data set: {error}");
     let file = server.disk.open_to_read(path).map_err(|error| shown(&error))?;
     let total = file.size().map_err(|error| shown(&error))?;
-    let loading = &server.snapshots.loading;
+    let loading = &SnapshotState::of(server).loading;
     let encryption = server.encryption();
     let opened = encryption.open(Arc::clone(&file), ending);
     let opened = opened.map_err(|error| shown(&error))?;
@@ -145,7 +147,7 @@ fn load_file(
     let limits = config.encoding_limits();
     let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
-            snapshot::load_from(server, config, &mut rdb, path)?;
+            loading::load_from(server, config, &mut rdb, path)?;
             rdb.into_source()
         }
         Err(source) => source,

@@ -12,10 +12,13 @@ use ember_persistence::files::TemporaryFile;
 use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
 
 use super::orders::{Beginning, Order};
+use super::service::{Aof, order};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::server::Server;
-use crate::snapshot::{self, Claim, PointInTime, Purpose};
+use crate::snapshot::point_in_time;
+use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
+use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 
 /// All data at one moment, for a base.
@@ -29,8 +32,8 @@ impl Base {
     /// The data of now. The executor is alone at the keyspace.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
-        let point = snapshot::begin(&claim, executor);
-        executor.server.journal.aof.begin_rewrite();
+        let point = point_in_time::begin(&claim, executor);
+        Aof::of(executor.server).state.begin_rewrite();
         Base { point, claim }
     }
 }
@@ -62,9 +65,8 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
     executor.alone(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.last_number();
-        server.journal.orders.add(Order::Rotate { behind, base: Some(base) });
+        order(server, Order::Rotate { behind, base: Some(base) });
     });
-    server.journal.wake_writer();
     Ok(())
 }
 
@@ -84,17 +86,17 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
             Ok(()) => tracing::info!("the AOF is rewritten"),
             Err(error) => tracing::error!("the rewrite of the AOF has failed: {error}"),
         }
-        server.journal.aof.end_rewrite(finished.is_ok());
+        Aof::of(server).state.end_rewrite(finished.is_ok());
         drop(written.claim);
     };
-    write_base(server, file, base, done).inspect_err(|_| server.journal.aof.end_rewrite(false))
+    write_base(server, file, base, done).inspect_err(|_| Aof::of(server).state.end_rewrite(false))
 }
 
 /// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that begins anew.
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
-    let aof = &server.journal.aof;
+    let aof = &Aof::of(server).state;
     !aof.is_rewriting()
-        && server.snapshots.claims.purpose().is_none()
+        && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
             || aof.wants_base.load(Ordering::Relaxed)
             || (server.journal.is_on() && aof.failing_ms() == 0 && is_grown(server, config)))
@@ -103,16 +105,15 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
 /// Does what is due. The worker is inside the gate and holds no lock.
 pub(crate) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
-    let aof = &server.journal.aof;
+    let aof = &Aof::of(server).state;
     if aof.wants_base.load(Ordering::Relaxed) {
         let Ok(claim) = Claim::take(server, Purpose::AofBase) else { return };
         aof.wants_base.store(false, Ordering::Relaxed);
         executor.alone(|executor, _| {
             let base = Base::take(claim, executor);
             let behind = server.journal.last_number();
-            server.journal.orders.add(Order::BaseTaken(Box::new((base, behind))));
+            order(server, Order::BaseTaken(Box::new((base, behind))));
         });
-        server.journal.wake_writer();
         return;
     }
     match begin(executor) {
@@ -130,7 +131,7 @@ pub(crate) fn begin_due(executor: &mut Executor) {
 
 /// Whether the files have grown so much that they are to be rewritten.
 fn is_grown(server: &Server, config: &Config) -> bool {
-    let aof = &server.journal.aof;
+    let aof = &Aof::of(server).state;
     let (size, base) = (aof.size.load(Ordering::Relaxed), aof.base_size.load(Ordering::Relaxed).max(1));
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
     // After failures it takes longer to the next try.
@@ -143,8 +144,7 @@ fn is_grown(server: &Server, config: &Config) -> bool {
 /// What the thread that has written a base for the AOF writer does then.
 pub(super) fn notify_writer(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
     move |written| {
-        server.journal.orders.add(Order::BaseWritten(Box::new(written)));
-        server.journal.wake_writer();
+        order(server, Order::BaseWritten(Box::new(written)));
     }
 }
 
@@ -214,7 +214,7 @@ impl NewFiles {
 /// What is to be told to who has asked for it.
 pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
-    if server.journal.is_ending() {
+    if Aof::of(server).is_ending(server) {
         return Err("the append-only file is still being closed; try again".to_owned());
     }
     let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
@@ -229,10 +229,9 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     executor.alone(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.switch(true);
-        server.journal.aof.is_enabled.store(true, Ordering::Relaxed);
-        server.journal.orders.add(Order::Begin(Box::new(files.begin(base, behind, false))));
+        Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
+        order(server, Order::Begin(Box::new(files.begin(base, behind, false))));
     });
-    server.journal.wake_writer();
     Ok(())
 }
 
@@ -241,7 +240,6 @@ pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
     executor.alone(|_, _| {
         let behind = server.journal.switch(false);
-        server.journal.orders.add(Order::End { behind });
+        order(server, Order::End { behind });
     });
-    server.journal.wake_writer();
 }

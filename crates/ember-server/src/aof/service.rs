@@ -1,0 +1,32 @@
+//! What other parts of the server know of the AOF.
+
+use super::orders::{Order, Orders};
+use super::state::AofState;
+use crate::server::Server;
+
+/// The AOF.
+#[derive(Default)]
+pub(crate) struct Aof {
+    /// How it goes.
+    pub(crate) state: AofState,
+    /// What its subscriber is to do.
+    pub(super) orders: Orders,
+}
+
+impl Aof {
+    /// That of a server.
+    pub(crate) fn of(server: &Server) -> &Aof {
+        server.services.get()
+    }
+
+    /// Whether its files are still in use although it is switched off.
+    pub(super) fn is_ending(&self, server: &Server) -> bool {
+        !server.journal.is_on() && self.state.is_enabled.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Has the subscriber of a server's AOF do something.
+pub(super) fn order(server: &Server, order: Order) {
+    Aof::of(server).orders.add(order);
+    server.journal.call_thread();
+}

@@ -1,0 +1,42 @@
+//! Starting and ending the journal with the AOF as its subscriber.
+
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+
+use ember_persistence::aof::{AofDirectory, AofWriter, SyncTask};
+
+use super::orders::Order;
+use super::service::order;
+use super::subscriber::AofSubscriber;
+use crate::server::Server;
+
+/// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun, and holds nothing.
+/// Fsyncs of `everysec` and `no` run on a thread of their own, so that appending goes on.
+///
+/// # Errors
+/// If there is no thread.
+pub(crate) fn start(
+    server: &'static Server,
+    files: Option<(AofDirectory, AofWriter)>,
+) -> Result<JoinHandle<()>, String> {
+    let failed = |error: std::io::Error| format!("cannot start a thread for the journal: {error}");
+    let (to_sync, tasks) = channel::<SyncTask>();
+    let (outcomes, from_sync) = channel();
+    let sync = move || {
+        for task in tasks {
+            if outcomes.send(task.run()).is_err() {
+                return;
+            }
+            server.journal.call_thread();
+        }
+    };
+    thread::Builder::new().name("aof-sync".to_owned()).spawn(sync).map_err(failed)?;
+    let subscriber = AofSubscriber::new(server, files, to_sync, from_sync);
+    let wake = |worker: usize| server.workers[worker].mailbox.ring();
+    server.journal.start(vec![Box::new(subscriber)], wake).map_err(failed)
+}
+
+/// Ends the journal when all is written. No worker runs any more.
+pub(crate) fn stop(server: &Server) {
+    order(server, Order::Stop { behind: server.journal.last_number() });
+}

@@ -1,0 +1,711 @@
+//! The AOF as a subscriber of the journal: records are appended to its files, and made durable.
+//!
+//! ```text
+//! append    records in the order of their numbers, up to the next order; then the order, and so on
+//! sync      always: at once, for all that was appended; everysec, no: on a thread of its own
+//! ```
+//!
+//! **Who does it.** Workers append before they send replies. What may take long is left to the journal's thread: files,
+//! fsyncs, much at once, and all appending while an fsync is under way, because a file system may let a write wait for it.
+//!
+//! **What replies wait for.** A reply is sent when the record of what it acknowledges is in the file, so that the end of
+//! the process loses nothing; with `always` when it is durable. Threads that were not woken, or come late, cost time only.
+//!
+//! **When the disk fails** what could not be written stays here, in order, and writes are refused until it is written: no
+//! write is acknowledged that the policy promises and the disk does not have. The writer tries again on and on. What a
+//! failed fsync leaves is not trusted: it is written again ([`AofWriter::recover`]), or if that is not possible all is
+//! written anew.
+//!
+//! **When the disk is slow** nothing waits for an fsync with `everysec` and `no`, up to a limit: once the oldest record that
+//! is not durable is older than `aof-lag-limit`, writes wait, and once they have waited for `aof-wait-limit`, they are
+//! refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutcome, SyncTask};
+
+use super::orders::{Beginning, Order};
+use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
+use super::service::Aof;
+use crate::config::{AppendFsync, Config};
+use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::clock::unix_ms;
+
+/// Time between two fsyncs of `everysec`.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes between two fsyncs of `no`: what a failed one is to write again must not be too much.
+const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
+
+/// How long it takes to the next try after the first that failed, and at most after more.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Records that wait to be written, in bytes, above which writes wait.
+const WAITING_MAX: usize = 256 * 1024 * 1024;
+
+/// How long the thread sleeps at most.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// The files that are written to.
+struct Files {
+    directory: AofDirectory,
+    writer: AofWriter,
+    /// Bytes of all files but the one that is written to.
+    closed_size: u64,
+}
+
+/// An fsync on its thread.
+struct Syncing {
+    /// All records up to this number are durable when it has succeeded.
+    upto: u64,
+    /// When the first record was appended that it makes durable.
+    oldest: Option<Instant>,
+}
+
+/// Writing fails.
+struct Trouble {
+    text: String,
+    next_try: Instant,
+    pause: Duration,
+}
+
+/// See the module.
+pub(super) struct AofSubscriber {
+    server: &'static Server,
+    aof: &'static Aof,
+    config: Arc<Config>,
+    generation: u64,
+    files: Option<Files>,
+    orders: VecDeque<Order>,
+    rewriting: Option<Rewriting>,
+    /// What is written in front of the next records: the time, and the database where a file begins.
+    lead: Batch,
+    /// Records that could not be written, up to this number.
+    pending: Batch,
+    pending_last: u64,
+    /// Records up to this number are not written: what they have done is in a base, or is given up.
+    skipped: u64,
+    /// The last record that is in the file.
+    appended: u64,
+    /// The last record that is durable.
+    synced: u64,
+    /// When the first record was appended that no fsync was begun for.
+    oldest: Option<Instant>,
+    /// Workers have appended the first record since the last fsync: the thread is to know when the next one is due.
+    begins_interval: bool,
+    /// How large the file was when the last fsync began.
+    synced_size: u64,
+    sync_begun: Instant,
+    syncing: Option<Syncing>,
+    to_sync: Sender<SyncTask>,
+    from_sync: Receiver<SyncOutcome>,
+    /// Replies wait for the base that is being written.
+    holds: bool,
+    /// All is to be written anew.
+    is_lost: bool,
+    /// In these files, as soon as there is the data for their base.
+    new_files: Option<NewFiles>,
+    trouble: Option<Trouble>,
+    /// Nothing more can be done in this round.
+    is_stuck: bool,
+    /// Why writes are refused.
+    refusal: Option<String>,
+    /// The time that the file says, Unix time in s.
+    told_time: Option<i64>,
+    /// The file says no database yet.
+    needs_database: bool,
+    is_over: bool,
+}
+
+impl AofSubscriber {
+    /// The subscriber of a server whose journal is not read yet. With files their last increment has just begun, and holds
+    /// nothing. `to_sync` takes fsyncs to the thread that runs them, `from_sync` gives what came of them.
+    pub(super) fn new(
+        server: &'static Server,
+        files: Option<(AofDirectory, AofWriter)>,
+        to_sync: Sender<SyncTask>,
+        from_sync: Receiver<SyncOutcome>,
+    ) -> AofSubscriber {
+        let mut subscriber = AofSubscriber {
+            server,
+            aof: Aof::of(server),
+            config: server.config.snapshot(),
+            generation: server.config.generation(),
+            files: None,
+            orders: VecDeque::new(),
+            rewriting: None,
+            lead: Batch::new(),
+            pending: Batch::new(),
+            pending_last: 0,
+            skipped: 0,
+            appended: 0,
+            synced: 0,
+            oldest: None,
+            begins_interval: false,
+            synced_size: 0,
+            sync_begun: Instant::now(),
+            syncing: None,
+            to_sync,
+            from_sync,
+            holds: false,
+            is_lost: false,
+            new_files: None,
+            trouble: None,
+            is_stuck: false,
+            refusal: None,
+            told_time: None,
+            needs_database: false,
+            is_over: false,
+        };
+        if let Some((directory, writer)) = files {
+            subscriber.install(directory, writer, server.journal.last_number());
+            let size = subscriber.aof.state.size.load(Ordering::Relaxed);
+            subscriber.aof.state.base_size.store(size, Ordering::Relaxed);
+        }
+        subscriber
+    }
+
+    fn take_orders(&mut self) {
+        for order in self.aof.orders.take() {
+            match order {
+                Order::BaseWritten(written) => self.finish_rewrite(*written),
+                Order::BaseTaken(taken) => self.begin_with(taken.0, taken.1),
+                order => self.orders.push_back(order),
+            }
+        }
+    }
+
+    /// Sees that records can be written, after trouble too.
+    fn make_ready(&mut self) -> Result<(), AofError> {
+        if self.is_lost {
+            self.is_stuck = true;
+            return self.begin_anew();
+        }
+        // How to recover depends on whether it was an fsync that has failed, on its thread perhaps.
+        self.poll_sync()?;
+        if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
+            files.writer.recover()?;
+        }
+        self.write_pending()
+    }
+
+    /// Writes what could not be written before.
+    fn write_pending(&mut self) -> Result<(), AofError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if let Some(files) = &mut self.files {
+            write_lead(&mut self.lead, &mut files.writer)?;
+            files.writer.append(&mut self.pending)?;
+            self.oldest.get_or_insert_with(Instant::now);
+        }
+        self.appended = self.appended.max(self.pending_last);
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Writes records, behind the time and the database if they are to be said.
+    fn write(&mut self, records: &mut Records<'_>) -> Result<(), AofError> {
+        let Some(files) = &mut self.files else { return Ok(()) };
+        let now_s = unix_ms() / 1000;
+        if self.config.aof_timestamp_enabled && self.told_time != Some(now_s) {
+            self.lead.time(now_s);
+            self.told_time = Some(now_s);
+        }
+        if std::mem::take(&mut self.needs_database)
+            && let Some(database) = records.database
+        {
+            self.lead.command(&[b"SELECT", itoa::Buffer::new().format(database).as_bytes()]);
+        }
+        write_lead(&mut self.lead, &mut files.writer)?;
+        files.writer.append(records.batch)?;
+        self.begins_interval |= self.oldest.is_none();
+        self.oldest.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, order: Order) -> Result<(), AofError> {
+        match order {
+            Order::Begin(beginning) => {
+                self.begin(*beginning);
+                Ok(())
+            }
+            Order::Rotate { behind, base } => self.rotate(behind, base),
+            Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
+            Order::End { behind } => {
+                self.end(behind);
+                Ok(())
+            }
+            Order::Stop { behind } => {
+                self.end(behind);
+                self.is_over = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, beginning: Beginning) {
+        let Beginning { directory, writer, rewrite, base, behind, holds } = beginning;
+        self.settle_sync();
+        self.skip_to(behind);
+        self.install(directory, writer, behind);
+        (self.holds, self.is_lost) = (holds, false);
+        self.begin_base(rewrite, base, true);
+    }
+
+    /// Leaves out all records up to number `last`: what they have done is in a base, or is given up.
+    fn skip_to(&mut self, last: u64) {
+        self.skipped = last;
+        self.pending.clear();
+        self.lead.clear();
+    }
+
+    /// Goes on in these files, behind record `last`.
+    fn install(&mut self, directory: AofDirectory, writer: AofWriter, last: u64) {
+        self.synced_size = writer.size();
+        self.files =
+            Some(Files { closed_size: rewriting::closed_size(&directory, &writer), directory, writer });
+        self.begin_file();
+        (self.appended, self.synced, self.oldest) = (last, last, None);
+        self.aof.state.is_enabled.store(true, Ordering::Relaxed);
+        self.tell_size();
+    }
+
+    fn begin_file(&mut self) {
+        (self.told_time, self.needs_database) = (None, true);
+    }
+
+    fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
+        self.settle_sync();
+        let Some(files) = &mut self.files else { return Ok(()) };
+        files.directory.set_encryption(&self.server.encryption());
+        if let Err(error) = files.directory.rotate(&mut files.writer) {
+            // It is to be done before anything else is appended, with or without a rewrite.
+            if base.is_some() {
+                tracing::error!("the rewrite of the AOF cannot begin: {error}");
+                self.aof.state.end_rewrite(false);
+            }
+            self.orders.push_front(Order::Rotate { behind, base: None });
+            return Err(error);
+        }
+        files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
+        self.synced_size = files.writer.size();
+        let rewrite = files.directory.begin_rewrite();
+        self.begin_file();
+        // The file before was made durable to its end.
+        (self.synced, self.oldest) = (self.appended, None);
+        if let Some(base) = base {
+            self.begin_base(rewrite, base, false);
+        }
+        Ok(())
+    }
+
+    /// Has the base of a rewrite written.
+    fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
+        let Some(files) = &mut self.files else { return };
+        let begun = files.directory.begin_base().map_err(|error| error.to_string());
+        let begun = begun.and_then(|file| {
+            rewriting::write_base(self.server, file, base, rewriting::notify_writer(self.server))
+        });
+        self.rewriting = Some(Rewriting { rewrite, is_beginning });
+        if let Err(error) = begun {
+            self.fail_rewrite(&error);
+        }
+    }
+
+    fn finish_rewrite(&mut self, written: BaseWritten) {
+        let (Some(rewriting), Some(files)) = (self.rewriting.take(), &mut self.files) else { return };
+        let finished = written.result.and_then(|file| {
+            files.directory.finish_rewrite(rewriting.rewrite.clone(), file).map_err(|error| error.to_string())
+        });
+        match finished {
+            Ok(()) => {
+                self.holds = false;
+                files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
+                self.tell_size();
+                let aof = &self.aof.state;
+                aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
+                aof.end_rewrite(true);
+                tracing::info!("the AOF is rewritten");
+            }
+            Err(error) => {
+                self.rewriting = Some(rewriting);
+                self.fail_rewrite(&error);
+            }
+        }
+        drop(written.claim);
+    }
+
+    fn fail_rewrite(&mut self, error: &str) {
+        tracing::error!("the rewrite of the AOF has failed: {error}");
+        self.aof.state.end_rewrite(false);
+        // Without its base what is written now is no AOF.
+        if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
+            self.is_lost = true;
+            self.enter_trouble(error.to_owned());
+        }
+    }
+
+    /// Creates the first file of an AOF in the place of one that cannot be written any more, and asks for the data of now.
+    fn begin_anew(&mut self) -> Result<(), AofError> {
+        let Some(Files { directory, writer, closed_size }) = self.files.take() else { return Ok(()) };
+        let lost = AofError::Lost(writer.path().to_owned());
+        if self.new_files.is_some() || self.rewriting.is_some() {
+            self.files = Some(Files { directory, writer, closed_size });
+            return Err(lost);
+        }
+        let mut directory = directory;
+        directory.set_encryption(&self.server.encryption());
+        match NewFiles::create(directory) {
+            Ok(files) => {
+                self.new_files = Some(files);
+                self.aof.state.wants_base.store(true, Ordering::Relaxed);
+                Err(lost)
+            }
+            Err(failed) => {
+                let (directory, error) = *failed;
+                self.files = Some(Files { directory, writer, closed_size });
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on in the new files, whose base holds what records up to number `behind` have done.
+    fn begin_with(&mut self, base: Base, behind: u64) {
+        // Without files it is switched off again, or did never need them.
+        let Some(files) = self.new_files.take() else { return };
+        // Orders that were waiting concern the files that are given up.
+        self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
+        self.begin(files.begin(base, behind, true));
+    }
+
+    /// Makes all durable and keeps nothing more. If that fails nobody is told but the log.
+    fn end(&mut self, behind: u64) {
+        self.settle_sync();
+        if let Some(mut files) = self.files.take()
+            && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
+        {
+            tracing::error!("the end of the AOF is not on the disk: {error}");
+        }
+        (self.rewriting, self.new_files) = (None, None);
+        self.aof.state.wants_base.store(false, Ordering::Relaxed);
+        (self.holds, self.is_lost) = (false, false);
+        (self.appended, self.synced, self.oldest) = (behind, behind, None);
+        self.aof.state.is_enabled.store(false, Ordering::Relaxed);
+    }
+
+    // Syncing.
+
+    fn sync(&mut self) -> Result<(), AofError> {
+        self.poll_sync()?;
+        let is_behind = self.synced < self.appended;
+        let is_due = self.is_sync_due();
+        let Some(files) = &mut self.files else { return Ok(()) };
+        if is_behind {
+            // After trouble nothing is well before all is durable.
+            let at_once = self.config.appendfsync == AppendFsync::Always || self.trouble.is_some();
+            if at_once {
+                files.writer.sync()?;
+                self.synced_size = files.writer.size();
+                (self.synced, self.oldest) = (self.appended, None);
+                self.sync_begun = Instant::now();
+            } else if is_due && self.syncing.is_some() {
+                self.aof.state.delayed_syncs.fetch_add(1, Ordering::Relaxed);
+                self.sync_begun = Instant::now();
+            } else if is_due {
+                self.synced_size = files.writer.size();
+                self.sync_begun = Instant::now();
+                self.syncing = Some(Syncing { upto: self.appended, oldest: self.oldest.take() });
+                self.aof.state.is_syncing.store(true, Ordering::Relaxed);
+                self.to_sync.send(files.writer.sync_task()).expect("the thread lives as long as its sender");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is time for an fsync with `everysec` and `no`.
+    fn is_sync_due(&self) -> bool {
+        if self.synced == self.appended {
+            return false;
+        }
+        match self.config.appendfsync {
+            AppendFsync::No => {
+                let size = self.files.as_ref().map_or(0, |files| files.writer.size());
+                size.saturating_sub(self.synced_size) >= UNSYNCED_MAX
+            }
+            AppendFsync::EverySec | AppendFsync::Always => self.sync_begun.elapsed() >= SYNC_INTERVAL,
+        }
+    }
+
+    /// Whether there is an AOF without what is being written.
+    fn has_base(&self) -> bool {
+        !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning)
+    }
+
+    /// Takes note of an fsync that has ended.
+    fn poll_sync(&mut self) -> Result<(), AofError> {
+        if self.syncing.is_none() {
+            return Ok(());
+        }
+        match self.from_sync.try_recv() {
+            Ok(outcome) => self.note_sync(outcome),
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as its sender"),
+        }
+    }
+
+    fn note_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
+        self.aof.state.is_syncing.store(false, Ordering::Relaxed);
+        let Some(syncing) = self.syncing.take() else { return Ok(()) };
+        let Some(files) = &mut self.files else { return Ok(()) };
+        files.writer.finish_sync(outcome)?;
+        self.synced = self.synced.max(syncing.upto);
+        Ok(())
+    }
+
+    /// Waits for the fsync that is under way: the file is about to be another one. If it has failed, the next use of the
+    /// file says so.
+    fn settle_sync(&mut self) {
+        if self.syncing.is_some()
+            && let Ok(outcome) = self.from_sync.recv()
+            && let Err(error) = self.note_sync(outcome)
+        {
+            tracing::error!("{error}");
+        }
+    }
+
+    // Trouble.
+
+    fn note_trouble(&mut self, error: &AofError) {
+        self.is_stuck = true;
+        self.is_lost |= matches!(error, AofError::Lost(_));
+        self.enter_trouble(error.to_string());
+        self.give_up_at_the_end();
+    }
+
+    /// Who switches the AOF off, or ends the server, does not wait for a disk that fails.
+    fn give_up_at_the_end(&mut self) {
+        let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
+        let Some(at) = self.orders.iter().position(is_end) else { return };
+        tracing::error!("the AOF ends, and what could not be written to it is lost");
+        let Some(order) = self.orders.drain(..=at).next_back() else { return };
+        self.skip_to(order.behind());
+        // Ending does not fail.
+        let _ = self.carry_out(order);
+        self.forget_trouble();
+    }
+
+    fn forget_trouble(&mut self) {
+        self.trouble = None;
+        self.aof.state.failing_since_ms.store(0, Ordering::Relaxed);
+    }
+
+    fn enter_trouble(&mut self, text: String) {
+        let now = Instant::now();
+        let pause = self.trouble.as_ref().map_or(RETRY_MIN, |trouble| (trouble.pause * 2).min(RETRY_MAX));
+        if self.trouble.as_ref().is_none_or(|trouble| trouble.text != text) {
+            let unsynced = self.aof.state.unsynced_bytes.load(Ordering::Relaxed);
+            tracing::error!(
+                "the AOF cannot be written, so writes are refused: {text}; {unsynced} bytes of acknowledged writes \
+                 are not durable yet"
+            );
+        }
+        if self.trouble.is_none() {
+            self.aof.state.failing_since_ms.store(unix_ms(), Ordering::Relaxed);
+        }
+        self.trouble = Some(Trouble { text, next_try: now + pause, pause });
+    }
+
+    /// The data for a new base is still to come.
+    fn wait_for_base(&mut self) {
+        if self.files.is_none() && self.new_files.is_some() {
+            if let Some(trouble) = &mut self.trouble {
+                trouble.next_try = Instant::now() + RETRY_MAX;
+            }
+            self.give_up_at_the_end();
+        }
+    }
+
+    /// All that was to be done is done.
+    fn end_trouble(&mut self) {
+        if self.trouble.is_some() {
+            tracing::info!("the AOF is written again: writes are accepted");
+            self.forget_trouble();
+        }
+    }
+
+    // The others.
+
+    fn tell_size(&self) {
+        let size = self.files.as_ref().map_or(0, |files| files.closed_size + files.writer.size());
+        self.aof.state.size.store(size, Ordering::Relaxed);
+    }
+
+    fn tell_state(&mut self, waiting_bytes: usize) {
+        self.tell_size();
+        let aof = &self.aof.state;
+        let files = self.files.as_ref();
+        let unsynced = files.map_or(0, |files| files.writer.size() - files.writer.durable_size());
+        aof.unsynced_bytes.store(unsynced, Ordering::Relaxed);
+        let waiting = waiting_bytes + self.pending.len();
+        aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
+        let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
+        let lag = match self.config.appendfsync {
+            AppendFsync::EverySec => oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()),
+            // Nobody is promised anything, or waits for it.
+            AppendFsync::No | AppendFsync::Always => Duration::ZERO,
+        };
+        let (lag_ms, limit_ms) = (lag.as_millis() as u64, self.config.aof_lag_limit);
+        let is_too_late = lag_ms > limit_ms + self.config.aof_wait_limit;
+        let refusal = match &self.trouble {
+            Some(trouble) => Some(trouble.text.clone()),
+            None if is_too_late => {
+                Some("the disk is further behind than aof-lag-limit and aof-wait-limit allow".to_owned())
+            }
+            None => None,
+        };
+        let conditions = &self.server.conditions;
+        if refusal != self.refusal {
+            conditions.set_aof_error(refusal.clone());
+            self.refusal = refusal;
+        }
+        let is_behind = lag_ms > limit_ms || waiting > WAITING_MAX;
+        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
+            conditions.set(Condition::AOF_BEHIND, is_behind);
+        }
+    }
+}
+
+impl Subscriber for AofSubscriber {
+    fn begin_round(&mut self) {
+        self.take_orders();
+        self.is_stuck = self.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.next_try);
+        if !self.is_stuck
+            && let Err(error) = self.make_ready()
+        {
+            self.note_trouble(&error);
+        }
+    }
+
+    fn advance(&mut self, last: u64) {
+        while !self.is_stuck
+            && self.orders.front().is_some_and(|order| order.behind() <= last)
+            && let Some(order) = self.orders.pop_front()
+        {
+            if let Err(error) = self.carry_out(order) {
+                self.note_trouble(&error);
+            }
+        }
+    }
+
+    fn limit(&self, last: u64) -> u64 {
+        if last < self.skipped {
+            return self.skipped;
+        }
+        if self.is_stuck {
+            return 0;
+        }
+        self.orders.front().map_or(u64::MAX, Order::behind)
+    }
+
+    fn refresh(&mut self) {
+        let generation = self.server.config.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.config = self.server.config.snapshot();
+        }
+    }
+
+    fn append(&mut self, mut records: Records<'_>) {
+        if records.first <= self.skipped {
+            return;
+        }
+        match self.write(&mut records) {
+            Ok(()) => self.appended = self.appended.max(records.last),
+            Err(error) => {
+                std::mem::swap(&mut self.pending, records.batch);
+                self.pending_last = records.last;
+                self.note_trouble(&error);
+            }
+        }
+    }
+
+    fn end_round(&mut self) {
+        if !self.is_stuck
+            && let Err(error) = self.sync()
+        {
+            self.note_trouble(&error);
+        }
+        if !self.is_stuck {
+            self.end_trouble();
+        } else if self.is_lost {
+            self.wait_for_base();
+        }
+        self.begins_interval = false;
+    }
+
+    fn report(&mut self, waiting_bytes: usize) {
+        self.tell_state(waiting_bytes);
+    }
+
+    fn is_left_to_thread(&self) -> bool {
+        self.config.appendfsync == AppendFsync::Always
+            || self.trouble.is_some()
+            || self.syncing.is_some()
+            || self.files.is_none()
+            || !self.orders.is_empty()
+            || self.aof.orders.has_some()
+    }
+
+    fn wants_thread(&self) -> bool {
+        self.trouble.is_some() || self.begins_interval || self.is_sync_due()
+    }
+
+    fn durable(&self) -> u64 {
+        if self.has_base() { self.synced } else { 0 }
+    }
+
+    fn released(&self) -> u64 {
+        // Nothing is acknowledged without the base of the AOF, if there was another one before that counted.
+        match self.config.appendfsync {
+            _ if !self.has_base() && self.holds => 0,
+            AppendFsync::Always => self.synced,
+            AppendFsync::EverySec | AppendFsync::No => self.appended,
+        }
+    }
+
+    fn pause(&self) -> Pause {
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
+        if let Some(trouble) = &self.trouble {
+            return Pause::Until(until(trouble.next_try));
+        }
+        let longest = if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
+            until(self.sync_begun + SYNC_INTERVAL)
+        } else if self.syncing.is_some() {
+            RETRY_MIN
+        } else {
+            SLEEP_MAX
+        };
+        Pause::UntilPublished(longest)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// Writes what comes in front of records, if it is not written yet.
+fn write_lead(lead: &mut Batch, writer: &mut AofWriter) -> Result<(), AofError> {
+    if !lead.is_empty() {
+        writer.append(lead)?;
+        lead.clear();
+    }
+    Ok(())
+}
