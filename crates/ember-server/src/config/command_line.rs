@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
-use super::Assignment;
+use super::assignment::Assignment;
 use super::parameter::Parameter;
 
 /// What the command line asks for.

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use super::Assignment;
+use super::assignment::Assignment;
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
 

@@ -9,8 +9,9 @@ use std::path::{Component, Path, PathBuf};
 
 use emberkv_core::glob::{self, Case};
 
+use super::assignment::{Assignment, USER_DIRECTIVE};
 use super::parameter::Parameter;
-use super::{Assignment, users, words};
+use super::words;
 
 /// Deeper includes are taken for a file which includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -79,9 +80,9 @@ impl Reader {
                 self.include(pattern, directory, depth + 1, &origin)?;
                 continue;
             }
-            if name.eq_ignore_ascii_case(users::DIRECTIVE.name) {
+            if name.eq_ignore_ascii_case(USER_DIRECTIVE.name) {
                 let text = values.iter().map(|word| words::quote(word)).collect::<Vec<_>>().join(" ");
-                self.assignments.push(Assignment { parameter: &users::DIRECTIVE, text, origin });
+                self.assignments.push(Assignment { parameter: &USER_DIRECTIVE, text, origin });
                 continue;
             }
             let parameter =

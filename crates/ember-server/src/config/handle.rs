@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::glob::{self, Case};
 
+use super::fields::Config;
 use super::parameter::Parameter;
+use super::rewrite;
 use super::table::PARAMETERS;
-use super::{Config, StoredUser, rewrite};
+use super::users::StoredUser;
 
 /// The current configuration; shared by all threads.
 #[derive(Debug)]

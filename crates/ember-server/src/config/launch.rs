@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
+use super::assignment::{Assignment, apply};
 use super::command_line::{CommandLine, Request};
+use super::handle::ConfigHandle;
 use super::parameter::VALUE_BYTES_MAX;
 use super::value::Secret;
-use super::{Assignment, Config, ConfigHandle, environment, file, reference};
+use super::{environment, file, reference};
 
 /// The variable which names the configuration file when the command line does not.
 const FILE_VARIABLE: &str = "EMBER_CONFIG";
@@ -64,15 +66,6 @@ pub(crate) fn launch(
     Ok(Launch::Serve(ConfigHandle::new(config, path)))
 }
 
-/// The configuration of the defaults and then `assignments`. Files with passwords are not read.
-pub(super) fn apply(assignments: &[Assignment]) -> Result<Config, String> {
-    let mut config = Config::default();
-    for assignment in assignments {
-        assignment.apply(&mut config)?;
-    }
-    Ok(config)
-}
-
 /// Where the last value of the parameter `name` stands.
 fn origin_of<'a>(name: &'a str, assignments: &'a [Assignment]) -> &'a str {
     assignments.iter().rfind(|assignment| assignment.parameter.name == name).map_or(name, |last| &last.origin)
@@ -97,6 +90,7 @@ fn read_secret(path: &str) -> Result<Secret, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::Config;
     use super::super::testing::TestDirectory;
     use super::*;
 

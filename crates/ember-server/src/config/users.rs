@@ -1,21 +1,8 @@
-//! The lines `user name rule …` of configuration files: kept for the start, and brought up to date by CONFIG REWRITE.
+//! Users as lines `user name rule …` of configuration files define them.
 
 use std::fmt;
-use std::path::Path;
 
-use super::parameter::{Kind, Parameter};
-use super::{Config, file, launch, words};
-
-/// What stands for the directive where a line's parameter is asked for. It is none: CONFIG does not know it, and each line
-/// adds a user.
-pub(super) static DIRECTIVE: Parameter = Parameter {
-    name: "user",
-    aliases: &[],
-    kind: Kind::Fixed { accepts: &[""], reason: "a user is defined by a line of a file" },
-    default: "",
-    mutable: false,
-    about: "A user: its name and its rules.",
-};
+use super::words;
 
 /// A line that defines a user. What `Debug` prints does not show its rules, which may hold a password.
 #[derive(Clone, PartialEq)]
@@ -40,11 +27,11 @@ pub(crate) struct StoredUser {
 }
 
 impl StoredUser {
-    fn is_defined_by(&self, directive: &UserDirective) -> bool {
+    pub(super) fn is_defined_by(&self, directive: &UserDirective) -> bool {
         directive.words.split_first().is_some_and(|(name, rules)| *name == self.name && rules == self.rules)
     }
 
-    fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let words = std::iter::once(&self.name).chain(&self.rules).map(|word| quote_if_needed(word));
         format!("user {}\n", words.collect::<Vec<_>>().join(" "))
     }
@@ -54,107 +41,4 @@ impl StoredUser {
 fn quote_if_needed(word: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.bytes().all(is_bare) { word.to_owned() } else { words::quote(word) }
-}
-
-/// Brings the user lines of `text`, the file `name` in `directory`, up to date: the first ones are replaced, further ones
-/// appended. `append` adds lines at the end.
-///
-/// # Errors
-/// When that cannot be, because an included file defines users otherwise.
-pub(super) fn rewrite(
-    text: &str,
-    users: &[StoredUser],
-    name: &str,
-    directory: &Path,
-    append: impl FnOnce(&mut Vec<String>, Vec<String>),
-) -> Result<String, String> {
-    let own_origin = format!("{name}:");
-    let included: Vec<UserDirective> = stated(text, name, directory)?
-        .users
-        .into_iter()
-        .filter(|directive| !directive.origin.starts_with(&own_origin))
-        .collect();
-    for directive in &included {
-        if !users.iter().any(|user| user.is_defined_by(directive)) {
-            return Err(format!(
-                "{}: the included file defines a user who has changed since",
-                directive.origin
-            ));
-        }
-    }
-    let is_included = |user: &&StoredUser| included.iter().any(|directive| user.is_defined_by(directive));
-    let mut wanted = users.iter().filter(|user| !is_included(user)).map(StoredUser::line);
-    let mut lines = Vec::new();
-    for line in text.split_inclusive('\n') {
-        let is_user = file::directive(line).is_ok_and(|directive| {
-            directive.is_some_and(|directive| directive.name.eq_ignore_ascii_case(DIRECTIVE.name))
-        });
-        if is_user {
-            lines.extend(wanted.next());
-        } else {
-            lines.push(line.to_owned());
-        }
-    }
-    let rest: Vec<String> = wanted.collect();
-    if !rest.is_empty() {
-        append(&mut lines, rest);
-    }
-    let new = lines.concat();
-    let found = stated(&new, name, directory)?.users;
-    if !users.iter().all(|user| found.iter().any(|directive| user.is_defined_by(directive))) {
-        return Err("the file would not give the current users back".to_owned());
-    }
-    Ok(new)
-}
-
-fn stated(text: &str, name: &str, directory: &Path) -> Result<Config, String> {
-    launch::apply(&file::parse(text, name, directory)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::TestDirectory;
-    use super::*;
-
-    fn user(line: &str) -> StoredUser {
-        let mut words = words::split(line).unwrap().into_iter();
-        StoredUser { name: words.next().unwrap(), rules: words.collect() }
-    }
-
-    fn rewritten(text: &str, users: &[&str], directory: &Path) -> Result<String, String> {
-        let users: Vec<_> = users.iter().map(|line| user(line)).collect();
-        rewrite(text, &users, "a.conf", directory, |lines, new| lines.extend(new))
-    }
-
-    #[test]
-    fn user_lines_are_replaced_in_place_and_further_ones_appended() {
-        let text = "# Users.\nuser alice on >pw\nhz 10\nUSER bob off\n";
-        let new = rewritten(text, &["alice on #12", "carol off", "dave \"~a'\""], Path::new("")).unwrap();
-        assert_eq!(new, "# Users.\nuser alice on #12\nhz 10\nuser carol off\nuser dave \"~a'\"\n");
-        assert_eq!(rewritten(&new, &[], Path::new("")).unwrap(), "# Users.\nhz 10\n");
-        assert_eq!(rewritten("hz 10\n", &[], Path::new("")).unwrap(), "hz 10\n");
-    }
-
-    #[test]
-    fn users_of_an_included_file_stay_there() {
-        let directory = TestDirectory::new();
-        let path = directory.write("users.conf", "user alice on nopass\n");
-        let inside = Path::new(&path).parent().unwrap();
-        let text = "include users.conf\nuser bob off\n";
-        let new = rewritten(text, &["alice on nopass", "bob on"], inside).unwrap();
-        assert_eq!(new, "include users.conf\nuser bob on\n");
-        for users in [&["alice off", "bob on"][..], &["bob on"]] {
-            let error = rewritten(text, users, inside).unwrap_err();
-            assert!(
-                error.ends_with("users.conf:1: the included file defines a user who has changed since"),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_printed_of_a_line_is_no_password() {
-        let directives = stated("user alice on >secret\n", "a.conf", Path::new("")).unwrap().users;
-        assert_eq!(format!("{directives:?}"), "[UserDirective(Some(\"alice\") at a.conf:1)]");
-    }
 }

@@ -5,7 +5,8 @@
 //! what they began with. [`TlsStream`] is the part of a connection that turns the socket's bytes into requests and replies
 //! into the socket's bytes; a handshake is a few such steps, taken in the worker's loop between those of others.
 
-mod ciphers;
+pub(crate) mod ciphers;
+pub(crate) mod protocols;
 mod session_cache;
 mod settings;
 mod stream;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustls::{ServerConfig, ServerConnection};
 
-pub(crate) use ciphers::{check_ciphers, check_ciphersuites};
-pub(crate) use settings::check_protocols;
 pub(crate) use stream::{Received, TlsStream};
 
 use crate::config::Config;

@@ -1,7 +1,7 @@
 //! What one client may ask for.
 
-use super::BYTES_MAX;
-use crate::config::ClientMemoryLimit;
+use super::bounds::BYTES_MAX;
+use crate::config::client_memory_limit::ClientMemoryLimit;
 use crate::config::parameter::{Field, Kind, Parameter};
 
 /// Buffers smaller than this would refuse ordinary requests.

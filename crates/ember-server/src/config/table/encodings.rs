@@ -1,6 +1,6 @@
 //! Up to which size values keep their compact encodings.
 
-use super::INT_MAX;
+use super::bounds::INT_MAX;
 use crate::config::parameter::{Kind, Parameter};
 
 pub(super) static PARAMETERS: &[Parameter] = &[

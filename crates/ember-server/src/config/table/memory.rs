@@ -2,7 +2,7 @@
 
 use emberkv_core::eviction::EvictionPolicy;
 
-use super::INT_MAX;
+use super::bounds::INT_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
 
 pub(super) static PARAMETERS: &[Parameter] = &[

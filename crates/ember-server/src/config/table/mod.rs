@@ -34,6 +34,7 @@ macro_rules! choice {
     };
 }
 
+mod bounds;
 mod clients;
 mod cluster;
 mod encodings;
@@ -45,21 +46,17 @@ mod persistence;
 mod process;
 mod scripts;
 mod security;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::array::IntoIter;
 use std::iter::Flatten;
 
+pub(super) use bounds::ENCRYPTION_KEY_FILE;
+
+use super::fields::Config;
 use super::parameter::Parameter;
-
-/// The largest `int` of Redis's own ranges.
-const INT_MAX: i64 = i32::MAX as i64;
-
-/// The largest memory size which Redis accepts where it has a limit at all.
-const BYTES_MAX: u64 = i64::MAX as u64;
-
-/// The parameter whose CONFIG SET reads the keys of files again, changed or not.
-pub(super) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
 
 /// The families, in the order of the documentation.
 static FAMILIES: [&[Parameter]; 12] = [
@@ -97,5 +94,15 @@ impl IntoIterator for Table {
 
     fn into_iter(self) -> Self::IntoIter {
         FAMILIES.into_iter().flatten()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let mut config = Config::zeros();
+        for parameter in PARAMETERS {
+            parameter.reset(&mut config);
+        }
+        config
     }
 }

@@ -1,6 +1,6 @@
 //! Where the server listens, and its connections.
 
-use super::INT_MAX;
+use super::bounds::INT_MAX;
 use crate::config::bind_address;
 use crate::config::parameter::{Field, Kind, Parameter};
 

@@ -1,6 +1,6 @@
 //! What is kept on disk.
 
-use super::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
+use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::AppendFsync;
 

@@ -1,6 +1,6 @@
 //! The process and its surroundings.
 
-use super::INT_MAX;
+use super::bounds::INT_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::Supervised;
 

@@ -1,6 +1,6 @@
 //! What scripts may take.
 
-use super::BYTES_MAX;
+use super::bounds::BYTES_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
 
 /// Less would hardly hold the libraries of scripts.

@@ -1,9 +1,9 @@
 //! Encrypted connections.
 
-use super::INT_MAX;
+use super::bounds::INT_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::TlsAuthClients;
-use crate::tls;
+use crate::tls::{ciphers, protocols};
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -62,7 +62,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Words {
             shape: "`TLSv1.2`, `TLSv1.3` or both",
             get: |config| config.tls_protocols.clone(),
-            set: |config, text| tls::check_protocols(text).map(|()| config.tls_protocols = text.to_owned()),
+            set: |config, text| {
+                protocols::check_protocols(text).map(|()| config.tls_protocols = text.to_owned())
+            },
         },
         default: "",
         mutable: true,
@@ -74,7 +76,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Words {
             shape: "names separated by colons",
             get: |config| config.tls_ciphers.clone(),
-            set: |config, text| tls::check_ciphers(text).map(|()| config.tls_ciphers = text.to_owned()),
+            set: |config, text| ciphers::check_ciphers(text).map(|()| config.tls_ciphers = text.to_owned()),
         },
         default: "",
         mutable: true,
@@ -87,7 +89,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
             shape: "names separated by colons",
             get: |config| config.tls_ciphersuites.clone(),
             set: |config, text| {
-                tls::check_ciphersuites(text).map(|()| config.tls_ciphersuites = text.to_owned())
+                ciphers::check_ciphersuites(text).map(|()| config.tls_ciphersuites = text.to_owned())
             },
         },
         default: "",

@@ -1,0 +1,177 @@
+//! The values of all parameters.
+
+use emberkv_core::eviction::EvictionPolicy;
+use emberkv_core::keyspace::hash::HashFunction;
+use emberkv_core::types::limits::EncodingLimits;
+
+use super::bind_address::BindAddress;
+use super::client_memory_limit::ClientMemoryLimit;
+use super::output_buffer_limit::OutputBufferLimits;
+use super::save_rules::SaveRules;
+use super::users::UserDirective;
+use super::value::{
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+};
+
+/// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
+macro_rules! config {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// The values of all parameters which can have more than one; each field is named as its parameter, which
+        /// `table::PARAMETERS` explains.
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct Config {
+            $($(#[$doc])* pub(crate) $field: $type,)*
+        }
+
+        impl Config {
+            pub(super) fn zeros() -> Config {
+                Config { $($field: <$type>::default(),)* }
+            }
+        }
+    };
+}
+
+config! {
+    bind: Vec<BindAddress>,
+    port: u16,
+    tcp_backlog: u32,
+    unixsocket: String,
+    unixsocketperm: u32,
+    /// In seconds.
+    timeout: u32,
+    /// In seconds.
+    tcp_keepalive: u32,
+    maxclients: u32,
+    protected_mode: bool,
+    requirepass: Secret,
+    requirepass_file: String,
+    aclfile: String,
+    acl_pubsub_default: PubsubDefault,
+    acllog_max_len: u64,
+    /// The lines `user …` of files, in their order; no parameter.
+    users: Vec<UserDirective>,
+    enable_debug_command: DebugCommand,
+    tls_port: u16,
+    tls_cert_file: String,
+    tls_key_file: String,
+    tls_ca_cert_file: String,
+    tls_ca_cert_dir: String,
+    tls_auth_clients: TlsAuthClients,
+    tls_protocols: String,
+    tls_ciphers: String,
+    tls_ciphersuites: String,
+    tls_prefer_server_ciphers: bool,
+    tls_session_caching: bool,
+    tls_session_cache_size: usize,
+    /// In seconds.
+    tls_session_cache_timeout: u32,
+    /// Worker threads; 0 for one per core.
+    shards: usize,
+    concurrent: bool,
+    databases: usize,
+    hash_function: HashFunction,
+    hz: u32,
+    /// In bytes; 0 for no limit.
+    maxmemory: u64,
+    maxmemory_policy: EvictionPolicy,
+    maxmemory_samples: usize,
+    lfu_log_factor: u32,
+    /// In minutes.
+    lfu_decay_time: u32,
+    lazyfree_lazy_user_del: bool,
+    lazyfree_lazy_user_flush: bool,
+    hash_max_listpack_entries: usize,
+    hash_max_listpack_value: usize,
+    set_max_intset_entries: usize,
+    set_max_listpack_entries: usize,
+    set_max_listpack_value: usize,
+    zset_max_listpack_entries: usize,
+    zset_max_listpack_value: usize,
+    list_max_listpack_size: i64,
+    list_compress_depth: usize,
+    stream_node_max_bytes: usize,
+    stream_node_max_entries: usize,
+    hll_sparse_max_bytes: usize,
+    maxmemory_clients: ClientMemoryLimit,
+    client_output_buffer_limit: OutputBufferLimits,
+    /// In bytes.
+    client_query_buffer_limit: u64,
+    /// In bytes.
+    proto_max_bulk_len: u64,
+    /// In milliseconds; 0 for never.
+    busy_reply_threshold: u64,
+    /// In bytes, of each worker.
+    script_memory_limit: u64,
+    /// In microseconds; -1 for none.
+    slowlog_log_slower_than: i64,
+    slowlog_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_request_larger_than: i64,
+    commandlog_large_request_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_reply_larger_than: i64,
+    commandlog_large_reply_max_len: u64,
+    /// In bytes; negative for none.
+    commandlog_key_larger_than: i64,
+    commandlog_large_key_max_len: u64,
+    /// 0 for none.
+    hotkeys_sampling: u32,
+    /// In milliseconds.
+    latency_monitor_threshold: u64,
+    /// 0 for none.
+    metrics_port: u16,
+    metrics_bind: Vec<BindAddress>,
+    metrics_dashboard: bool,
+    notify_keyspace_events: KeyspaceEvents,
+    /// 0 for no limit.
+    tracking_table_max_keys: u64,
+    latency_tracking: bool,
+    latency_tracking_info_percentiles: Vec<f64>,
+    loglevel: LogLevel,
+    logfile: String,
+    dir: String,
+    appendonly: bool,
+    appendfsync: AppendFsync,
+    appenddirname: String,
+    appendfilename: String,
+    aof_timestamp_enabled: bool,
+    aof_load_truncated: bool,
+    auto_aof_rewrite_percentage: u32,
+    auto_aof_rewrite_min_size: u64,
+    aof_lag_limit: u64,
+    aof_wait_limit: u64,
+    dbfilename: String,
+    rdbcompression: bool,
+    save: SaveRules,
+    stop_writes_on_bgsave_error: bool,
+    encryption_key_file: String,
+    pidfile: String,
+    supervised: Supervised,
+    /// In seconds.
+    shutdown_timeout: u32,
+}
+
+impl Config {
+    /// Bytes from which on clients are evicted, if there is a limit.
+    pub(crate) fn client_memory_max(&self) -> Option<u64> {
+        self.maxmemory_clients.bytes(self.maxmemory)
+    }
+
+    /// Up to which size values with elements keep their compact encodings.
+    pub(crate) fn encoding_limits(&self) -> EncodingLimits {
+        EncodingLimits {
+            hash_max_listpack_entries: self.hash_max_listpack_entries,
+            hash_max_listpack_value: self.hash_max_listpack_value,
+            set_max_intset_entries: self.set_max_intset_entries,
+            set_max_listpack_entries: self.set_max_listpack_entries,
+            set_max_listpack_value: self.set_max_listpack_value,
+            zset_max_listpack_entries: self.zset_max_listpack_entries,
+            zset_max_listpack_value: self.zset_max_listpack_value,
+            list_max_listpack_size: self.list_max_listpack_size,
+            list_compress_depth: self.list_compress_depth,
+            stream_node_max_bytes: self.stream_node_max_bytes,
+            stream_node_max_entries: self.stream_node_max_entries,
+            hll_sparse_max_bytes: self.hll_sparse_max_bytes,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What several parameters have in common.
+
+/// The largest `int` of Redis's own ranges.
+pub(super) const INT_MAX: i64 = i32::MAX as i64;
+
+/// The largest memory size which Redis accepts where it has a limit at all.
+pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
+
+/// The parameter whose CONFIG SET reads the keys of files again, changed or not.
+pub(in crate::config) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
