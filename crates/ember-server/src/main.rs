@@ -12,7 +12,7 @@ mod files;
 mod journal;
 mod metrics;
 mod observability;
-mod scripting;
+mod script_host;
 mod server;
 mod snapshot;
 mod start;

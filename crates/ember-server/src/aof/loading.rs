@@ -10,14 +10,14 @@ use ember_persistence::encryption::Ending;
 use ember_persistence::rdb_file::Source;
 use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
-use emberkv_core::dispatch::{self, Context};
+use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
 use crate::catalogue::registry::Handler;
-use crate::commands::replay_function;
 use crate::config::Config;
+use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::loading;
 use crate::snapshot::saving;
@@ -248,7 +248,7 @@ impl<'s> Player<'s> {
                     guards: &mut self.guards,
                     turn: &mut self.turn,
                     database: self.database,
-                    is_retry: false,
+                    waiting: Waiting::Never,
                 };
                 self.reply.clear();
                 let result = dispatch::run(data, command.access, None, &mut context, args, &mut self.reply);
@@ -261,7 +261,7 @@ impl<'s> Player<'s> {
                 self.database = database.filter(exists).ok_or_else(wrong)?;
                 Ok(())
             }
-            _ => match replay_function(self.server, self.config, command, args) {
+            _ => match functions::replay(self.server, self.config, command, args) {
                 Some(result) => result.map_err(|error| (text(&error), true)),
                 None => Err(("it is no command of an AOF of this server or of Redis 7".to_owned(), true)),
             },

@@ -1,6 +1,7 @@
 //! All commands by name: the keyspace's and the server's own, with what dispatch wants to know ready at hand.
 
 use ember_protocol::Args;
+use ember_scripting::commands::{Callable, Commands};
 use emberkv_core::call::{DataCommand, Run};
 use emberkv_core::commands::FAMILIES as DATA_FAMILIES;
 use emberkv_core::dispatch::Access;
@@ -226,6 +227,24 @@ impl Registry {
     }
 }
 
+impl Commands for Registry {
+    fn find(&self, name: &[u8]) -> Option<Callable> {
+        self.find(name).map(callable)
+    }
+
+    fn find_in(&self, container: &[u8], name: &[u8]) -> Option<Callable> {
+        self.find(container).and_then(|container| self.find_in(container, name)).map(callable)
+    }
+
+    fn is_container(&self, name: &[u8]) -> bool {
+        self.find(name).is_some_and(|command| !command.subcommands.is_empty())
+    }
+}
+
+fn callable(command: &Command) -> Callable {
+    Callable { spec: command.spec, is_contained: command.is_contained() }
+}
+
 /// Bytes of an unknown command's arguments together, quotes and blanks included, that the error repeats.
 const ARGUMENTS_QUOTED_MAX: usize = 128;
 
@@ -250,4 +269,10 @@ fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
 /// browser can make it send such requests to a server on its own machine.
 pub(crate) fn is_http(args: Args<'_>) -> bool {
     args.at(0).eq_ignore_ascii_case(b"post") || args.at(0).eq_ignore_ascii_case(b"host:")
+}
+
+/// What Redis says of a subcommand that checks its arguments itself.
+pub(crate) fn wrong_subcommand(container: &str, name: &[u8]) -> CommandError {
+    let after = format!("'. Try {container} HELP.");
+    CommandError::quoting("ERR unknown subcommand or wrong number of arguments for '", quoted(name), &after)
 }

@@ -38,7 +38,7 @@ pub(super) const METRICS: &[Metric] = &[
         &["code"],
         "Errors answered, by their first word",
         |scene, samples| {
-            let errors = scene.server.errors.lock().clone();
+            let errors = scene.server.errors_by_code();
             errors.iter().for_each(|(code, &count)| samples.add(&[code], count as f64));
         },
     ),
@@ -81,7 +81,7 @@ pub(super) const METRICS: &[Metric] = &[
         },
     ),
     gauge("ember_cached_scripts", "Scripts that EVALSHA knows", |scene| {
-        scene.server.scripting.scripts.len() as f64
+        scene.server.scripting.scripts.count() as f64
     }),
     gauge("ember_function_libraries", "Libraries of functions", |scene| {
         scene.server.scripting.libraries.snapshot().all().count() as f64

@@ -7,8 +7,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
 use crate::metrics::memory_report::ALLOCATOR_NAME;
-use crate::server::REDIS_VERSION;
 use crate::system::processor_time::ProcessorTime;
+use ember_scripting::REDIS_VERSION;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(

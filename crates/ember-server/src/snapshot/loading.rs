@@ -11,8 +11,8 @@ use ember_persistence::files::{directory_of, remove_leftovers};
 use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Step};
 use emberkv_core::turn::Turn;
 
-use crate::commands::declared_library;
 use crate::config::Config;
+use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
@@ -212,7 +212,7 @@ fn insert_into<'s>(
 }
 
 fn add_library(server: &Server, config: &Config, code: &[u8]) -> Result<(), RdbProblem> {
-    let library = declared_library(server, config, code);
+    let library = functions::declared(server, config, code);
     let added = library.and_then(|(library, _)| {
         server.scripting.libraries.change(|libraries| libraries.add(library, false))
     });

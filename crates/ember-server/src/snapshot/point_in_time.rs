@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 
 use crate::clients::mailbox::Letter;
 use crate::executor::{Executor, Section};
-use crate::scripting::library::Libraries;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
+use ember_scripting::library::Libraries;
 
 /// Threads that encode: one that writes takes what four of them give.
 const WALKERS_MAX: usize = 4;

@@ -3,7 +3,7 @@
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
-use super::HANDSHAKE;
+use super::handshake::HANDSHAKE;
 use crate::acl::user::DEFAULT_NAME;
 use crate::executor::authorization;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};

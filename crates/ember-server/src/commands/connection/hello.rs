@@ -8,9 +8,11 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
-use super::{HANDSHAKE, auth, client};
+use super::auth;
+use super::client::names;
+use super::handshake::HANDSHAKE;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::server::REDIS_VERSION;
+use ember_scripting::REDIS_VERSION;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -58,7 +60,7 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
             credentials = Some((args.at(arg + 1), args.at(arg + 2)));
             arg += 3;
         } else if is_word(args, arg, "SETNAME") && following >= 1 {
-            name = Some(client::valid_name(args.at(arg + 1), "Client names")?);
+            name = Some(names::valid_name(args.at(arg + 1), "Client names")?);
             arg += 2;
         } else {
             return Err(CommandError::quoting("ERR Syntax error in HELLO option '", args.at(arg), "'"));

@@ -2,13 +2,12 @@
 
 mod auth;
 mod client;
+mod handshake;
 mod hello;
 mod ping;
 mod quit;
 mod reset;
 mod select;
-
-use emberkv_core::spec::Flags;
 
 use crate::executor::session::ServerCommand;
 
@@ -22,11 +21,3 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     reset::COMMANDS,
     select::COMMANDS,
 ];
-
-/// The flags of what a client may do before it is known.
-const HANDSHAKE: Flags = Flags::NOSCRIPT
-    .union(Flags::LOADING)
-    .union(Flags::STALE)
-    .union(Flags::FAST)
-    .union(Flags::NO_AUTH)
-    .union(Flags::ALLOW_BUSY);

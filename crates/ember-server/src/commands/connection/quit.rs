@@ -2,7 +2,7 @@
 
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
-use super::HANDSHAKE;
+use super::handshake::HANDSHAKE;
 use crate::executor::session::{Outcome, ServerCommand};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use ember_protocol::Protocol;
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
-use super::HANDSHAKE;
+use super::handshake::HANDSHAKE;
 use crate::acl::identity::Identity;
 use crate::clients::client::{Client, ReplyMode};
 use crate::clients::subscriptions::Address;

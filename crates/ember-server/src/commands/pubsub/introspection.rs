@@ -3,8 +3,9 @@
 use emberkv_core::spec::{Command, Example, Group, Spec};
 
 use super::TEMPLATE;
+use crate::catalogue::registry::wrong_subcommand;
 use crate::clients::subscriptions::Kind;
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
@@ -123,7 +124,7 @@ const HELP_LINES: &[&str] = &[
 
 fn channels(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     if session.args.len() > 3 {
-        return Err(crate::commands::wrong_subcommand("PUBSUB", session.args.at(1)));
+        return Err(wrong_subcommand("PUBSUB", session.args.at(1)));
     }
     let names = session.server.pubsub.names(kind, session.args.get(2));
     session.reply.array(names.len());

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Name, Program, run_program};
 use super::{KeysAndArguments, READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
-use crate::scripting::interpreter::Interpreter;
-use crate::scripting::scripts::{Script, Scripts, sha_of};
-use crate::scripting::sha1;
+use crate::script_host::program::{Name, Program, run_program};
+use ember_scripting::interpreter::Interpreter;
+use ember_scripting::scripts::{Script, Scripts, sha_of};
+use ember_scripting::sha1;
 
 const WRITES: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
 const READS: KeyFlags = KeyFlags::RO.union(KeyFlags::ACCESS);

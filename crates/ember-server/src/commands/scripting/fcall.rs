@@ -5,9 +5,9 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::host::{Name, Program, run_program};
 use super::{READS_NOTE, RUNNING, WRITES_NOTE, function, keys_and_arguments};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
+use crate::script_host::program::{Name, Program, run_program};
 
 const LIBRARY: &str = "FUNCTION LOAD REPLACE \"#!lua name=shop\\n\
                        redis.register_function{function_name='stock', flags={'no-writes'}, \

@@ -1,9 +1,8 @@
 //! FUNCTION.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use ember_protocol::{Args, Reply};
+use ember_protocol::Reply;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::glob::{self, Case};
@@ -11,18 +10,12 @@ use emberkv_core::journal::Words;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::TEMPLATE;
-use crate::catalogue::registry;
-use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
-use crate::config::Config;
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
-use crate::scripting::confinement::confined_functions;
-use crate::scripting::interpreter::{CommandRunner, CompiledLibrary};
-use crate::scripting::library::{self, Libraries, Library, Policy};
-use crate::scripting::payload;
-use crate::server::Server;
-
-/// How long the text of a library may run to declare its functions.
-const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+use crate::script_host::functions;
+use ember_scripting::library::Library;
+use ember_scripting::payload;
+use ember_scripting::shebang::ScriptFlags;
 
 const CHANGES: Flags = TEMPLATE.flags.union(Flags::WRITE);
 const GROWS: Flags = CHANGES.union(Flags::DENYOOM);
@@ -43,7 +36,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[LIBRARY], call: "FUNCTION DELETE shop", reply: "OK" },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(|execution| change(execution, delete)))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, functions::delete)))),
     ),
     Command::new(
         Spec {
@@ -78,7 +71,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[], call: "FUNCTION FLUSH", reply: "OK" },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(|execution| change(execution, flush)))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, functions::flush)))),
     ),
     help_subcommand(
         Group::Scripting,
@@ -144,7 +137,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: Example { given: &[], call: LIBRARY, reply: "\"shop\"" },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(|execution| change(execution, load)))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, functions::load)))),
     ),
     Command::new(
         Spec {
@@ -163,7 +156,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             },
             ..TEMPLATE
         },
-        Some(|_| Ok(Outcome::Continue(|execution| change(execution, restore)))),
+        Some(|_| Ok(Outcome::Continue(|execution| change(execution, functions::restore)))),
     ),
     Command::new(
         Spec {
@@ -221,50 +214,6 @@ const HELP: &[&str] = &[
     "    * REPLACE: those in the payload replace them.",
 ];
 
-/// While a library is loaded it can call nothing, and only for so long.
-struct Loading(Instant);
-
-impl CommandRunner for Loading {
-    fn run(&mut self, _: &[&[u8]], _: &mut Reply) -> Result<(), Vec<u8>> {
-        Err(b"ERR redis.call can not be called while a library is loaded".to_vec())
-    }
-
-    fn may_run(&mut self, _: &[&[u8]]) -> Option<bool> {
-        None
-    }
-
-    fn is_due(&self) -> bool {
-        false
-    }
-
-    fn goes_on(&mut self) -> bool {
-        self.0.elapsed() < LOAD_TIME_MAX
-    }
-}
-
-/// The library that `code` declares, and what this worker's interpreter has made of it.
-pub(crate) fn declared(
-    server: &Server,
-    config: &Config,
-    code: &[u8],
-) -> Result<(Library, CompiledLibrary), CommandError> {
-    let (name, body) = library::head(code)?;
-    let declared = server.scripting.with_interpreter(config.script_memory_limit, |interpreter| {
-        interpreter.load(body, &mut Loading(Instant::now()))
-    })??;
-    if declared.is_empty() {
-        return Err("ERR No functions registered".into());
-    }
-    let mut compiled = CompiledLibrary::new();
-    let confined = confined_functions(&server.registry, body);
-    let mut library = Library { name, code: code.to_vec(), functions: Default::default(), confined };
-    for (declaration, function) in declared {
-        compiled.insert(declaration.name.clone(), function);
-        library.functions.insert(declaration.name.clone(), declaration);
-    }
-    Ok((library, compiled))
-}
-
 /// The function of a library, in this worker's interpreter.
 pub(super) fn compiled(
     execution: &Execution<'_>,
@@ -278,7 +227,8 @@ pub(super) fn compiled(
     if let Some(known) = known {
         return Ok(known);
     }
-    let (_, compiled) = declared(execution.executor.server, &execution.executor.config, &library.code)?;
+    let (_, compiled) =
+        functions::declared(execution.executor.server, &execution.executor.config, &library.code)?;
     let libraries = scripting.libraries.snapshot();
     let function = scripting.with_interpreter(memory_bytes_max, |interpreter| {
         interpreter.keep_library(Arc::clone(&library), compiled, &libraries);
@@ -287,28 +237,9 @@ pub(super) fn compiled(
     function.ok_or_else(|| "ERR Function not found".into())
 }
 
-/// What a subcommand does to the libraries, for a client and again when an AOF is loaded: what it answers, if not OK.
-type Change = fn(&Server, &Config, Args<'_>) -> Result<Option<Vec<u8>>, CommandError>;
-
-/// The changes by the names of their subcommands.
-const CHANGES_BY_NAME: &[(&str, Change)] =
-    &[("delete", delete), ("flush", flush), ("load", load), ("restore", restore)];
-
-/// Runs a change of the libraries that an AOF tells of; `None` if the command is none.
-pub(crate) fn replay(
-    server: &Server,
-    config: &Config,
-    command: &registry::Command,
-    args: Args<'_>,
-) -> Option<Result<(), CommandError>> {
-    let name = command.full_name.strip_prefix("function|")?;
-    let (_, change) = CHANGES_BY_NAME.iter().find(|(known, _)| *known == name)?;
-    Some(change(server, config, args).map(drop))
-}
-
 /// Changes the libraries for a client, and tells the journal. Nobody else is at the keyspace, so that the libraries and the
 /// journal have one order.
-fn change(execution: &mut Execution<'_>, change: Change) -> SessionResult {
+fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     let answer = executor.alone_for(client.view.id, |executor, _| {
         let config = Arc::clone(&executor.config);
@@ -323,79 +254,6 @@ fn change(execution: &mut Execution<'_>, change: Change) -> SessionResult {
         None => reply.ok(),
     }
     Ok(Outcome::Done)
-}
-
-fn delete(server: &Server, _: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
-    let name = args.at(2);
-    server.scripting.libraries.change(|libraries| {
-        if libraries.remove(name) { Ok(()) } else { Err("ERR Library not found".into()) }
-    })?;
-    Ok(None)
-}
-
-fn load(server: &Server, config: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
-    let code = args.at(args.len() - 1);
-    let mut replaces = false;
-    for number in 2..args.len() - 1 {
-        if !is_word(args, number, "REPLACE") {
-            return Err(CommandError::quoting("ERR Unknown option given: ", args.at(number), ""));
-        }
-        replaces = true;
-    }
-    let registry = &server.scripting.libraries;
-    let (name, _) = library::head(code)?;
-    if !replaces && registry.snapshot().get(&name).is_some() {
-        return Err(CommandError::quoting("ERR Library '", &name, "' already exists"));
-    }
-    let (library, _) = declared(server, config, code)?;
-    registry.change(|libraries| libraries.add(library, replaces))?;
-    Ok(Some(name))
-}
-
-fn restore(server: &Server, config: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
-    let policy = match args.get(3) {
-        _ if args.len() > 4 => return Err(wrong_subcommand("FUNCTION", args.at(1))),
-        None => Policy::Append,
-        Some(_) if is_word(args, 3, "FLUSH") => Policy::Flush,
-        Some(_) if is_word(args, 3, "APPEND") => Policy::Append,
-        Some(_) if is_word(args, 3, "REPLACE") => Policy::Replace,
-        Some(_) => {
-            return Err(
-                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.".into()
-            );
-        }
-    };
-    let texts = payload::read(args.at(2))?;
-    let mut restored = Vec::new();
-    for text in texts {
-        restored.push(declared(server, config, &text)?.0);
-    }
-    server.scripting.libraries.change(|libraries| {
-        if policy == Policy::Flush {
-            *libraries = Libraries::default();
-        }
-        restored.into_iter().try_for_each(|library| {
-            if policy != Policy::Replace && libraries.get(&library.name).is_some() {
-                return Err(CommandError::quoting("ERR Library ", &library.name, " already exists"));
-            }
-            libraries.add(library, policy == Policy::Replace)
-        })
-    })?;
-    Ok(None)
-}
-
-fn flush(server: &Server, _: &Config, args: Args<'_>) -> Result<Option<Vec<u8>>, CommandError> {
-    if args.len() > 3 {
-        return Err(wrong_subcommand("FUNCTION", args.at(1)));
-    }
-    if args.len() == 3 && !is_word(args, 2, "SYNC") && !is_word(args, 2, "ASYNC") {
-        return Err("ERR FUNCTION FLUSH only supports SYNC|ASYNC option".into());
-    }
-    server.scripting.libraries.change(|libraries| {
-        *libraries = Libraries::default();
-        Ok(())
-    })?;
-    Ok(None)
 }
 
 fn list(session: &mut Session<'_>) -> SessionResult {
@@ -442,7 +300,7 @@ fn describe(reply: &mut Reply, library: &Library, with_code: bool) {
             None => reply.null(),
         }
         reply.bulk(b"flags");
-        let flags = library::Flags::NAMES.iter().filter(|(flag, _)| function.flags.contains(*flag));
+        let flags = ScriptFlags::NAMES.iter().filter(|(flag, _)| function.flags.contains(*flag));
         reply.set(flags.clone().count());
         flags.for_each(|(_, name)| reply.simple(name));
     }

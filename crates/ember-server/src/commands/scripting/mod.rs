@@ -1,9 +1,10 @@
 //! Scripts and functions: EVAL and its like, SCRIPT, FUNCTION, FCALL.
 
+#[cfg(test)]
+mod confinement_tests;
 mod eval;
 mod fcall;
 mod function;
-mod host;
 mod script;
 
 use ember_protocol::Args;
@@ -13,8 +14,6 @@ use emberkv_core::spec::{Flags, Group, Spec};
 
 use crate::executor::session::ServerCommand;
 use crate::server::Server;
-
-pub(crate) use function::{declared as declared_library, replay as replay_function};
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] =

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::{TEMPLATE, eval};
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::scripting::scripts::{Scripts, sha_of};
-use crate::scripting::sha1;
+use ember_scripting::scripts::{Scripts, sha_of};
+use ember_scripting::sha1;
 
 const SUBCOMMANDS: &[ServerCommand] = &[
     Command::new(

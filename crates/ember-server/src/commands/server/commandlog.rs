@@ -5,7 +5,7 @@ use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::command_log::LogKind;
 

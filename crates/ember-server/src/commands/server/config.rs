@@ -6,7 +6,7 @@ use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::aof::rewriting;
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::config::{Config, is_key_file_parameter, is_secret_parameter, tls_parameter};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
@@ -235,7 +235,6 @@ fn rewrite(session: &mut Session<'_>) -> SessionResult {
 fn resetstat(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
     server.workers.iter().map(|worker| &worker.stats).for_each(WorkerStats::reset);
-    server.errors.lock().clear();
     server.rates.reset();
     server.over_limit.reset();
     reclaim::forget_freed();

@@ -17,7 +17,8 @@ use emberkv_core::types::list::NodeView;
 use emberkv_core::types::{Aggregate, Collection};
 
 use super::digest::Digest;
-use crate::commands::{reply_help, wrong_subcommand};
+use crate::catalogue::registry::wrong_subcommand;
+use crate::commands::help::reply_help;
 use crate::config::DebugCommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 

@@ -9,7 +9,7 @@ use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
 use emberkv_core::types::stream::StreamId;
 use emberkv_core::types::{Aggregate, Collection};
 
-use crate::scripting::sha1;
+use ember_scripting::sha1;
 
 /// What tells contents apart; all zero for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::catalogue::registry::Command as Registered;
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::latency::{History, Sample};
 use crate::observability::stats::LATENCY_BUCKETS;

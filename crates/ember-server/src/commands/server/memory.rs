@@ -7,7 +7,7 @@ use emberkv_core::keys::Lookup;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::metrics::memory_report::{self, MemoryReport};
 

@@ -3,7 +3,8 @@
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use super::commandlog::{parse_count, reply_calls};
-use crate::commands::{help_subcommand, reply_help, wrong_subcommand};
+use crate::catalogue::registry::wrong_subcommand;
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::command_log::LogKind;
 

@@ -8,8 +8,8 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::ADMIN;
 use super::list::{ClientType, client_type};
+use super::template::ADMIN;
 use crate::acl::user::User;
 use crate::acl::users::Acl;
 use crate::clients::client::ClientView;

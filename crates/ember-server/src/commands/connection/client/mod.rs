@@ -3,17 +3,16 @@
 mod kill;
 mod list;
 mod modes;
-mod names;
+pub(super) mod names;
 mod pause;
+mod template;
 mod tracking;
 mod unblock;
 
-use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+use emberkv_core::spec::{Command, Example, Group, Spec};
 
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::ServerCommand;
-
-pub(super) use names::valid_name;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     Spec {
@@ -47,17 +46,6 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         pause::UNPAUSE,
     ],
 )];
-
-/// What subcommands about the own connection have in common.
-const OWN: Spec = Spec {
-    group: Group::Connection,
-    complexity: "O(1)",
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
-    ..Spec::DEFAULT
-};
-
-/// What subcommands about others' connections have in common.
-const ADMIN: Spec = Spec { flags: OWN.flags.union(Flags::ADMIN), categories: Category::CONNECTION, ..OWN };
 
 const HELP: ServerCommand = help_subcommand(
     Group::Connection,

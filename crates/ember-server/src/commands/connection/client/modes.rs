@@ -7,7 +7,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::{ADMIN, OWN};
+use super::template::{ADMIN, OWN};
 use crate::clients::client::ReplyMode;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 

@@ -4,7 +4,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::OWN;
+use super::template::OWN;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const GETNAME: ServerCommand = Command::new(

@@ -7,7 +7,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::ADMIN;
+use super::template::ADMIN;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const PAUSE: ServerCommand = Command::new(

@@ -9,7 +9,7 @@ use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::OWN;
+use super::template::OWN;
 use crate::clients::tracking::{Choice, Tracking};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::server::Server;

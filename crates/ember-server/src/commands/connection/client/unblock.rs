@@ -4,7 +4,7 @@ use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
-use super::ADMIN;
+use super::template::ADMIN;
 use crate::clients::mailbox::Letter;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 

@@ -5,7 +5,7 @@ use emberkv_core::spec::{Category, Command, Example, Spec};
 
 use super::TEMPLATE;
 use crate::acl::selector::category_named;
-use crate::commands::wrong_subcommand;
+use crate::catalogue::registry::wrong_subcommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const CAT: ServerCommand = Command::new(

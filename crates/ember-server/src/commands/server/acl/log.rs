@@ -6,7 +6,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::ADMIN;
-use crate::commands::wrong_subcommand;
+use crate::catalogue::registry::wrong_subcommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::system::clock::unix_ms;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::acl::user::User;
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{ServerCommand, Session};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(

@@ -5,7 +5,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::TEMPLATE;
-use crate::commands::wrong_subcommand;
+use crate::catalogue::registry::wrong_subcommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const GENPASS: ServerCommand = Command::new(

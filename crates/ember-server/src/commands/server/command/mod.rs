@@ -7,7 +7,7 @@ mod list;
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
-use crate::commands::{help_subcommand, reply_help};
+use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::ServerCommand;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command {

@@ -112,7 +112,7 @@ pub(super) fn commandstats(report: &mut Report<'_>) {
 }
 
 pub(super) fn errorstats(report: &mut Report<'_>) {
-    let errors = report.server.errors.lock().clone();
+    let errors = report.server.errors_by_code();
     for (code, count) in errors {
         report.line(&format!("errorstat_{code}"), format_args!("count={count}"));
     }

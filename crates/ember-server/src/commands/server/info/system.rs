@@ -11,10 +11,10 @@ use super::Report;
 use crate::aof::service::Aof;
 use crate::config::Config;
 use crate::metrics::memory_report::{self, human, ratio};
-use crate::server::REDIS_VERSION;
 use crate::snapshot::state::SnapshotState;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
+use ember_scripting::REDIS_VERSION;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
@@ -105,7 +105,7 @@ fn scripts(report: &mut Report<'_>) {
     report.line("used_memory_vm_eval", interpreters);
     report.line("used_memory_lua_human", human(interpreters));
     report.line("used_memory_scripts_eval", script_bytes);
-    report.line("number_of_cached_scripts", scripts.len());
+    report.line("number_of_cached_scripts", scripts.count());
     report.line("number_of_functions", libraries.functions_count());
     report.line("number_of_libraries", libraries.all().count());
     report.line("used_memory_vm_functions", 0);

@@ -11,45 +11,45 @@ use parking_lot::RwLock;
 use super::confinement::{Confinement, confined_script};
 use super::sha1;
 use super::shebang::{self, ScriptFlags};
-use crate::catalogue::registry::Registry;
+use crate::commands::Commands;
 
 /// Scripts kept that only EVAL has brought. Clients that build the text of each script anew would fill the memory with them;
 /// those of SCRIPT LOAD stay.
 const EVALUATED_MAX: usize = 500;
 
 /// A script.
-pub(crate) struct Script {
+pub struct Script {
     /// Its digest.
-    pub(crate) sha: [u8; 20],
+    pub sha: [u8; 20],
     /// Its text.
     text: Vec<u8>,
     /// Where the text goes on behind its first line, if that says something about the script.
     body_at: usize,
     /// What it says of itself.
-    pub(crate) flags: ScriptFlags,
+    pub flags: ScriptFlags,
     /// Whether it may run beside others.
-    pub(crate) confinement: Option<Confinement>,
+    pub confinement: Option<Confinement>,
     is_loaded: AtomicBool,
     used: AtomicU64,
 }
 
 impl Script {
     /// What is compiled.
-    pub(crate) fn body(&self) -> &[u8] {
+    pub fn body(&self) -> &[u8] {
         &self.text[self.body_at..]
     }
 }
 
 /// All scripts.
 #[derive(Default)]
-pub(crate) struct Scripts {
+pub struct Scripts {
     by_sha: RwLock<HashMap<[u8; 20], Arc<Script>>>,
     clock: AtomicU64,
 }
 
 impl Scripts {
     /// The script of this digest.
-    pub(crate) fn get(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
+    pub fn get(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
         let script = Arc::clone(self.by_sha.read().get(sha)?);
         // Those that stay need no clock, which all workers would write.
         if !script.is_loaded.load(Ordering::Relaxed) {
@@ -59,7 +59,7 @@ impl Scripts {
     }
 
     /// Whether there is a script of this digest.
-    pub(crate) fn contains(&self, sha: &[u8; 20]) -> bool {
+    pub fn contains(&self, sha: &[u8; 20]) -> bool {
         self.by_sha.read().contains_key(sha)
     }
 
@@ -71,9 +71,9 @@ impl Scripts {
     ///
     /// # Errors
     /// If its first line is wrong.
-    pub(crate) fn parse(registry: &Registry, text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
+    pub fn parse(commands: &dyn Commands, text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
         let (flags, body) = shebang::script_flags(text)?;
-        let confinement = confined_script(registry, body);
+        let confinement = confined_script(commands, body);
         Ok(Script {
             sha,
             body_at: text.len() - body.len(),
@@ -86,7 +86,7 @@ impl Scripts {
     }
 
     /// Keeps a script; for good if SCRIPT LOAD has brought it.
-    pub(crate) fn keep(&self, script: Arc<Script>, is_loaded: bool) {
+    pub fn keep(&self, script: Arc<Script>, is_loaded: bool) {
         let mut by_sha = self.by_sha.write();
         let kept = by_sha.entry(script.sha).or_insert(script);
         kept.is_loaded.fetch_or(is_loaded, Ordering::Relaxed);
@@ -102,36 +102,50 @@ impl Scripts {
     }
 
     /// Forgets all scripts.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.by_sha.write().clear();
     }
 
     /// The number of scripts.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.by_sha.read().len()
     }
 
     /// Bytes of all texts.
-    pub(crate) fn text_bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         self.by_sha.read().values().map(|script| script.text.len()).sum()
     }
 }
 
 /// The digest that a text is known by.
-pub(crate) fn sha_of(text: &[u8]) -> [u8; 20] {
+pub fn sha_of(text: &[u8]) -> [u8; 20] {
     sha1::digest(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
+    use crate::commands::Callable;
+
+    struct NoCommands;
+
+    impl Commands for NoCommands {
+        fn find(&self, _: &[u8]) -> Option<Callable> {
+            None
+        }
+
+        fn find_in(&self, _: &[u8], _: &[u8]) -> Option<Callable> {
+            None
+        }
+
+        fn is_container(&self, _: &[u8]) -> bool {
+            false
+        }
+    }
 
     fn keep(scripts: &Scripts, text: &str, is_loaded: bool) -> [u8; 20] {
         let sha = sha_of(text.as_bytes());
-        static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::new(crate::commands::FAMILIES).0);
-        scripts.keep(Arc::new(Scripts::parse(&REGISTRY, text.as_bytes(), sha).unwrap()), is_loaded);
+        scripts.keep(Arc::new(Scripts::parse(&NoCommands, text.as_bytes(), sha).unwrap()), is_loaded);
         sha
     }
 
@@ -146,7 +160,7 @@ mod tests {
             keep(&scripts, &format!("return {number}"), false);
         }
         assert!(scripts.contains(&loaded) && scripts.contains(&used) && !scripts.contains(&unused));
-        assert_eq!(scripts.len(), EVALUATED_MAX + 1);
+        assert_eq!(scripts.count(), EVALUATED_MAX + 1);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use mlua::{Lua, LuaString, Table, Value};
 
 use super::Settings;
-use crate::scripting::interpreter::{ELEMENT_WORK, Shared};
-use crate::scripting::output::PIECE_BYTES;
-use crate::scripting::raised;
+use crate::interpreter::{ELEMENT_WORK, Shared};
+use crate::output::PIECE_BYTES;
+use crate::raised;
 
 /// Bytes of a number that are read; nobody writes so many digits, and reading them all could take long.
 const NUMBER_BYTES_MAX: usize = 1024 * 1024;

@@ -3,7 +3,7 @@
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
 /// The digest of `text`.
-pub(crate) fn digest(text: &[u8]) -> [u8; 20] {
+pub fn digest(text: &[u8]) -> [u8; 20] {
     let computed = aws_lc_rs::digest::digest(&SHA1_FOR_LEGACY_USE_ONLY, text);
     let mut digest = [0; 20];
     digest.copy_from_slice(computed.as_ref());
@@ -24,12 +24,12 @@ pub(super) fn digest_of_pieces<'p, E>(
 }
 
 /// A digest in lower-case hexadecimal digits.
-pub(crate) fn hex(digest: &[u8; 20]) -> String {
+pub fn hex(digest: &[u8; 20]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The digest in 40 hexadecimal digits of either case.
-pub(crate) fn parse(text: &[u8]) -> Option<[u8; 20]> {
+pub fn parse(text: &[u8]) -> Option<[u8; 20]> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();
     let mut digest = [0; 20];

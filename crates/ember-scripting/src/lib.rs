@@ -1,7 +1,7 @@
 //! Scripts and functions in Lua: the interpreters, their sandbox and libraries, and what all workers share of them.
 //!
 //! ```text
-//! EVAL, EVALSHA, FCALL ─ host.rs (commands/scripting): which locks, which user, which flags
+//! EVAL, EVALSHA, FCALL ─ script_host/ of the server: which locks, which user, which flags
 //!                      └ interpreter.rs: one for each worker; prelude.lua: the sandbox
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
 //!                          ├ stack.rs: its calls, and replies as Lua values
@@ -17,19 +17,20 @@ mod arguments;
 mod bit;
 mod cjson;
 mod cmsgpack;
-pub(crate) mod confinement;
+pub mod commands;
+pub mod confinement;
 mod format;
-pub(crate) mod interpreter;
-pub(crate) mod library;
+pub mod interpreter;
+pub mod library;
 mod output;
-pub(crate) mod payload;
-pub(crate) mod raised;
+pub mod payload;
+pub mod raised;
 mod random;
-pub(crate) mod reply;
-pub(crate) mod running;
-pub(crate) mod scripts;
-pub(crate) mod sha1;
-pub(crate) mod shebang;
+pub mod reply;
+pub mod running;
+pub mod scripts;
+pub mod sha1;
+pub mod shebang;
 mod stack;
 mod structs;
 #[cfg(test)]
@@ -44,21 +45,27 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
+/// The version of Redis whose behaviour clients may expect.
+pub const REDIS_VERSION: &str = "7.2.4";
+
 /// By how much an interpreter has grown or shrunk when the sum that all workers share is told.
 const TOLD_BYTES_MIN: usize = 16 * 1024;
 
 /// What all workers share of scripts.
-pub(crate) struct Scripting {
-    pub(crate) scripts: Scripts,
-    pub(crate) libraries: LibraryRegistry,
-    pub(crate) running: RunningScripts,
+pub struct Scripting {
+    /// The texts of scripts.
+    pub scripts: Scripts,
+    /// The libraries of functions.
+    pub libraries: LibraryRegistry,
+    /// The scripts that are running.
+    pub running: RunningScripts,
     /// Bytes that all interpreters hold.
     interpreter_bytes: AtomicU64,
 }
 
 impl Scripting {
     /// No scripts, for so many workers.
-    pub(crate) fn new(workers: usize) -> Scripting {
+    pub fn new(workers: usize) -> Scripting {
         Scripting {
             scripts: Scripts::default(),
             libraries: LibraryRegistry::default(),
@@ -68,7 +75,7 @@ impl Scripting {
     }
 
     /// Bytes that all interpreters hold, as of their last scripts, to within some KiB for each.
-    pub(crate) fn interpreter_bytes(&self) -> u64 {
+    pub fn interpreter_bytes(&self) -> u64 {
         self.interpreter_bytes.load(Ordering::Relaxed)
     }
 
@@ -76,7 +83,7 @@ impl Scripting {
     ///
     /// # Errors
     /// If the memory limit has no room for an interpreter.
-    pub(crate) fn with_interpreter<R>(
+    pub fn with_interpreter<R>(
         &self,
         memory_bytes_max: u64,
         act: impl FnOnce(&mut Interpreter) -> R,
@@ -98,7 +105,7 @@ impl Scripting {
     /// Collects garbage of this worker's interpreter for a moment, if scripts have left much. True if there is more: to
     /// collect all of it at once would let the worker's clients wait.
     #[inline]
-    pub(crate) fn collect_garbage(&self) -> bool {
+    pub fn collect_garbage(&self) -> bool {
         HAS_GARBAGE.get() && self.collect_some()
     }
 

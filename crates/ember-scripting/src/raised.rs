@@ -36,7 +36,7 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 /// What a killed script's caller is told.
-pub(crate) const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
+pub const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 /// Raises a string with the position of the function's caller in front of it.
 pub(super) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {

@@ -9,7 +9,7 @@ use emberkv_core::spec::Flags;
 use super::calls::{self, Word};
 use super::lexer::Token;
 use super::{Confinement, STEPS_MAX};
-use crate::catalogue::registry::Registry;
+use crate::commands::Commands;
 
 /// Blocks, brackets and tables in each other.
 const DEPTH_MAX: usize = 60;
@@ -151,7 +151,7 @@ enum Rounds {
 pub(super) struct Checker<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
-    registry: &'r Registry,
+    commands: &'r dyn Commands,
     names: Vec<(&'t [u8], Class)>,
     depth: usize,
     is_in_loop: bool,
@@ -169,7 +169,7 @@ pub(super) struct Checker<'t, 'r> {
 impl<'t, 'r> Checker<'t, 'r> {
     /// A reader of `tokens`, which see these names from outside.
     pub(super) fn new(
-        registry: &'r Registry,
+        commands: &'r dyn Commands,
         tokens: &'r [Token<'t>],
         names: Vec<(&'t [u8], Class)>,
     ) -> Checker<'t, 'r> {
@@ -177,7 +177,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Checker {
             tokens,
             at: 0,
-            registry,
+            commands,
             names,
             depth: 0,
             is_in_loop: false,
@@ -604,9 +604,9 @@ impl<'t, 'r> Checker<'t, 'r> {
         match (library, function) {
             (b"redis", b"call" | b"pcall") => {
                 let (words, rest) = self.looked_at(Self::words)?;
-                let is_confined = calls::is_confined(self.registry, &words, rest);
+                let is_confined = calls::is_confined(self.commands, &words, rest);
                 let Some(Word::Literal(command)) = words.first() else { return None };
-                let command = self.registry.find(command)?;
+                let command = self.commands.find(command)?;
                 self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
                 is_confined.then_some(ANY)
             }

@@ -25,11 +25,11 @@ const TOO_LARGE: &str = "ERR the reply of the script is too large";
 
 /// How a script failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What went wrong, with its code.
-    pub(crate) text: Vec<u8>,
+    pub text: Vec<u8>,
     /// The chunk and the line that raised it.
-    pub(crate) place: Option<(Vec<u8>, i64)>,
+    pub place: Option<(Vec<u8>, i64)>,
 }
 
 impl Failure {

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use super::checker::{Checker, Class};
 use super::lexer::Token;
 use super::{Confinement, tokens};
-use crate::catalogue::registry::Registry;
+use crate::commands::Commands;
 
 /// The confined functions that the library of this text registers, by name. O(the text's length).
-pub(crate) fn confined_functions(registry: &Registry, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {
+pub fn confined_functions(commands: &dyn Commands, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {
     let Some(tokens) = tokens(text) else { return BTreeMap::new() };
     let mut reader = Reader {
         tokens: &tokens,
         at: 0,
-        registry,
+        commands,
         names: Vec::new(),
         local: BTreeMap::new(),
         registered: BTreeMap::new(),
@@ -29,7 +29,7 @@ pub(crate) fn confined_functions(registry: &Registry, text: &[u8]) -> BTreeMap<V
 struct Reader<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
-    registry: &'r Registry,
+    commands: &'r dyn Commands,
     /// The names declared so far, which functions see.
     names: Vec<(&'t [u8], Class)>,
     /// The local functions that are confined.
@@ -113,7 +113,7 @@ impl<'t> Reader<'t, '_> {
         let classes = classes.into_iter().chain(std::iter::repeat(Class::Value));
         let mut names = self.names.clone();
         names.extend(parameters.into_iter().zip(classes));
-        let confinement = Checker::new(self.registry, &self.tokens[start..end], names).body();
+        let confinement = Checker::new(self.commands, &self.tokens[start..end], names).body();
         self.has_others |= confinement.is_none();
         Some(confinement)
     }

@@ -16,14 +16,14 @@ use crate::clients::client::Client;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::executor::{attendance, authorization};
-use crate::scripting::confinement::Confinement;
-use crate::scripting::interpreter::CommandRunner;
-use crate::scripting::raised::KILLED;
-use crate::scripting::reply::Failure;
-use crate::scripting::running::RunningCall;
-use crate::scripting::sha1;
-use crate::scripting::shebang::ScriptFlags;
 use crate::snapshot::state::SnapshotState;
+use ember_scripting::confinement::Confinement;
+use ember_scripting::interpreter::CommandRunner;
+use ember_scripting::raised::KILLED;
+use ember_scripting::reply::Failure;
+use ember_scripting::running::RunningCall;
+use ember_scripting::sha1;
+use ember_scripting::shebang::ScriptFlags;
 
 /// Time between two looks at the other connections of a worker that runs a script for long, and what its calls may take
 /// together before it is asked whether it goes on.
@@ -39,7 +39,7 @@ const ESCAPED: &str = "ERR the script has called a command on a key that it does
 
 /// What a program is known by, as errors tell it.
 #[derive(Clone, Copy)]
-pub(super) enum Name<'p> {
+pub(crate) enum Name<'p> {
     /// A script, by its digest.
     Script([u8; 20]),
     /// A function.
@@ -65,17 +65,17 @@ thread_local! {
 }
 
 /// What is to be run.
-pub(super) struct Program<'p> {
+pub(crate) struct Program<'p> {
     /// What it is known by.
-    pub(super) name: Name<'p>,
+    pub(crate) name: Name<'p>,
     /// What it says of itself.
-    pub(super) flags: ScriptFlags,
+    pub(crate) flags: ScriptFlags,
     /// Whether it was called with a command that never writes.
-    pub(super) is_read_only: bool,
+    pub(crate) is_read_only: bool,
     /// The keys that the call declares.
-    pub(super) keys: &'p [&'p [u8]],
+    pub(crate) keys: &'p [&'p [u8]],
     /// What is known of its calls beforehand.
-    pub(super) confinement: Option<Confinement>,
+    pub(crate) confinement: Option<Confinement>,
 }
 
 impl Program<'_> {
@@ -91,7 +91,7 @@ impl Program<'_> {
 ///
 /// # Errors
 /// If the program must not run, or fails.
-pub(super) fn run_program(
+pub(crate) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
     mut run: impl FnMut(bool, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,

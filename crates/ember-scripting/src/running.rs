@@ -22,11 +22,11 @@ const FLAG_BITS: u32 = 3;
 const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
 
 /// What a program that runs was called with.
-pub(crate) struct RunningCall {
+pub struct RunningCall {
     /// The name of the function, or the digest of the script.
-    pub(crate) name: Vec<u8>,
+    pub name: Vec<u8>,
     /// The call.
-    pub(crate) words: Vec<Vec<u8>>,
+    pub words: Vec<Vec<u8>>,
 }
 
 /// Where a worker says what it runs.
@@ -38,31 +38,31 @@ struct Place {
 }
 
 /// A program that has been running for longer than `busy-reply-threshold`.
-pub(crate) struct Busy {
+pub struct Busy {
     /// Whether it is a function of a library.
-    pub(crate) is_function: bool,
+    pub is_function: bool,
     /// For how long it has been running.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
     /// What it was called with, if it has come to say so.
-    pub(crate) call: Option<Arc<RunningCall>>,
+    pub call: Option<Arc<RunningCall>>,
 }
 
 /// The programs of all workers.
-pub(crate) struct RunningScripts {
+pub struct RunningScripts {
     epoch: Instant,
     places: Box<[CachePadded<Place>]>,
 }
 
 impl RunningScripts {
     /// None, on so many workers.
-    pub(crate) fn new(workers: usize) -> RunningScripts {
+    pub fn new(workers: usize) -> RunningScripts {
         let places = (0..workers).map(|_| CachePadded::new(Place::default())).collect();
         RunningScripts { epoch: Instant::now(), places }
     }
 
     /// Notes that `worker` runs a program from now on, which began then.
     #[inline]
-    pub(crate) fn begin(&self, worker: usize, is_function: bool, started: Instant) {
+    pub fn begin(&self, worker: usize, is_function: bool, started: Instant) {
         let since_epoch = started.saturating_duration_since(self.epoch);
         let micros = since_epoch.as_secs() * 1_000_000 + u64::from(since_epoch.subsec_micros());
         self.places[worker]
@@ -72,7 +72,7 @@ impl RunningScripts {
 
     /// Notes that the program of `worker` has ended; `has_described` if it has said what it was called with.
     #[inline]
-    pub(crate) fn end(&self, worker: usize, has_described: bool) {
+    pub fn end(&self, worker: usize, has_described: bool) {
         self.places[worker].state.store(0, Ordering::Relaxed);
         if has_described {
             *self.places[worker].call.lock() = None;
@@ -80,18 +80,18 @@ impl RunningScripts {
     }
 
     /// Says what the program of `worker` was called with.
-    pub(crate) fn describe(&self, worker: usize, call: RunningCall) {
+    pub fn describe(&self, worker: usize, call: RunningCall) {
         *self.places[worker].call.lock() = Some(Arc::new(call));
     }
 
     /// Notes that the program of `worker` is about to write, unless it is to end: then it must not.
-    pub(crate) fn begin_writing(&self, worker: usize) -> bool {
+    pub fn begin_writing(&self, worker: usize) -> bool {
         // Of a program that writes and somebody who ends it one comes first.
         self.places[worker].state.fetch_or(HAS_WRITTEN, Ordering::Relaxed) & IS_KILLED == 0
     }
 
     /// Whether the program of `worker` is to end.
-    pub(crate) fn is_killed(&self, worker: usize) -> bool {
+    pub fn is_killed(&self, worker: usize) -> bool {
         self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
     }
 
@@ -109,23 +109,23 @@ impl RunningScripts {
     }
 
     /// Whether a program has been running for so long.
-    pub(crate) fn is_busy(&self, threshold_ms: u64) -> bool {
+    pub fn is_busy(&self, threshold_ms: u64) -> bool {
         self.busy(threshold_ms).next().is_some()
     }
 
     /// The one that has been running for the longest time.
-    pub(crate) fn oldest(&self, threshold_ms: u64) -> Option<Busy> {
+    pub fn oldest(&self, threshold_ms: u64) -> Option<Busy> {
         let (place, state, duration) = self.busy(threshold_ms).max_by_key(|&(.., duration)| duration)?;
         Some(Busy { is_function: state & IS_FUNCTION != 0, duration, call: place.call.lock().clone() })
     }
 
     /// What those hear whom a script has kept out, also if it has ended just now.
-    pub(crate) fn busy_or_ended_error(&self, threshold_ms: u64) -> CommandError {
+    pub fn busy_or_ended_error(&self, threshold_ms: u64) -> CommandError {
         self.busy_error(threshold_ms).unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
     }
 
     /// What a command is told that cannot run beside a script.
-    pub(crate) fn busy_error(&self, threshold_ms: u64) -> Option<CommandError> {
+    pub fn busy_error(&self, threshold_ms: u64) -> Option<CommandError> {
         let kill = if self.oldest(threshold_ms)?.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
         let text =
             format!("BUSY Redis is busy running a script. You can only call {kill} or SHUTDOWN NOSAVE.");
@@ -136,7 +136,7 @@ impl RunningScripts {
     ///
     /// # Errors
     /// If there is none, if all have written, or if what runs is of the other kind.
-    pub(crate) fn kill(&self, functions: bool, threshold_ms: u64) -> Result<(), CommandError> {
+    pub fn kill(&self, functions: bool, threshold_ms: u64) -> Result<(), CommandError> {
         let (mut others, mut unkillable, mut killed) = (0, 0, 0);
         for (place, state, _) in self.busy(threshold_ms) {
             if (state & IS_FUNCTION != 0) != functions {

@@ -3,7 +3,7 @@
 use ember_protocol::OwnedBatch;
 use emberkv_core::spec::{Begin, Find, Flags, Spec};
 
-use crate::catalogue::registry::Registry;
+use crate::commands::Commands;
 
 /// A word of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +18,17 @@ pub(super) enum Word<'t> {
 
 /// Whether a call of these words, with any number of words like `rest` behind them, touches no shard but those of declared
 /// keys.
-pub(super) fn is_confined(registry: &Registry, words: &[Word<'_>], rest: Option<Word<'_>>) -> bool {
+pub(super) fn is_confined(commands: &dyn Commands, words: &[Word<'_>], rest: Option<Word<'_>>) -> bool {
     let Some(Word::Literal(name)) = words.first() else { return false };
-    let Some(mut command) = registry.find(name) else { return false };
-    if !command.subcommands.is_empty() {
-        let Some(Word::Literal(name)) = words.get(1) else { return false };
-        let Some(subcommand) = registry.find_in(command, name) else { return false };
-        command = subcommand;
-    }
+    let command = if commands.is_container(name) {
+        let Some(Word::Literal(subcommand)) = words.get(1) else { return false };
+        commands.find_in(name, subcommand)
+    } else {
+        commands.find(name)
+    };
+    let Some(command) = command else { return false };
     let spec = command.spec;
-    command.is_contained()
+    command.is_contained
         && !spec.flags.contains(Flags::NOSCRIPT)
         && (rest.is_some() || spec.accepts(words.len()))
         && if has_fixed_places(spec) {

@@ -9,10 +9,11 @@ use super::arguments::Arguments;
 use super::interpreter::Shared;
 use super::library::{self, Declaration};
 use super::output::PIECE_BYTES;
+use super::shebang::ScriptFlags;
 use super::stack::{self, Entry};
 use super::{raised, reply, sha1};
-use crate::scripting::format::write_general;
-use crate::server::REDIS_VERSION;
+use crate::REDIS_VERSION;
+use crate::format::write_general;
 
 /// The levels of `redis.log`, by name.
 const LEVELS: [(&str, i64); 4] =
@@ -208,7 +209,7 @@ fn declaration_of(given: MultiValue) -> Result<(Declaration, Function), &'static
             let Value::Function(callback) = callback else {
                 return Err("ERR second argument to redis.register_function must be a function");
             };
-            Ok((Declaration { name, description: None, flags: library::Flags::empty() }, callback))
+            Ok((Declaration { name, description: None, flags: ScriptFlags::empty() }, callback))
         }
         _ => Err("ERR wrong number of arguments to redis.register_function"),
     }
@@ -230,7 +231,7 @@ fn text_of(value: &Value) -> Option<Vec<u8>> {
 fn named_declaration(named: &Table) -> Result<(Declaration, Function), &'static str> {
     const BAD_FLAGS: &str =
         "ERR flags argument to redis.register_function must be a table representing function flags";
-    let (mut name, mut callback, mut description, mut flags) = (None, None, None, library::Flags::empty());
+    let (mut name, mut callback, mut description, mut flags) = (None, None, None, ScriptFlags::empty());
     for (key, value) in named.pairs::<Value, Value>().flatten() {
         let Value::String(key) = key else {
             return Err("ERR unknown argument given to redis.register_function");
@@ -268,12 +269,12 @@ fn named_declaration(named: &Table) -> Result<(Declaration, Function), &'static 
     Ok((Declaration { name, description, flags }, callback))
 }
 
-fn flags_of(list: &Table) -> Result<library::Flags, &'static str> {
-    let mut flags = library::Flags::empty();
+fn flags_of(list: &Table) -> Result<ScriptFlags, &'static str> {
+    let mut flags = ScriptFlags::empty();
     for number in 1usize.. {
         match list.raw_get(number) {
             Ok(Value::String(name)) => {
-                flags |= library::Flags::named(&name.as_bytes()).ok_or("ERR unknown flag given")?;
+                flags |= ScriptFlags::named(&name.as_bytes()).ok_or("ERR unknown flag given")?;
             }
             Ok(Value::Nil) | Err(_) => break,
             Ok(_) => return Err("ERR unknown flag given"),

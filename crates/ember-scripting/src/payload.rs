@@ -47,7 +47,7 @@ fn crc64(bytes: &[u8]) -> u64 {
 }
 
 /// The payload of these texts.
-pub(crate) fn write<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Vec<u8> {
+pub fn write<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     for text in texts {
         out.push(OPCODE);
@@ -75,7 +75,7 @@ fn write_len(out: &mut Vec<u8>, len: usize) {
 ///
 /// # Errors
 /// If it is not one, or is damaged.
-pub(crate) fn read(payload: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
+pub fn read(payload: &[u8]) -> Result<Vec<Vec<u8>>, CommandError> {
     let Some(at) = payload.len().checked_sub(10) else { return Err(BAD_PAYLOAD.into()) };
     let (body, footer) = payload.split_at(at);
     let version = u16::from_le_bytes([footer[0], footer[1]]);

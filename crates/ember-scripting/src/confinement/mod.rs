@@ -21,13 +21,11 @@ mod calls;
 mod checker;
 mod functions;
 mod lexer;
-#[cfg(test)]
-mod tests;
 
 use checker::{Checker, Class};
-pub(crate) use functions::confined_functions;
+pub use functions::confined_functions;
 
-use crate::catalogue::registry::Registry;
+use crate::commands::Commands;
 
 /// The most steps of a confined run. A step is a word of the text, and takes some tens of nanoseconds if it is no call; a
 /// call has at least four.
@@ -38,7 +36,7 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// That a program is confined, and how short it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Confinement {
+pub struct Confinement {
     /// Steps of each run.
     steps: u64,
     /// Steps for each argument of the call, in loops.
@@ -47,15 +45,15 @@ pub(crate) struct Confinement {
 
 impl Confinement {
     /// Whether a run is short that was called with so many keys and arguments.
-    pub(crate) fn holds_for(&self, arguments: usize) -> bool {
+    pub fn holds_for(&self, arguments: usize) -> bool {
         self.steps.saturating_add(self.steps_per_argument.saturating_mul(arguments as u64)) <= STEPS_MAX
     }
 }
 
 /// Looks whether the script of this text is confined. O(its length).
-pub(crate) fn confined_script(registry: &Registry, text: &[u8]) -> Option<Confinement> {
+pub fn confined_script(commands: &dyn Commands, text: &[u8]) -> Option<Confinement> {
     let tokens = tokens(text)?;
-    Checker::new(registry, &tokens, vec![(b"KEYS", Class::Keys), (b"ARGV", Class::Arguments)]).body()
+    Checker::new(commands, &tokens, vec![(b"KEYS", Class::Keys), (b"ARGV", Class::Arguments)]).body()
 }
 
 fn tokens(text: &[u8]) -> Option<Vec<lexer::Token<'_>>> {

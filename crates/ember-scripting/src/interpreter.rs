@@ -53,7 +53,7 @@ const COLLECTING_TIME: Duration = Duration::from_millis(1);
 const COLLECTING_CYCLES: u8 = 2;
 
 /// Runs the calls of a script.
-pub(crate) trait CommandRunner {
+pub trait CommandRunner {
     /// Runs a call, and appends its reply, which may be an error too, in the reply's protocol.
     ///
     /// # Errors
@@ -147,19 +147,19 @@ impl Shared {
 }
 
 /// The functions of a library by name.
-pub(crate) type CompiledLibrary = HashMap<Vec<u8>, Function>;
+pub type CompiledLibrary = HashMap<Vec<u8>, Function>;
 
 /// The keys and arguments of a run, as its program gets them.
-pub(crate) struct Given {
+pub struct Given {
     keys: Table,
     arguments: Table,
 }
 
 /// The outcome of running something: what it returned, or an error with the place where it was raised.
-pub(crate) type Outcome = Result<(), Failure>;
+pub type Outcome = Result<(), Failure>;
 
 /// An interpreter and what it has compiled.
-pub(crate) struct Interpreter {
+pub struct Interpreter {
     lua: Lua,
     shared: Rc<Shared>,
     compile_script: Function,
@@ -180,7 +180,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// If that is too little even for the libraries, or if there are no random numbers.
-    pub(crate) fn new(memory_bytes_max: usize) -> mlua::Result<Interpreter> {
+    pub fn new(memory_bytes_max: usize) -> mlua::Result<Interpreter> {
         ember_lua::seed().map_err(mlua::Error::external)?;
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
@@ -223,7 +223,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// The compiler's words.
-    pub(crate) fn script(&mut self, sha: &[u8; 20], body: &[u8]) -> Result<Function, Vec<u8>> {
+    pub fn script(&mut self, sha: &[u8; 20], body: &[u8]) -> Result<Function, Vec<u8>> {
         if let Some(compiled) = self.scripts.get(sha) {
             return Ok(compiled.clone());
         }
@@ -250,7 +250,7 @@ impl Interpreter {
     }
 
     /// Runs a compiled script with these keys and arguments; appends what it returns to `reply`.
-    pub(crate) fn run(
+    pub fn run(
         &mut self,
         body: &Function,
         is_confined: bool,
@@ -263,7 +263,7 @@ impl Interpreter {
     }
 
     /// Calls the function of a library with these keys and arguments; appends what it returns to `reply`.
-    pub(crate) fn call(
+    pub fn call(
         &mut self,
         function: &Function,
         given: Given,
@@ -302,7 +302,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// If there is no memory for them.
-    pub(crate) fn given(&self, words: [&[&[u8]]; 2]) -> Result<Given, Failure> {
+    pub fn given(&self, words: [&[&[u8]]; 2]) -> Result<Given, Failure> {
         let (keys, arguments) = stack::lists(&self.lua, words).map_err(|error| Failure::of_error(&error))?;
         Ok(Given { keys, arguments })
     }
@@ -311,7 +311,7 @@ impl Interpreter {
     ///
     /// # Errors
     /// The words of the compiler or of the error raised.
-    pub(crate) fn load(
+    pub fn load(
         &mut self,
         body: &[u8],
         runner: &mut dyn CommandRunner,
@@ -337,18 +337,13 @@ impl Interpreter {
     }
 
     /// The function of a library, if that is compiled.
-    pub(crate) fn function(&self, library: &Arc<Library>, name: &[u8]) -> Option<Function> {
+    pub fn function(&self, library: &Arc<Library>, name: &[u8]) -> Option<Function> {
         let (compiled_from, functions) = self.libraries.get(&library.name)?;
         Arc::ptr_eq(compiled_from, library).then(|| functions.get(name).cloned())?
     }
 
     /// Keeps a compiled library, and forgets those that are not among the `libraries` of now.
-    pub(crate) fn keep_library(
-        &mut self,
-        library: Arc<Library>,
-        compiled: CompiledLibrary,
-        libraries: &Libraries,
-    ) {
+    pub fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
         self.libraries.retain(|name, (compiled_from, _)| {
             libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
         });
@@ -356,7 +351,7 @@ impl Interpreter {
     }
 
     /// Bytes that the interpreter holds.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.lua.used_memory()
     }
 
@@ -391,7 +386,7 @@ impl Interpreter {
     }
 
     /// Collects what runs have left, for [`COLLECTING_TIME`]; to be called when no locks are held. True if there is more.
-    pub(crate) fn collect_some(&self) -> bool {
+    pub fn collect_some(&self) -> bool {
         let begun = Instant::now();
         while self.cycles_left.get() > 0 && begun.elapsed() < COLLECTING_TIME {
             // What fails here is the allocation of a finalizer's error; there are no finalizers.
@@ -403,13 +398,13 @@ impl Interpreter {
     }
 
     /// Whether runs have left much garbage.
-    pub(crate) fn has_garbage(&self) -> bool {
+    pub fn has_garbage(&self) -> bool {
         self.cycles_left.get() > 0
     }
 
     /// Collects all garbage if the next run could lack what it takes: nothing is collected when memory is out. To be called
     /// before anything is compiled or made for the run.
-    pub(crate) fn make_room(&self) {
+    pub fn make_room(&self) {
         if self.has_garbage() && self.lua.used_memory() >= self.shared.memory_bytes_max / 2 {
             let _ = self.lua.gc_collect();
             self.cycles_left.set(0);

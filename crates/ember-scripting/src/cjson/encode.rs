@@ -3,12 +3,12 @@
 use mlua::{Lua, LuaString, Table, Value};
 
 use super::{InvalidNumbers, Settings};
-use crate::scripting::arguments::{as_number, type_name};
-use crate::scripting::format::write_general;
-use crate::scripting::interpreter::{ELEMENT_WORK, Shared};
-use crate::scripting::output::Output;
-use crate::scripting::raised;
-use crate::scripting::walk::Pairs;
+use crate::arguments::{as_number, type_name};
+use crate::format::write_general;
+use crate::interpreter::{ELEMENT_WORK, Shared};
+use crate::output::Output;
+use crate::raised;
+use crate::walk::Pairs;
 
 /// What is left to write of a table.
 enum Rest {

@@ -7,47 +7,47 @@ use emberkv_core::error::CommandError;
 use parking_lot::RwLock;
 
 use super::confinement::Confinement;
-pub(crate) use super::shebang::ScriptFlags as Flags;
+use super::shebang::ScriptFlags;
 use super::shebang::Shebang;
 
 /// What is wrong with a name.
-pub(crate) const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
+pub const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
                                    at least one character long";
 
 /// Whether a library or a function may have this name.
-pub(crate) fn is_name(name: &[u8]) -> bool {
+pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
 /// A function as its library declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declaration {
+pub struct Declaration {
     /// Its name.
-    pub(crate) name: Vec<u8>,
+    pub name: Vec<u8>,
     /// What it does, in the words of its author.
-    pub(crate) description: Option<Vec<u8>>,
+    pub description: Option<Vec<u8>>,
     /// What it says of itself.
-    pub(crate) flags: Flags,
+    pub flags: ScriptFlags,
 }
 
 /// A library.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Library {
+pub struct Library {
     /// Its name.
-    pub(crate) name: Vec<u8>,
+    pub name: Vec<u8>,
     /// Its text with the first line.
-    pub(crate) code: Vec<u8>,
+    pub code: Vec<u8>,
     /// Its functions by name.
-    pub(crate) functions: BTreeMap<Vec<u8>, Declaration>,
+    pub functions: BTreeMap<Vec<u8>, Declaration>,
     /// Those of its functions that may run beside others.
-    pub(crate) confined: BTreeMap<Vec<u8>, Confinement>,
+    pub confined: BTreeMap<Vec<u8>, Confinement>,
 }
 
 /// The name of a library, and its text without the first line.
 ///
 /// # Errors
 /// In Redis's words.
-pub(crate) fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
+pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     if !code.starts_with(b"#!") {
         return Err("ERR Missing library metadata".into());
     }
@@ -73,7 +73,7 @@ pub(crate) fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
 
 /// How libraries that are restored meet those that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policy {
+pub enum Policy {
     /// Those that are there are forgotten.
     Flush,
     /// None may be there already.
@@ -84,7 +84,7 @@ pub(crate) enum Policy {
 
 /// A set of libraries whose functions all have different names (whatever the case of their letters).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Libraries {
+pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Arc<Library>>,
     /// The library of each function, by its name in lower case.
     by_function: BTreeMap<Vec<u8>, Arc<Library>>,
@@ -92,17 +92,17 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     /// The library of this name.
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Library>> {
+    pub fn get(&self, name: &[u8]) -> Option<&Arc<Library>> {
         self.by_name.get(name)
     }
 
     /// All libraries, by name.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Library>> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Library>> {
         self.by_name.values()
     }
 
     /// The function of this name, in any case, with its library.
-    pub(crate) fn find(&self, function: &[u8]) -> Option<(&Arc<Library>, &Declaration)> {
+    pub fn find(&self, function: &[u8]) -> Option<(&Arc<Library>, &Declaration)> {
         let name = function.to_ascii_lowercase();
         let library = self.by_function.get(&name)?;
         let declaration = library.functions.values().find(|found| found.name.eq_ignore_ascii_case(&name))?;
@@ -110,12 +110,12 @@ impl Libraries {
     }
 
     /// Bytes of all texts.
-    pub(crate) fn code_bytes(&self) -> usize {
+    pub fn code_bytes(&self) -> usize {
         self.by_name.values().map(|library| library.code.len()).sum()
     }
 
     /// The number of functions.
-    pub(crate) fn functions_count(&self) -> usize {
+    pub fn functions_count(&self) -> usize {
         self.by_function.len()
     }
 
@@ -123,7 +123,7 @@ impl Libraries {
     ///
     /// # Errors
     /// If the library or one of its functions is there already; nothing has changed then.
-    pub(crate) fn add(&mut self, library: Library, replaces: bool) -> Result<(), CommandError> {
+    pub fn add(&mut self, library: Library, replaces: bool) -> Result<(), CommandError> {
         let present = self.by_name.get(&library.name);
         if present.is_some() && !replaces {
             return Err(CommandError::quoting("ERR Library '", &library.name, "' already exists"));
@@ -144,7 +144,7 @@ impl Libraries {
     }
 
     /// Removes a library; false if there is none of this name.
-    pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
+    pub fn remove(&mut self, name: &[u8]) -> bool {
         let Some(library) = self.by_name.remove(name) else { return false };
         for name in library.functions.keys() {
             self.by_function.remove(&name.to_ascii_lowercase());
@@ -155,13 +155,13 @@ impl Libraries {
 
 /// The libraries of the process.
 #[derive(Default)]
-pub(crate) struct LibraryRegistry {
+pub struct LibraryRegistry {
     libraries: RwLock<Arc<Libraries>>,
 }
 
 impl LibraryRegistry {
     /// The libraries of now.
-    pub(crate) fn snapshot(&self) -> Arc<Libraries> {
+    pub fn snapshot(&self) -> Arc<Libraries> {
         Arc::clone(&self.libraries.read())
     }
 
@@ -169,7 +169,7 @@ impl LibraryRegistry {
     ///
     /// # Errors
     /// Those of `change`; nothing has changed then.
-    pub(crate) fn change(
+    pub fn change(
         &self,
         change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,
     ) -> Result<(), CommandError> {

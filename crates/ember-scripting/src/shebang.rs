@@ -3,18 +3,18 @@
 use emberkv_core::error::CommandError;
 
 /// A first line, cut into its words.
-pub(crate) struct Shebang<'t> {
+pub struct Shebang<'t> {
     /// The engine, without `#!`.
-    pub(crate) engine: &'t [u8],
+    pub engine: &'t [u8],
     /// The words behind it.
-    pub(crate) options: Vec<&'t [u8]>,
+    pub options: Vec<&'t [u8]>,
     /// The text behind the line, its line end included, so that lines keep their numbers.
-    pub(crate) body: &'t [u8],
+    pub body: &'t [u8],
 }
 
 impl<'t> Shebang<'t> {
     /// The first line of a text that begins with `#!`; `None` if it has no end.
-    pub(crate) fn parse(text: &'t [u8]) -> Option<Shebang<'t>> {
+    pub fn parse(text: &'t [u8]) -> Option<Shebang<'t>> {
         let end = memchr::memchr(b'\n', text)?;
         let (line, body) = text.split_at(end);
         let mut words = line[2..].split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
@@ -30,7 +30,7 @@ fn is_blank(byte: u8) -> bool {
 bitflags::bitflags! {
     /// What a script says of itself.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(crate) struct ScriptFlags: u8 {
+    pub struct ScriptFlags: u8 {
         /// It never writes.
         const NO_WRITES = 1;
         /// It may run when memory is short.
@@ -48,7 +48,7 @@ bitflags::bitflags! {
 
 impl ScriptFlags {
     /// The flags with their names, in Redis's order.
-    pub(crate) const NAMES: [(ScriptFlags, &'static str); 5] = [
+    pub const NAMES: [(ScriptFlags, &'static str); 5] = [
         (ScriptFlags::NO_WRITES, "no-writes"),
         (ScriptFlags::ALLOW_OOM, "allow-oom"),
         (ScriptFlags::ALLOW_STALE, "allow-stale"),
@@ -57,7 +57,7 @@ impl ScriptFlags {
     ];
 
     /// The flag of this name.
-    pub(crate) fn named(name: &[u8]) -> Option<ScriptFlags> {
+    pub fn named(name: &[u8]) -> Option<ScriptFlags> {
         Self::NAMES.iter().find(|(_, known)| known.as_bytes() == name).map(|&(flag, _)| flag)
     }
 }
@@ -66,7 +66,7 @@ impl ScriptFlags {
 ///
 /// # Errors
 /// In Redis's words.
-pub(crate) fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
+pub fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
     if !text.starts_with(b"#!") {
         return Ok((ScriptFlags::UNDECLARED, text));
     }
