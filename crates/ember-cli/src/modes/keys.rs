@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ember_protocol::client::{Value, quote};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::output::{Form, Output};
 use crate::pause::pause;
 use ember_client::Connection;

@@ -2,7 +2,7 @@
 
 use ember_protocol::client::{Value, quote};
 
-use super::Failure;
+use super::failure::Failure;
 use super::keys::{Progress, Scan, answered, say_head};
 use ember_client::Connection;
 use ember_client::put;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Failure;
+use super::failure::Failure;
 use super::keys::answered;
 use crate::output::Form;
 use crate::pause::pause;

@@ -1,5 +1,6 @@
 //! What is done instead of running commands: bulk loading, looking at all keys, watching the server.
 
+mod failure;
 mod hotkeys;
 mod keys;
 mod largest;
@@ -9,13 +10,14 @@ mod spectrum;
 mod stat;
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use crate::arguments::{ClientArguments, ModeOptions};
 use crate::client::{Client, say_lost};
 use crate::one_shot::unquoted;
+
+use failure::Failure;
 
 /// A mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,23 +90,6 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             ExitCode::FAILURE
         }
         Err(Failure::Known) => ExitCode::FAILURE,
-    }
-}
-
-/// Why a mode ends before it is done.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The connection is gone.
-    Lost(io::Error),
-    /// Something is wrong; in words.
-    Said(String),
-    /// What is wrong has been said.
-    Known,
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Lost(error)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ember_protocol::client::{Value, encode_command, read_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Failure;
+use super::failure::Failure;
 use ember_client::put;
 use ember_client::{Connection, cause};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Failure;
+use super::failure::Failure;
 use super::latency::ping;
 use crate::pause::pause;
 use ember_client::Connection;

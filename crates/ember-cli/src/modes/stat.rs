@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Failure;
+use super::failure::Failure;
 use super::keys::answered;
 use crate::pause::pause;
 use ember_client::Connection;
