@@ -12,7 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ember_protocol::{OwnedBatch, Protocol, Reply};
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
@@ -74,7 +74,8 @@ impl<'k> Thread<'k> {
         self.reply.clear();
         for (number, &hash) in hashes.iter().enumerate() {
             let Thread { keyspace, turn, reply } = self;
-            let mut context = Context { keyspace, guards: &mut guards, turn, database: 0, is_retry: false };
+            let mut context =
+                Context { keyspace, guards: &mut guards, turn, database: 0, waiting: Waiting::Never };
             let args = batch.command(number);
             let result = dispatch::run(command, Access::One(1), Some(hash), &mut context, args, reply);
             result.expect("GET and SET succeed");

@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ember_protocol::{OwnedBatch, Protocol, Reply};
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
@@ -36,7 +36,8 @@ impl Bench {
         reply.clear();
         for (number, command) in work.commands.iter().enumerate() {
             let args = work.batch.command(number);
-            let mut context = Context { keyspace, guards: &mut guards, turn, database: 0, is_retry: false };
+            let mut context =
+                Context { keyspace, guards: &mut guards, turn, database: 0, waiting: Waiting::Never };
             dispatch::run(command, Access::One(1), None, &mut context, args, reply)
                 .expect("list commands on lists succeed");
         }

@@ -26,7 +26,8 @@ pub struct Call<'c, 'k> {
 pub enum Attempt {
     /// The reply is written.
     Done,
-    /// Nothing is written: the call is to be run again when one of its keys has changed.
+    /// Nothing is written: the call is to be run again when one of its keys has changed. Only where that is allowed
+    /// ([`Waiting`](crate::dispatch::Waiting)).
     Wait(Wait),
 }
 

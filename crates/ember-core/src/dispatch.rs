@@ -43,8 +43,19 @@ pub struct Context<'c, 'k> {
     pub turn: &'c mut Turn,
     /// The number of the selected database.
     pub database: usize,
-    /// Whether the call has waited and is run again.
-    pub is_retry: bool,
+    /// Whether the call may wait for a change of its keys.
+    pub waiting: Waiting,
+}
+
+/// Whether a call may wait for a change of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// It may not, as in a transaction or a script: it is answered as if its time were over.
+    Never,
+    /// It may.
+    Allowed,
+    /// It has waited, and is run again because one of its keys has changed.
+    Retry,
 }
 
 /// Runs a data command with as many arguments as its specification asks for. `hash` is the hash of the one key of a
@@ -84,9 +95,10 @@ fn handle(
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            handler(&mut Call { args, keys, reply, is_retry: *is_retry }).map(|()| Attempt::Done)
+            let is_retry = *waiting == Waiting::Retry;
+            handler(&mut Call { args, keys, reply, is_retry }).map(|()| Attempt::Done)
         }
         Run::KeysOrAlone { alone_if, run } => {
             let known = if alone_if(args) {
@@ -94,15 +106,24 @@ fn handle(
             } else {
                 hold(&command.spec, access, hash, context, args)
             };
-            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            run(&mut Call { args, keys, reply, is_retry: *is_retry }).map(|()| Attempt::Done)
+            let is_retry = *waiting == Waiting::Retry;
+            run(&mut Call { args, keys, reply, is_retry }).map(|()| Attempt::Done)
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database, is_retry } = context;
+            let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            handler(&mut Call { args, keys, reply, is_retry: *is_retry })
+            let waiting = *waiting;
+            let mut call = Call { args, keys, reply, is_retry: waiting == Waiting::Retry };
+            match handler(&mut call)? {
+                Attempt::Wait(wait) if waiting == Waiting::Never => {
+                    (wait.empty_reply)(reply);
+                    Ok(Attempt::Done)
+                }
+                attempt => Ok(attempt),
+            }
         }
         Run::Keyspace(handler) | Run::Alone(handler) => {
             context.guards.release(context.keyspace, context.turn);

@@ -6,7 +6,7 @@ use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
 use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
-use crate::dispatch::{self, Access, Context};
+use crate::dispatch::{self, Access, Context, Waiting};
 use crate::error::CommandError;
 use crate::keys::Guards;
 use crate::keyspace::hash::HashFunction;
@@ -57,7 +57,7 @@ impl Local {
             guards: &mut guards,
             turn: &mut self.turn,
             database: self.database,
-            is_retry: false,
+            waiting: Waiting::Never,
         };
         let access = Access::of(&command.spec);
         let result = dispatch::run(command, access, None, &mut context, args, &mut self.reply);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use ember_protocol::{Batch, Limits, ParseStatus, Parser, Protocol, Reply};
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
@@ -87,7 +87,7 @@ impl Bench {
                     guards: &mut guards,
                     turn: &mut self.turn,
                     database: 0,
-                    is_retry: false,
+                    waiting: Waiting::Never,
                 };
                 let access = Access::of(&command.spec);
                 let hash = match access {

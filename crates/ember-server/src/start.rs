@@ -22,9 +22,9 @@ use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
 use crate::files::encryption::FileEncryption;
 use crate::metrics::memory_report;
-use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::server::services::Services;
+use crate::server::{Parts, Server};
 use crate::snapshot::background;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
@@ -77,7 +77,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let (registry, handlers) = Registry::new(commands::FAMILIES);
     let handlers: &'static [_] = handlers.leak();
     let services = Services::default().with(Aof::default()).with(SnapshotState::default());
-    let server = Server::new(handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log);
+    let parts =
+        Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
+    let server = Server::new(parts);
     // Before anything is read, and before the file of another process is overwritten.
     server.data_lock.take_if_writing(&config)?;
     let _pid_file = PidFile::write(&config.pidfile)?;

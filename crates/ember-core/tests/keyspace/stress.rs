@@ -5,7 +5,7 @@ use std::thread;
 
 use ember_protocol::{OwnedBatch, Protocol, Reply};
 use emberkv_core::call::{Call, CommandResult, DataCommand, Run};
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::eviction::{EvictionPolicy, Evictor};
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::SHARDS;
@@ -131,7 +131,7 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
                         guards: &mut guards,
                         turn: &mut turn,
                         database: 0,
-                        is_retry: false,
+                        waiting: Waiting::Never,
                     };
                     let access = Access::of(&command.spec);
                     reply.clear();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ember_protocol::{OwnedBatch, Protocol, Reply};
 use emberkv_core::call::{Call, CommandResult, DataCommand, Run};
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::entry::{NewValue, StringValue};
@@ -80,7 +80,7 @@ fn run(keyspace: &Keyspace, keys: &[Vec<u8>], pipeline: &[(&DataCommand, &[usize
         let mut batch = OwnedBatch::new();
         batch.push(&words);
         let mut context =
-            Context { keyspace, guards: &mut guards, turn: &mut turn, database: 0, is_retry: false };
+            Context { keyspace, guards: &mut guards, turn: &mut turn, database: 0, waiting: Waiting::Never };
         let access = Access::of(&command.spec);
         let mut reply = Reply::new(Protocol::Resp2);
         dispatch::run(command, access, None, &mut context, batch.command(0), &mut reply).unwrap();

@@ -296,6 +296,7 @@ impl Connection {
     /// Takes what [`Connection::fill`] left in `input` or else in `scratch`, to be parsed; true when it is the first.
     pub(crate) fn take_input(&mut self, scratch: &mut Vec<u8>) -> (Vec<u8>, bool) {
         let is_own = !self.input.is_empty();
+        self.has_unparsed = false;
         (std::mem::take(if is_own { &mut self.input } else { scratch }), is_own)
     }
 
@@ -322,52 +323,38 @@ impl Connection {
         self.has_unparsed &= !self.input.is_empty();
     }
 
-    /// Parses and runs what was read, batch by batch: until it is used up, the connection must wait, or its time is over.
-    ///
-    /// `scratch` is what [`Connection::fill`] has read into; `batch` is empty, and stays so unless a batch is parked.
-    /// `run` runs a batch whose arguments are offsets in the bytes it gets, and parks it when it stops in the middle.
-    /// `is_late` is asked behind each batch that was full.
-    pub(crate) fn run_input(
+    /// Parses the next commands of `input` into `batch`, which is empty; their arguments are offsets in `input`.
+    pub(crate) fn next_batch(
         &mut self,
-        scratch: &mut Vec<u8>,
+        input: &mut Vec<u8>,
         batch: &mut Batch,
         limits: &RequestLimits,
-        mut run: impl FnMut(&mut Connection, &mut Batch, &[u8]),
-        mut is_late: impl FnMut(&Connection) -> bool,
-    ) {
-        let (mut input, is_own) = self.take_input(scratch);
-        self.has_unparsed = false;
-        loop {
-            let status = self.parser.parse(&input, batch, limits.of(&self.client));
-            if let ParseStatus::NeedLarge = status {
-                input.truncate(input.len() - self.parser.release_tail());
+    ) -> ParseStatus {
+        let status = self.parser.parse(input, batch, limits.of(&self.client));
+        if let ParseStatus::NeedLarge = status {
+            input.truncate(input.len() - self.parser.release_tail());
+        }
+        status
+    }
+
+    /// Whether there may be another batch behind one that has run and was parsed with this status. An error of the parser is
+    /// answered when all before it is.
+    pub(crate) fn has_next_batch(&mut self, status: ParseStatus) -> bool {
+        match status {
+            _ if self.parked.is_some() || self.closing => false,
+            ParseStatus::NeedMore | ParseStatus::NeedLarge => false,
+            // Later; the parser repeats an error.
+            _ if self.awaiting.is_some() || self.blocked.is_some() => {
+                self.has_unparsed = true;
+                false
             }
-            if !batch.is_empty() {
-                run(self, batch, &input);
-                batch.clear();
-            }
-            match status {
-                _ if self.parked.is_some() || self.closing => break,
-                ParseStatus::NeedMore | ParseStatus::NeedLarge => break,
-                // Later; the parser repeats an error.
-                _ if self.awaiting.is_some() || self.blocked.is_some() => {
-                    self.has_unparsed = true;
-                    break;
-                }
-                ParseStatus::Full => {
-                    if is_late(self) {
-                        self.has_unparsed = true;
-                        break;
-                    }
-                }
-                ParseStatus::Err(error) => {
-                    self.output.protocol_error(error);
-                    self.closing = true;
-                    break;
-                }
+            ParseStatus::Full => true,
+            ParseStatus::Err(error) => {
+                self.output.protocol_error(error);
+                self.closing = true;
+                false
             }
         }
-        self.put_input_back(input, is_own, scratch);
     }
 
     /// Takes an answer of another worker; when it is the last one, returns what makes replies of all of them.

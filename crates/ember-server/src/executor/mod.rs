@@ -30,7 +30,7 @@ use std::time::Instant;
 
 use ember_protocol::{Args, Batch, Mark, Reply};
 use emberkv_core::call::{Attempt, Run};
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
@@ -511,7 +511,7 @@ impl Executor {
 
     fn answer_error(&mut self, error: &CommandError, reply: &mut Reply) {
         let text = error.text();
-        self.server.count_error(&text);
+        self.stats.error_codes.count(&text);
         self.stats.errors.add(1);
         reply.error_bytes(&text);
     }
@@ -550,19 +550,17 @@ impl Executor {
                 turn.reads_any_key = client
                     .as_ref()
                     .is_none_or(|client| authorization::may_read_any_key(client, command, args));
-                let mut context =
-                    Context { keyspace: &server.keyspace, guards, turn, database, is_retry: false };
+                let may_wait = self.section == Section::Shared && client.is_some();
+                let waiting = if may_wait { Waiting::Allowed } else { Waiting::Never };
+                let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
                 drop(alone);
                 match (attempt, client) {
                     (Attempt::Done, _) => Ok(Outcome::Done),
-                    (Attempt::Wait(wait), Some(client)) if self.section == Section::Shared => {
+                    (Attempt::Wait(wait), Some(client)) => {
                         Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
                     }
-                    (Attempt::Wait(wait), _) => {
-                        (wait.empty_reply)(reply);
-                        Ok(Outcome::Done)
-                    }
+                    (Attempt::Wait(_), None) => unreachable!("only a connection's call may wait"),
                 }
             }
             (Handler::Server, Some(client)) => {
@@ -770,7 +768,7 @@ fn fetch_elements<'a>(
         next += 1;
     }
     if let Some((hash, key)) = of_key.filter(|_| count >= FETCH_AHEAD_MIN) {
-        let mut context = Context { keyspace, guards, turn, database, is_retry: false };
+        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
         dispatch::fetch_elements(&mut context, hash, key, &names[..count]);
     }
     next.max(from + 1)

@@ -1,7 +1,7 @@
 //! A call of a command that the server itself runs: about the connection, the configuration, the process.
 
 use ember_protocol::{Args, Reply};
-use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::turn::Turn;
@@ -70,7 +70,7 @@ impl Session<'_> {
         let mut guards = Guards::None;
         let database = self.client.database;
         let mut context =
-            Context { keyspace, guards: &mut guards, turn: self.turn, database, is_retry: false };
+            Context { keyspace, guards: &mut guards, turn: self.turn, database, waiting: Waiting::Never };
         let spec = self.command.spec;
         let known = dispatch::hold(spec, Access::of(spec), None, &mut context, self.args);
         let result = look(&mut Keys::new(keyspace, &mut guards, self.args, database, known, self.turn));

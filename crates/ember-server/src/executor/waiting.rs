@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, OwnedBatch, Reply};
 use emberkv_core::call::{Attempt, Wait};
-use emberkv_core::dispatch::{self, Context};
+use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::entry::ValueType;
@@ -144,7 +144,8 @@ impl Executor {
                 Err(error)
             } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
                 let (keyspace, turn) = (&self.server.keyspace, &mut self.turn);
-                let mut context = Context { keyspace, guards: &mut guards, turn, database, is_retry: true };
+                let mut context =
+                    Context { keyspace, guards: &mut guards, turn, database, waiting: Waiting::Retry };
                 dispatch::run(data, command.access, None, &mut context, args, &mut reply)
             } else {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))

@@ -1,8 +1,10 @@
 //! Counters: one set for each worker, written by it alone and summed when somebody asks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use emberkv_core::turn::KeyspaceCounters;
+use parking_lot::Mutex;
 
 /// A counter with one writer: adding is a load and a store, not a locked operation.
 #[derive(Debug, Default)]
@@ -23,6 +25,39 @@ impl Counter {
     /// Back to zero; what is added at the same moment may be lost or kept.
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Different error codes that a worker counts by name; those of a script could be any number.
+const ERROR_CODES_MAX: usize = 128;
+
+/// Answered errors by their code. Its worker takes the lock, and rarely somebody who asks.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorCodes(Mutex<BTreeMap<String, u64>>);
+
+impl ErrorCodes {
+    /// Counts an error by its code, the first word of its text.
+    pub(crate) fn count(&self, text: &[u8]) {
+        let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let code = std::str::from_utf8(code).unwrap_or("ERR");
+        let mut counts = self.0.lock();
+        if let Some(count) = counts.get_mut(code) {
+            *count += 1;
+        } else if counts.len() < ERROR_CODES_MAX {
+            counts.insert(code.to_owned(), 1);
+        }
+    }
+
+    /// Adds the counts to those in `sum`.
+    pub(crate) fn add_to(&self, sum: &mut BTreeMap<String, u64>) {
+        for (code, count) in &*self.0.lock() {
+            *sum.entry(code.clone()).or_default() += count;
+        }
+    }
+
+    /// Back to zero.
+    pub(crate) fn reset(&self) {
+        self.0.lock().clear();
     }
 }
 
@@ -109,6 +144,7 @@ pub(crate) struct WorkerStats {
     pub(crate) reads: Counter,
     pub(crate) writes: Counter,
     pub(crate) errors: Counter,
+    pub(crate) error_codes: ErrorCodes,
     pub(crate) output_limit_closed: Counter,
     pub(crate) query_limit_closed: Counter,
     pub(crate) forwarded: Counter,
@@ -153,6 +189,7 @@ impl WorkerStats {
             reads: Counter::default(),
             writes: Counter::default(),
             errors: Counter::default(),
+            error_codes: ErrorCodes::default(),
             output_limit_closed: Counter::default(),
             query_limit_closed: Counter::default(),
             forwarded: Counter::default(),
@@ -192,6 +229,7 @@ impl WorkerStats {
 
     /// `CONFIG RESETSTAT`.
     pub(crate) fn reset(&self) {
+        self.error_codes.reset();
         for counter in [
             &self.connections_received,
             &self.connections_rejected,

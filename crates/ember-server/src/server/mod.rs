@@ -36,17 +36,11 @@ use crate::observability::latency::LatencyMonitor;
 use crate::observability::over_limit::OverLimit;
 use crate::observability::rates::Rates;
 use crate::observability::stats::{CommandTotals, Counter, WorkerStats};
-use crate::scripting::Scripting;
+use ember_scripting::Scripting;
 
 use crate::system::clock::unix_ms;
 use crate::system::log::LogHandle;
 use crate::tls::Tls;
-
-/// The version of Redis whose behaviour clients may expect.
-pub(crate) const REDIS_VERSION: &str = "7.2.4";
-
-/// Different error codes counted by name; those of a script could be any number.
-const ERROR_CODES_MAX: usize = 128;
 
 /// What others know of a worker.
 pub(crate) struct WorkerHandle {
@@ -60,6 +54,20 @@ pub(crate) struct WorkerHandle {
     pub(crate) connections: AtomicU64,
     /// Bytes of the pushes in its mailbox and in its hands.
     pub(crate) push_bytes: AtomicUsize,
+}
+
+/// What a server is made of at the start.
+pub(crate) struct Parts {
+    pub(crate) config: ConfigHandle,
+    pub(crate) tls: Tls,
+    pub(crate) encryption: FileEncryption,
+    pub(crate) keyspace: Keyspace,
+    /// One for each worker.
+    pub(crate) mailboxes: Vec<Mailbox>,
+    pub(crate) registry: Registry,
+    pub(crate) services: Services,
+    pub(crate) run_id: String,
+    pub(crate) log: LogHandle,
 }
 
 /// The process.
@@ -99,8 +107,6 @@ pub(crate) struct Server {
     pub(crate) conditions: Conditions,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
-    /// Answered errors by their code.
-    pub(crate) errors: Mutex<BTreeMap<String, u64>>,
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     pub(crate) expires_actively: AtomicBool,
     /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
@@ -122,17 +128,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// The shared state for these workers.
-    pub(crate) fn new(
-        config: ConfigHandle,
-        tls: Tls,
-        encryption: FileEncryption,
-        keyspace: Keyspace,
-        mailboxes: Vec<Mailbox>,
-        registry: Registry,
-        services: Services,
-        run_id: String,
-        log: LogHandle,
-    ) -> Server {
+    pub(crate) fn new(parts: Parts) -> Server {
+        let Parts { config, tls, encryption, keyspace, mailboxes, registry, services, run_id, log } = parts;
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
@@ -171,7 +168,6 @@ impl Server {
             conditions: Conditions::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
-            errors: Mutex::new(BTreeMap::new()),
             expires_actively: AtomicBool::new(true),
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
@@ -226,16 +222,11 @@ impl Server {
         totals
     }
 
-    /// Counts an answered error by its code, the first word of its text.
-    pub(crate) fn count_error(&self, text: &[u8]) {
-        let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
-        let code = std::str::from_utf8(code).unwrap_or("ERR");
-        let mut errors = self.errors.lock();
-        if let Some(count) = errors.get_mut(code) {
-            *count += 1;
-        } else if errors.len() < ERROR_CODES_MAX {
-            errors.insert(code.to_owned(), 1);
-        }
+    /// Answered errors by their code. O(workers × codes).
+    pub(crate) fn errors_by_code(&self) -> BTreeMap<String, u64> {
+        let mut sum = BTreeMap::new();
+        self.workers.iter().for_each(|worker| worker.stats.error_codes.add_to(&mut sum));
+        sum
     }
 
     /// The worker with the fewest connections, which is to get one more: it is counted already.

@@ -148,17 +148,27 @@ fn serve(
     if !connection.has_unparsed && !matches!(connection.fill(scratch, &mut Vec::new()), Fill::Bytes(_)) {
         return;
     }
-    let run = |connection: &mut Connection, batch: &mut Batch, input: &[u8]| {
-        let (client, output) = (&mut connection.client, &mut connection.output);
-        let progress = executor.run_beside_script(client, batch, input, 0, output);
-        connection.closing |= matches!(progress, Progress::Close);
-    };
-    let mut rounds = 0;
-    let is_late = |_: &Connection| {
-        rounds += 1;
-        rounds > ROUND_BATCHES_MAX
-    };
-    connection.run_input(scratch, &mut Batch::new(), limits, run, is_late);
+    let (mut input, is_own) = connection.take_input(scratch);
+    let mut batch = Batch::new();
+    let mut batches = 0;
+    loop {
+        let status = connection.next_batch(&mut input, &mut batch, limits);
+        if !batch.is_empty() {
+            let (client, output) = (&mut connection.client, &mut connection.output);
+            let progress = executor.run_beside_script(client, &batch, &input, 0, output);
+            connection.closing |= matches!(progress, Progress::Close);
+            batch.clear();
+        }
+        if !connection.has_next_batch(status) {
+            break;
+        }
+        batches += 1;
+        if batches > ROUND_BATCHES_MAX {
+            connection.has_unparsed = true;
+            break;
+        }
+    }
+    connection.put_input_back(input, is_own, scratch);
     flush(executor.server, connection);
 }
 

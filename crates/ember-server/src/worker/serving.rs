@@ -165,20 +165,28 @@ impl Worker {
         // It is out of its place while it runs something, so that the others can be attended to from inside a script.
         let Some(mut connection) = self.connections[token].take() else { return };
         self.executor.count_as_incoming(&connection.client);
-        let (mut scratch, mut batch) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.batch));
-        let limits = self.limits;
+        let (mut batch, limits) = (std::mem::take(&mut self.batch), self.limits);
         lend_buffer(&mut self.buffers, &mut connection);
+        let (mut input, is_own) = connection.take_input(&mut self.scratch);
         let mut first_full = None;
-        let is_late = |connection: &Connection| {
+        loop {
+            let status = connection.next_batch(&mut input, &mut batch, &limits);
+            if !batch.is_empty() {
+                self.run_batch(token, &mut connection, &mut batch, &input, 0);
+                batch.clear();
+            }
+            if !connection.has_next_batch(status) {
+                break;
+            }
             // The clock is not read for a pipeline of one batch.
             let is_late = first_full.get_or_insert_with(Instant::now).elapsed() >= SLICE;
-            is_late || connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES
-        };
-        let run = |connection: &mut Connection, batch: &mut Batch, input: &[u8]| {
-            self.run_batch(token, connection, batch, input, 0);
-        };
-        connection.run_input(&mut scratch, &mut batch, &limits, run, is_late);
-        (self.scratch, self.batch) = (scratch, batch);
+            if is_late || connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES {
+                connection.has_unparsed = true;
+                break;
+            }
+        }
+        connection.put_input_back(input, is_own, &mut self.scratch);
+        self.batch = batch;
         self.connections[token] = Some(connection);
     }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod imports;
+mod storeys;
 
 use std::fs;
 use std::path::{Path, PathBuf};
