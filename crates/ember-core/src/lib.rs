@@ -19,6 +19,7 @@ pub mod lcs;
 pub mod local;
 pub mod long_double;
 pub mod mailbox;
+pub mod memory;
 pub mod observers;
 pub mod rdb;
 pub mod reclaim;

@@ -35,14 +35,12 @@ mod value;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
 use self::value::Encoding;
 pub use self::value::{LARGE_VALUE_MIN_BYTES, NewValue, SharedValue, StringValue, ValueRef, ValueType};
+use crate::keyspace::hash::TAG_BITS;
+use crate::memory::{LargeRef, prefetch, size_class};
 use crate::types::Aggregate;
-
-/// Hash bits kept in a slot.
-pub const TAG_BITS: u32 = 20;
 
 const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
@@ -66,28 +64,6 @@ const _: () = assert!(size_of::<Slot>() == 8);
 const fn assert_shareable<T: Send + Sync>() {}
 const _: () = assert_shareable::<Aggregate>();
 
-/// A view of a value that lives behind a shared pointer.
-#[derive(Clone, Copy, Debug)]
-pub struct LargeRef<'a>(&'a Vec<u8>);
-
-impl<'a> LargeRef<'a> {
-    /// The bytes.
-    pub fn bytes(self) -> &'a [u8] {
-        self.0
-    }
-
-    /// Another owner of the same bytes; a later edit of the entry copies them if this owner still lives.
-    pub fn share(self) -> Arc<Vec<u8>> {
-        let raw = ptr::from_ref(self.0);
-        // SAFETY: a LargeRef is only made of the pointer that Arc::into_raw gave for the entry's own reference,
-        // which lives as long as 'a.
-        unsafe {
-            Arc::increment_strong_count(raw);
-            Arc::from_raw(raw)
-        }
-    }
-}
-
 /// Whether an entry is older than the newest snapshot: those that are differ from their shard in this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(bool);
@@ -98,22 +74,6 @@ impl Generation {
     pub fn next(self) -> Generation {
         Generation(!self.0)
     }
-}
-
-/// Allocations of at least this many bytes are mapped by themselves, in whole pages; smaller ones are jemalloc's.
-pub const MAPPED_MIN_BYTES: usize = 32 << 20;
-
-/// Bytes of a page.
-const PAGE_BYTES: usize = 4096;
-
-/// The size of the allocation that serves a request for `bytes`: by jemalloc's classes, multiples of 16 up to 128, then
-/// four classes for each doubling; from [`MAPPED_MIN_BYTES`] on in whole pages.
-pub fn size_class(bytes: usize) -> usize {
-    if bytes <= 128 {
-        return bytes.next_multiple_of(16).max(16);
-    }
-    let step = if bytes < MAPPED_MIN_BYTES { 1 << ((bytes - 1).ilog2() - 2) } else { PAGE_BYTES };
-    bytes.next_multiple_of(step)
 }
 
 /// What an [`EntryRef`] needs to know to find its parts.
@@ -276,7 +236,7 @@ impl<'a> EntryRef<'a> {
             match self.encoding() {
                 Encoding::Int => StringValue::Int(value.cast::<i64>().read_unaligned()),
                 Encoding::Large => {
-                    StringValue::Large(LargeRef(&*value.cast::<*const Vec<u8>>().read_unaligned()))
+                    StringValue::Large(LargeRef::of_shared(&*value.cast::<*const Vec<u8>>().read_unaligned()))
                 }
                 Encoding::Embstr | Encoding::Raw => {
                     StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
@@ -333,7 +293,7 @@ impl<'a> EntryRef<'a> {
 
     fn large_bytes(self) -> usize {
         let StringValue::Large(large) = self.string() else { return 0 };
-        size_class(large.0.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
+        size_class(large.capacity()) + size_class(size_of::<Vec<u8>>() + 2 * size_of::<usize>())
     }
 }
 
@@ -535,20 +495,10 @@ impl Drop for Slot {
     }
 }
 
-/// Asks the processor to fetch the cache line at `address`, which need not be valid.
-#[inline]
-pub fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn bytes_of(slot: &Slot) -> Vec<u8> {
@@ -557,20 +507,6 @@ mod tests {
             StringValue::Inline(bytes) => bytes.to_vec(),
             StringValue::Large(large) => large.bytes().to_vec(),
         }
-    }
-
-    #[test]
-    fn size_classes_are_those_of_jemalloc_up_to_whole_pages() {
-        let expected =
-            [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (161, 192), (256, 256)];
-        for (bytes, class) in expected {
-            assert_eq!(size_class(bytes), class, "{bytes}");
-        }
-        assert_eq!(size_class(1048), 1280);
-        assert_eq!(size_class(16 * 1024 + 1), 20 * 1024);
-        assert_eq!(size_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
-        assert_eq!(size_class(MAPPED_MIN_BYTES), MAPPED_MIN_BYTES);
-        assert_eq!(size_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
     }
 
     #[test]

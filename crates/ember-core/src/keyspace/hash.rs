@@ -6,8 +6,11 @@ use std::hash::Hasher;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use siphasher::sip::SipHasher13;
 
-use super::SHARD_BITS;
-use super::entry::TAG_BITS;
+/// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
+pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
+
+/// The number of hash bits that choose the place in a table; a slot keeps them.
+pub const TAG_BITS: u32 = 20;
 
 /// The function that hashes keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +87,7 @@ impl KeyHash {
         self.0
     }
 
-    /// The index of the shard, below [`super::SHARDS`].
+    /// The index of the shard, below [`crate::keyspace::SHARDS`].
     #[inline]
     pub fn shard(self) -> usize {
         (self.0 >> (64 - SHARD_BITS)) as usize

@@ -15,16 +15,14 @@ pub mod table;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::events::Notices;
+use crate::memory::prefetch;
 use crate::observers::Observers;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
-use hash::{HashFunction, KeyHash, KeyHasher};
+use hash::{HashFunction, KeyHash, KeyHasher, SHARD_BITS};
 use shard::{Database, ShardData};
 use table::SLOTS_PER_GROUP;
-
-/// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
-pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
 /// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
 /// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.
@@ -129,7 +127,7 @@ impl Keyspace {
     /// Asks the processor to fetch what a search for a key of this hash reads first, without taking the lock.
     #[inline]
     pub fn prefetch_shard(&self, hash: KeyHash) {
-        entry::prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
+        prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
     }
 
     /// Asks the processor to fetch the table line of the hash in database 0, without taking the lock.
@@ -138,7 +136,7 @@ impl Keyspace {
         let shard = &self.shards[hash.shard()];
         let groups = shard.first_groups.load(Ordering::Relaxed);
         let slots = shard.first_slots.load(Ordering::Relaxed);
-        entry::prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
+        prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
     /// Asks the processor to fetch the first two lines of the entry that a search for the hash would compare, if the
@@ -149,8 +147,8 @@ impl Keyspace {
         let address = data.database(database).table().entry_address(hash.tag());
         // Giving the lock back would wait for the translation of an address that is being fetched.
         drop(data);
-        entry::prefetch(address);
-        entry::prefetch(address.wrapping_add(64));
+        prefetch(address);
+        prefetch(address.wrapping_add(64));
     }
 
     /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.

@@ -24,7 +24,9 @@
 //! growth is by a quarter or less and the slots are 72–90 % full: about ten bytes for each key, where doubling
 //! would average thirteen.
 
-use super::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+use super::entry::{EntryRef, Slot};
+use super::hash::TAG_BITS;
+use crate::memory::prefetch;
 use crate::turn::Random;
 
 /// Slots that share a cache line and are searched together.

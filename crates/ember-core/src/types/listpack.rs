@@ -28,7 +28,7 @@ mod entry;
 use ember_protocol::number;
 use entry::Draft;
 
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;

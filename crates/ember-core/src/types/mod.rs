@@ -17,7 +17,8 @@ pub mod stream;
 use std::fmt;
 
 use crate::journal::Names;
-use crate::keyspace::entry::{ValueType, size_class};
+use crate::keyspace::entry::ValueType;
+use crate::memory::size_class;
 use crate::reclaim;
 use hash::Hash;
 use list::List;

@@ -24,7 +24,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use emberkv_core::keyspace::entry::{MAPPED_MIN_BYTES, size_class};
+use emberkv_core::memory::{MAPPED_MIN_BYTES, size_class};
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap};
 use tikv_jemallocator::Jemalloc;
 

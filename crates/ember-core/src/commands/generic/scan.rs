@@ -11,7 +11,8 @@ use crate::commands::arguments::{self, integer, is_word};
 use crate::error::CommandError;
 use crate::glob::{self, Case};
 use crate::keyspace::SHARDS;
-use crate::keyspace::entry::{EntryRef, TAG_BITS};
+use crate::keyspace::entry::EntryRef;
+use crate::keyspace::hash::TAG_BITS;
 use crate::spec::{Command, Example, Flags, Group, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

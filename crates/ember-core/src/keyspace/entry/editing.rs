@@ -4,10 +4,8 @@
 use std::ptr;
 use std::sync::Arc;
 
-use super::{
-    Encoding, LARGE_VALUE_MIN_BYTES, MAPPED_MIN_BYTES, NewValue, PAGE_BYTES, Shape, SharedValue, Slot,
-    StringValue, ValueType, size_class,
-};
+use super::{Encoding, LARGE_VALUE_MIN_BYTES, NewValue, Shape, SharedValue, Slot, StringValue, ValueType};
+use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, size_class};
 use crate::types::Aggregate;
 
 impl Slot {
@@ -269,7 +267,7 @@ impl Slot {
             Encoding::Large => {
                 let StringValue::Large(large) = self.entry().string() else { return };
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
-                drop(unsafe { Arc::from_raw(ptr::from_ref(large.0)) });
+                drop(unsafe { Arc::from_raw(large.as_raw()) });
             }
             Encoding::Aggregate => {
                 if let Some(aggregate) = self.take_aggregate() {

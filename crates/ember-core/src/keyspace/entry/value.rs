@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{EntryRef, LargeRef};
+use super::EntryRef;
+use crate::memory::LargeRef;
 use crate::types::Aggregate;
 
 /// Values of at least this many bytes live behind a shared pointer instead of inside the entry.

@@ -15,8 +15,10 @@
 //! * `depth` is at most [`DEPTH_MAX`].
 
 use super::hash::ElementHasher;
-use crate::keyspace::entry::{EntryRef, Slot, TAG_BITS, prefetch};
+use crate::keyspace::entry::{EntryRef, Slot};
+use crate::keyspace::hash::TAG_BITS;
 use crate::keyspace::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
+use crate::memory::prefetch;
 
 /// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.
 pub(super) const DEPTH_MAX: u32 = 28;

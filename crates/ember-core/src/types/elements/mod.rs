@@ -33,8 +33,9 @@ mod tests;
 
 pub use hash::choose_hash_function;
 
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot, prefetch, size_class};
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot};
 use crate::keyspace::table::Position;
+use crate::memory::{prefetch, size_class};
 use crate::turn::Random;
 use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};

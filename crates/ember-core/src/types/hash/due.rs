@@ -10,7 +10,7 @@
 //!
 //! [`Elements::position_of`]: crate::types::elements::Elements::position_of
 
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 
 /// Bits of a time in an element, and of a position.
 const PART_BITS: u32 = 48;

@@ -22,7 +22,8 @@ mod tests;
 use std::sync::Arc;
 
 use crate::journal::Names;
-use crate::keyspace::entry::{NewValue, StringValue, size_class};
+use crate::keyspace::entry::{NewValue, StringValue};
+use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 use crate::types::{Collection, variant};

@@ -10,7 +10,8 @@
 use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
 use crate::journal::Names;
-use crate::keyspace::entry::{EntryRef, StringValue, size_class};
+use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::memory::size_class;
 use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
 

@@ -7,7 +7,7 @@
 //!  8      …      the listpack, compressed
 //! ```
 
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 use crate::rdb::lzf;
 use crate::types::listpack::Listpack;
 

@@ -18,7 +18,7 @@ pub use node::NodeLimit;
 use node::{Node, find_in_listpack, remove_in_listpack, visit_listpack, visit_listpack_back};
 use quicklist::Quicklist;
 
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 use crate::types::listpack::{self, Listpack};
 use crate::types::{Collection, variant};
 

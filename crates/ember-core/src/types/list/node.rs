@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::End;
 use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 

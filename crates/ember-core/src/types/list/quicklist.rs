@@ -22,7 +22,7 @@ use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
 use super::node::{Node, NodeLimit};
 use super::{End, Side};
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 use crate::types::listpack::Listpack;
 
 const _: () = assert!(size_of::<Node>() == 24);

@@ -16,7 +16,8 @@ use std::ops::ControlFlow;
 
 use ember_protocol::number::parse_i64;
 
-use crate::keyspace::entry::{NewValue, size_class};
+use crate::keyspace::entry::NewValue;
+use crate::memory::size_class;
 use crate::types::elements::{Elements, FETCHED_MAX};
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;

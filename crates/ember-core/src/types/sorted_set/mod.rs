@@ -12,6 +12,7 @@ mod tree;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::memory::size_class;
 use crate::turn::Random;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::{Element, Listpack};
@@ -247,9 +248,7 @@ impl Collection for SortedSet {
     fn memory_bytes(&self) -> usize {
         match &self.0 {
             Form::Packed(packed) => packed.memory_bytes(),
-            Form::Indexed(indexed) => {
-                crate::keyspace::entry::size_class(size_of::<Indexed>()) + indexed.memory_bytes()
-            }
+            Form::Indexed(indexed) => size_class(size_of::<Indexed>()) + indexed.memory_bytes(),
         }
     }
 

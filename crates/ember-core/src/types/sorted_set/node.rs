@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use crate::keyspace::entry::prefetch;
+use crate::memory::prefetch;
 
 /// Elements of a full leaf.
 pub(super) const LEAF_CAPACITY: usize = 63;

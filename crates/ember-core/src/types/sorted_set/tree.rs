@@ -26,7 +26,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::node::{Leaf, NODE_BYTES, Node};
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 
 /// Elements, each a score and a reference `R`, in order.
 pub(super) struct Tree<R> {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use super::StreamId;
 use super::block::Block;
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 
 /// Blocks in a full chunk: 1.5 KiB of them.
 const CHUNK_BLOCKS: usize = 32;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::StreamId;
 use super::log::Log;
 use super::tree_share;
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 
 /// The number of a consumer in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

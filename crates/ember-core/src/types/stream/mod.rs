@@ -16,7 +16,7 @@ pub use group::{Consumer, ConsumerNumber, Group, Groups, Pending};
 pub use id::StreamId;
 pub use log::{AppendError, BlockLimits, Log, Range, RangeBack, Trim};
 
-use crate::keyspace::entry::size_class;
+use crate::memory::size_class;
 use crate::types::{Collection, variant};
 
 /// The value of a key that holds a stream. It is there even without entries.
