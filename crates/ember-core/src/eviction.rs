@@ -11,10 +11,11 @@
 
 use std::fmt;
 
+use crate::algorithms::random::Random;
 use crate::events::Event;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::{Keyspace, SHARDS};
-use crate::turn::{Random, Turn};
+use crate::turn::Turn;
 
 /// The unit of the LRU clock, in ms.
 const LRU_TICK_MS: i64 = 250;

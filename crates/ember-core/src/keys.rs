@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::events::Event;
 use crate::journal::{Names, Words};
 use crate::keyspace::Keyspace;
-use crate::keyspace::entry::{EntryRef, NewValue, Slot, StringValue};
+use crate::keyspace::entry::{EntryRef, NewValue, Slot};
 use crate::keyspace::hash::KeyHash;
 use crate::keyspace::shard::ShardData;
 use crate::keyspace::table::Position;
@@ -16,6 +16,7 @@ use crate::observers::{Waiter, Watch};
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
 use crate::types::Collection;
+use crate::types::value::StringValue;
 
 /// The shard locks a worker holds, kept from one command to the next while they are the right ones: a pipeline that
 /// stays on one shard locks it once.

@@ -3,7 +3,7 @@
 //! Reading order: [`keyspace`] (how data is laid out, found and locked), [`keys`] (how a command gets at it),
 //! [`spec`] and [`call`] (what a command is), [`commands`].
 
-pub mod bits;
+pub mod algorithms;
 pub mod call;
 pub mod commands;
 pub mod dispatch;
@@ -11,13 +11,10 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod gate;
-pub mod glob;
 pub mod journal;
 pub mod keys;
 pub mod keyspace;
-pub mod lcs;
 pub mod local;
-pub mod long_double;
 pub mod mailbox;
 pub mod memory;
 pub mod observers;
@@ -28,3 +25,5 @@ pub mod spec;
 pub mod sync;
 pub mod turn;
 pub mod types;
+
+pub use algorithms::glob;

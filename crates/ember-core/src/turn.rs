@@ -2,47 +2,11 @@
 //!
 //! Nothing here is shared: each worker has its own and publishes the counters after each batch.
 
+pub use crate::algorithms::random::Random;
 use crate::events::Notices;
 use crate::eviction::EvictionPolicy;
 use crate::journal::{Journal, REPLAY_TIME_MS};
 use crate::types::limits::EncodingLimits;
-
-/// A small fast generator (Marsaglia, "Xorshift RNGs", 2003, with Vigna's multiplier) for sampling; not for secrets.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// A generator that gives the same numbers for the same seed.
-    pub fn seeded(seed: u64) -> Random {
-        Random(seed | 1)
-    }
-
-    /// The next 64 bits.
-    #[inline]
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    /// The next 32 bits.
-    #[inline]
-    pub fn next_u32(&mut self) -> u32 {
-        (self.next_u64() >> 32) as u32
-    }
-
-    /// A number below `bound`, which is not 0.
-    #[inline]
-    pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
-    }
-
-    /// A number in 0.0..1.0.
-    pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// What commands did to the keyspace, as `INFO stats` tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use ember_protocol::Args;
 use ember_protocol::number;
 
+use crate::algorithms::long_double::LongDouble;
 use crate::error::CommandError;
-use crate::long_double::LongDouble;
 
 /// The integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {

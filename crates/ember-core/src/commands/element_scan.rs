@@ -3,8 +3,8 @@
 use ember_protocol::{Args, Mark, Reply};
 
 use super::arguments::{integer, is_word};
+use crate::algorithms::glob::{self, Case};
 use crate::error::CommandError;
-use crate::glob::{self, Case};
 
 /// `COUNT` when it is not given.
 const COUNT_DEFAULT: usize = 10;

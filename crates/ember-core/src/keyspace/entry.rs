@@ -26,21 +26,22 @@
 //!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
 //!
-//! `value` has the forms of values, `editing` what changes them where they stand. Here and in `editing` is the only `unsafe`
+//! `forms` has the forms of values, `editing` what changes them where they stand. Here and in `editing` is the only `unsafe`
 //! of the keyspace; `tests/keyspace_model.rs` compares what is built on it with a safe model.
 #![allow(unsafe_code, reason = "the entry layout is laid out by hand here and in `editing`")]
 
 mod editing;
-mod value;
+mod forms;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
-use self::value::Encoding;
-pub use self::value::{LARGE_VALUE_MIN_BYTES, NewValue, SharedValue, StringValue, ValueRef, ValueType};
+use self::forms::Encoding;
+pub use self::forms::{NewValue, SharedValue, ValueRef};
 use crate::keyspace::hash::TAG_BITS;
 use crate::memory::{LargeRef, prefetch, size_class};
 use crate::types::Aggregate;
+pub use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;

@@ -26,8 +26,8 @@
 
 use super::entry::{EntryRef, Slot};
 use super::hash::TAG_BITS;
+use crate::algorithms::random::Random;
 use crate::memory::prefetch;
-use crate::turn::Random;
 
 /// Slots that share a cache line and are searched together.
 pub const SLOTS_PER_GROUP: usize = 8;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use ember_protocol::number;
 
-use super::lzf;
+use crate::algorithms::lzf;
 
 const LENGTH_14_BITS: u8 = 0x40;
 const LENGTH_32_BITS: u8 = 0x80;

@@ -22,7 +22,6 @@
 mod format;
 mod key;
 mod kind;
-pub(crate) mod lzf;
 mod payload;
 mod read;
 mod stream;

@@ -8,9 +8,10 @@ use ember_protocol::number;
 
 use super::format::{NOT_UNPACKED, StringForm};
 use super::write::{NODE_LARGE, NODE_PACKED};
-use super::{Kind, LoadError, Reader, lzf, stream, ziplist, zipmap};
+use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use crate::algorithms::lzf;
 use crate::journal::Names;
-use crate::keyspace::entry::{LARGE_VALUE_MIN_BYTES, NewValue};
+use crate::keyspace::entry::NewValue;
 use crate::types::hash::{Hash, NewExpiry, NewField};
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
@@ -18,6 +19,7 @@ use crate::types::list::{End, List, NewElement, NodeLimit};
 use crate::types::listpack::{Element, Listpack};
 use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
+use crate::types::value::LARGE_VALUE_MIN_BYTES;
 use crate::types::{Aggregate, Collection};
 
 /// A value that was read.

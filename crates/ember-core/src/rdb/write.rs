@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use super::{Kind, Writer, stream};
-use crate::keyspace::entry::{StringValue, ValueRef};
+use crate::keyspace::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
 use crate::types::listpack::Element;
 use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
+use crate::types::value::StringValue;
 use crate::types::{Aggregate, Collection};
 
 /// How a node of a list is kept.

@@ -13,8 +13,8 @@
 //! Invariant: `room` is either empty, which is the set that nothing was ever put in, or begins with a whole intset. How long
 //! that is follows from its header, so that a set takes no more than a pointer and a length beside it.
 
+use crate::algorithms::random::Random;
 use crate::memory::size_class;
-use crate::turn::Random;
 
 pub use super::listpack::Corrupt;
 

@@ -13,11 +13,11 @@ pub mod listpack;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
+pub mod value;
 
 use std::fmt;
 
 use crate::journal::Names;
-use crate::keyspace::entry::ValueType;
 use crate::memory::size_class;
 use crate::reclaim;
 use hash::Hash;
@@ -25,6 +25,7 @@ use list::List;
 use set::Set;
 use sorted_set::SortedSet;
 use stream::Stream;
+use value::ValueType;
 
 /// Values that take at least so many deallocations are freed by the background thread: fewer take less time than it takes
 /// to wake it.
@@ -124,7 +125,7 @@ macro_rules! with_any {
 /// The parts of [`Collection`] that follow from the variant's name.
 macro_rules! variant {
     ($name:ident) => {
-        const TYPE: crate::keyspace::entry::ValueType = crate::keyspace::entry::ValueType::$name;
+        const TYPE: crate::types::value::ValueType = crate::types::value::ValueType::$name;
 
         fn of(aggregate: &crate::types::Aggregate) -> Option<&Self> {
             match aggregate {

@@ -4,7 +4,7 @@ use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 
 use super::{scaled_bit_offset, value};
-use crate::bits::{FieldType, Overflow};
+use crate::algorithms::bits::{FieldType, Overflow};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;

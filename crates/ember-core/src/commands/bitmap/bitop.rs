@@ -1,7 +1,7 @@
 //! BITOP.
 
 use super::value;
-use crate::bits::{self, Operation};
+use crate::algorithms::bits::{self, Operation};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;

@@ -1,7 +1,7 @@
 //! BITPOS.
 
 use super::{is_bit_unit, value};
-use crate::bits;
+use crate::algorithms::bits;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;

@@ -1,7 +1,7 @@
 //! GETBIT.
 
 use super::{bit_offset, value};
-use crate::bits;
+use crate::algorithms::bits;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 

@@ -1,7 +1,7 @@
 //! SETBIT.
 
 use super::{bit_offset, value};
-use crate::bits;
+use crate::algorithms::bits;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

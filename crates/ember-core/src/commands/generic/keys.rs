@@ -2,10 +2,10 @@
 
 use ember_protocol::Args;
 
+use crate::algorithms::glob::{self, Case};
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
-use crate::glob::{self, Case};
 use crate::keyspace::SHARDS;
 use crate::spec::{Category, Command, Example, Flags, Group, Spec};
 

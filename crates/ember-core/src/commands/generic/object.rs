@@ -2,8 +2,9 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
-use crate::keyspace::entry::{EntryRef, StringValue, ValueType};
+use crate::keyspace::entry::EntryRef;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::value::{StringValue, ValueType};
 
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,

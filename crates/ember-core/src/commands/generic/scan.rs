@@ -6,10 +6,10 @@
 
 use ember_protocol::{Args, Mark, Reply};
 
+use crate::algorithms::glob::{self, Case};
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{self, integer, is_word};
 use crate::error::CommandError;
-use crate::glob::{self, Case};
 use crate::keyspace::SHARDS;
 use crate::keyspace::entry::EntryRef;
 use crate::keyspace::hash::TAG_BITS;

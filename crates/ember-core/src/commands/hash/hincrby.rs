@@ -8,9 +8,9 @@ use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Edited;
-use crate::keyspace::entry::StringValue;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};
+use crate::types::value::StringValue;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {

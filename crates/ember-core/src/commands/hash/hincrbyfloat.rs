@@ -1,14 +1,14 @@
 //! HINCRBYFLOAT.
 
 use super::access;
+use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Edited;
-use crate::keyspace::entry::StringValue;
-use crate::long_double::LongDouble;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};
+use crate::types::value::StringValue;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {

@@ -3,12 +3,12 @@
 use ember_protocol::{Args, Reply};
 
 use super::access;
+use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::commands::string::value;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::turn::Random;
 use crate::types::Collection;
 use crate::types::hash::{Field, Hash};
 

@@ -2,8 +2,9 @@
 
 use crate::commands::string::value;
 use crate::error::CommandError;
-use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::keyspace::entry::EntryRef;
 use crate::types::hyperloglog::{self, Corrupt};
+use crate::types::value::StringValue;
 
 /// The bytes of the HyperLogLog in an entry, if there is an entry.
 ///

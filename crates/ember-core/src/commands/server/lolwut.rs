@@ -1,9 +1,9 @@
 //! LOLWUT: pictures made by chance, and the version.
 
+use crate::algorithms::random::Random;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::spec::{Command, Example, Flags, Group, Spec};
-use crate::turn::Random;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {

@@ -1,6 +1,7 @@
 //! SPOP.
 
 use super::write_member;
+use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
@@ -9,7 +10,6 @@ use crate::journal::Names;
 use crate::keys::Key;
 use crate::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::turn::Random;
 use crate::types::Collection;
 use crate::types::set::Set;
 

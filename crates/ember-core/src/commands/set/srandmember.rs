@@ -3,11 +3,11 @@
 use ember_protocol::Reply;
 
 use super::write_member;
+use crate::algorithms::random::Random;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::turn::Random;
 use crate::types::Collection;
 use crate::types::set::Set;
 

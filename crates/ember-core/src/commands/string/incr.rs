@@ -7,8 +7,9 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::events::Event;
-use crate::keyspace::entry::{NewValue, StringValue};
+use crate::keyspace::entry::NewValue;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::value::StringValue;
 
 const INCR: Spec = Spec {
     name: "incr",

@@ -1,12 +1,13 @@
 //! INCRBYFLOAT.
 
 use super::value;
+use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::events::Event;
-use crate::keyspace::entry::{NewValue, StringValue};
-use crate::long_double::LongDouble;
+use crate::keyspace::entry::NewValue;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::value::StringValue;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {

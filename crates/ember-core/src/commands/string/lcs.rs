@@ -1,10 +1,10 @@
 //! LCS.
 
 use super::value;
+use crate::algorithms::lcs::CommonSubsequence;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
-use crate::lcs::CommonSubsequence;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -54,7 +54,7 @@ fn lcs(call: &mut Call<'_, '_>) -> CommandResult {
         return Err("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len".into());
     }
     if options.len {
-        call.reply.integer(crate::lcs::length(a, b) as i64);
+        call.reply.integer(crate::algorithms::lcs::length(a, b) as i64);
         return Ok(());
     }
     let common = CommonSubsequence::new(a, b);

@@ -7,8 +7,9 @@ use ember_protocol::{Args, Reply};
 use crate::error::CommandError;
 use crate::events::Event;
 use crate::keys::Key;
-use crate::keyspace::entry::{EntryRef, LARGE_VALUE_MIN_BYTES, NewValue, StringValue, ValueType};
+use crate::keyspace::entry::{EntryRef, NewValue};
 use crate::turn::Turn;
+use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 /// A string was stored.
 pub(crate) const SET: Event = Event::string("set");

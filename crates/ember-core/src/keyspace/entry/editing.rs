@@ -4,9 +4,10 @@
 use std::ptr;
 use std::sync::Arc;
 
-use super::{Encoding, LARGE_VALUE_MIN_BYTES, NewValue, Shape, SharedValue, Slot, StringValue, ValueType};
+use super::{Encoding, NewValue, Shape, SharedValue, Slot};
 use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, size_class};
 use crate::types::Aggregate;
+use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 impl Slot {
     /// The value, to be stored elsewhere; this slot is to be dropped next. O(1), but for the bytes of an inline string.

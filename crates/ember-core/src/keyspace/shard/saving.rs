@@ -12,11 +12,12 @@
 use std::sync::Arc;
 
 use super::{Database, ShardData};
-use crate::keyspace::entry::{EntryRef, Generation, Slot, StringValue};
+use crate::keyspace::entry::{EntryRef, Generation, Slot};
 use crate::keyspace::hash::KeyHash;
 use crate::keyspace::table::{Position, Table};
 use crate::rdb::Encoded;
 use crate::snapshot::{Gathering, HeldKey, Piece, Snapshot};
+use crate::types::value::StringValue;
 
 /// From this size on an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
 const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;

@@ -33,10 +33,10 @@ mod tests;
 
 pub use hash::choose_hash_function;
 
+use crate::algorithms::random::Random;
 use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot};
 use crate::keyspace::table::Position;
 use crate::memory::{prefetch, size_class};
-use crate::turn::Random;
 use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
 use hash::ElementHasher;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::keyspace::entry::StringValue;
+use crate::types::value::StringValue;
 
 fn value_of(entry: EntryRef<'_>) -> i64 {
     match entry.string() {

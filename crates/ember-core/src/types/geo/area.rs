@@ -100,7 +100,7 @@ pub fn cells(centre: Position, shape: Shape) -> impl Iterator<Item = Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::Random;
+    use crate::algorithms::random::Random;
     use crate::types::geo::geohash;
 
     #[test]

@@ -22,10 +22,11 @@ mod tests;
 use std::sync::Arc;
 
 use crate::journal::Names;
-use crate::keyspace::entry::{NewValue, StringValue};
+use crate::keyspace::entry::NewValue;
 use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
+use crate::types::value::StringValue;
 use crate::types::{Collection, variant};
 use packed::{PAIR, TRIPLET};
 use table::Table;

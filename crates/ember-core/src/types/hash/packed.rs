@@ -11,8 +11,8 @@
 use std::collections::HashSet;
 
 use crate::journal::Names;
-use crate::keyspace::entry::StringValue;
 use crate::types::listpack::{Element, Listpack};
+use crate::types::value::StringValue;
 
 use super::Field;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Field, Hash, View, packed};
-use crate::turn::Random;
+use crate::algorithms::random::Random;
 use crate::types::Collection;
 
 /// A table's fields are drawn one by one while at most one of so many of them is wanted; of more, drawing would meet the

@@ -9,11 +9,12 @@
 
 use super::due::DueTimes;
 use super::{Field, NewExpiry, NewField};
+use crate::algorithms::random::Random;
 use crate::journal::Names;
-use crate::keyspace::entry::{EntryRef, StringValue};
+use crate::keyspace::entry::EntryRef;
 use crate::memory::size_class;
-use crate::turn::Random;
 use crate::types::elements::{Elements, Place};
+use crate::types::value::StringValue;
 
 /// Elements that are checked with each change of an expiry: enough to be done long before there are too many again.
 const CHECKS_PER_CHANGE: usize = 4;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::algorithms::random::Random;
 use crate::journal::Names;
-use crate::turn::Random;
 
 /// What the model knows of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]

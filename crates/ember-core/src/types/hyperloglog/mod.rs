@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn whatever_the_registers_are_nothing_panics() {
-        let mut random = crate::turn::Random::seeded(5);
+        let mut random = crate::algorithms::random::Random::seeded(5);
         for round in 0..20_000 {
             let mut bytes = empty();
             bytes.truncate(HEADER_BYTES);

@@ -7,8 +7,8 @@
 //!  8      …      the listpack, compressed
 //! ```
 
+use crate::algorithms::lzf;
 use crate::memory::size_class;
-use crate::rdb::lzf;
 use crate::types::listpack::Listpack;
 
 const HEADER_BYTES: usize = 8;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{Element, Set};
-use crate::turn::Random;
+use crate::algorithms::random::Random;
 use crate::types::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;

@@ -17,9 +17,10 @@ use ember_protocol::number;
 
 use super::range::{LexRange, ScoreRange};
 use super::tree::{self, Tree};
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, StringValue};
-use crate::turn::Random;
+use crate::algorithms::random::Random;
+use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue};
 use crate::types::elements::Elements;
+use crate::types::value::StringValue;
 
 /// Entries ahead of an iteration that the processor is asked to fetch.
 const FETCHED_AHEAD: usize = 8;

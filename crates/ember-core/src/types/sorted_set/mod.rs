@@ -12,8 +12,8 @@ mod tree;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::algorithms::random::Random;
 use crate::memory::size_class;
-use crate::turn::Random;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::{Element, Listpack};
 use crate::types::{Collection, variant};

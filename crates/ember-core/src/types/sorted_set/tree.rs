@@ -417,7 +417,7 @@ mod tests {
 
     use super::super::node::LEAF_CAPACITY;
     use super::*;
-    use crate::turn::Random;
+    use crate::algorithms::random::Random;
 
     /// The tree of (score, number), and what it must hold.
     #[derive(Default)]

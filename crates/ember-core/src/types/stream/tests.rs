@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::turn::Random;
+use crate::algorithms::random::Random;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -1,8 +1,8 @@
 //! The patterns behind BY and GET: which value belongs to an element.
 
 use crate::keys::Keys;
-use crate::keyspace::entry::StringValue;
 use crate::types::Aggregate;
+use crate::types::value::StringValue;
 
 /// A pattern: `#`, or a key with the element in the place of its first `*`, and behind `->` a field of the hash there.
 #[derive(Clone, Copy, Debug)]

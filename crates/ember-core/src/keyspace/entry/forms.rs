@@ -1,62 +1,13 @@
-//! Values of entries: their types and encodings, and the forms in which they are read and stored.
+//! The forms in which an entry's value is kept, read, shared and stored.
 
 use std::sync::Arc;
 
 use super::EntryRef;
-use crate::memory::LargeRef;
 use crate::types::Aggregate;
-
-/// Values of at least this many bytes live behind a shared pointer instead of inside the entry.
-///
-/// It equals the size from which the parser receives arguments into buffers of their own, so that such a buffer
-/// becomes the value without a copy.
-pub const LARGE_VALUE_MIN_BYTES: usize = 32 * 1024;
+use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 /// Strings up to this length report the encoding `embstr`, as in Redis.
 const EMBSTR_MAX_BYTES: usize = 44;
-
-/// The type of a value, as `TYPE` names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ValueType {
-    /// A byte string or an integer.
-    String = 0,
-    /// A list.
-    List = 1,
-    /// A set.
-    Set = 2,
-    /// A sorted set.
-    SortedSet = 3,
-    /// A hash.
-    Hash = 4,
-    /// A stream.
-    Stream = 5,
-}
-
-impl ValueType {
-    /// The name that `TYPE` answers.
-    pub fn name(self) -> &'static str {
-        match self {
-            ValueType::String => "string",
-            ValueType::List => "list",
-            ValueType::Set => "set",
-            ValueType::SortedSet => "zset",
-            ValueType::Hash => "hash",
-            ValueType::Stream => "stream",
-        }
-    }
-
-    pub(super) fn from_bits(bits: u8) -> ValueType {
-        match bits {
-            0 => ValueType::String,
-            1 => ValueType::List,
-            2 => ValueType::Set,
-            3 => ValueType::SortedSet,
-            4 => ValueType::Hash,
-            _ => ValueType::Stream,
-        }
-    }
-}
 
 /// How a value is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,32 +30,6 @@ impl Encoding {
             3 => Encoding::Large,
             4 => Encoding::Aggregate,
             _ => Encoding::Shared,
-        }
-    }
-}
-
-/// A string value as it is kept.
-#[derive(Clone, Copy, Debug)]
-pub enum StringValue<'a> {
-    /// An integer, kept as such.
-    Int(i64),
-    /// Bytes inside the entry.
-    Inline(&'a [u8]),
-    /// Bytes behind a shared pointer.
-    Large(LargeRef<'a>),
-}
-
-impl<'a> StringValue<'a> {
-    /// The bytes of the value; `digits` is room for those of an integer.
-    #[inline]
-    pub fn bytes<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
-    where
-        'a: 'b,
-    {
-        match self {
-            StringValue::Int(number) => digits.format(number).as_bytes(),
-            StringValue::Inline(bytes) => bytes,
-            StringValue::Large(large) => large.bytes(),
         }
     }
 }
@@ -193,7 +118,9 @@ impl<'a> NewValue<'a> {
     pub(super) fn value_type(&self) -> ValueType {
         match self {
             NewValue::Aggregate(aggregate) => aggregate.value_type(),
-            _ => ValueType::String,
+            NewValue::Int(_) | NewValue::Bytes(_) | NewValue::Edited(_) | NewValue::Large(_) => {
+                ValueType::String
+            }
         }
     }
 
