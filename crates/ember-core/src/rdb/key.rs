@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{Kind, Writer, kind_for, write_value_as};
+use super::format::Writer;
+use super::kind::Kind;
+use super::write::{kind_for, write_value_as};
 use crate::keyspace::entry::ValueRef;
 
 /// Before seconds without a use.

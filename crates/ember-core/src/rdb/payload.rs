@@ -2,7 +2,10 @@
 
 use crc_fast::CrcAlgorithm;
 
-use super::{Kind, Reader, VERSION_MAX, Value, Writer, kind_of, read_value, write_value};
+use super::format::{Reader, Writer};
+use super::kind::{Kind, VERSION_MAX};
+use super::read::{Value, read_value};
+use super::write::{kind_of, write_value};
 use crate::keyspace::entry::EntryRef;
 use crate::types::limits::EncodingLimits;
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ember_protocol::number;
 
-use super::format::{NOT_UNPACKED, StringForm};
+use super::format::{LoadError, NOT_UNPACKED, Reader, StringForm};
+use super::kind::Kind;
 use super::write::{NODE_LARGE, NODE_PACKED};
-use super::{Kind, LoadError, Reader, stream, ziplist, zipmap};
+use super::{stream, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::journal::Names;
 use crate::keyspace::entry::NewValue;

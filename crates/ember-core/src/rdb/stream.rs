@@ -12,7 +12,8 @@
 
 use std::io::{self, Read, Write};
 
-use super::{Kind, LoadError, Reader, Writer};
+use super::format::{LoadError, Reader, Writer};
+use super::kind::Kind;
 use crate::types::listpack::Listpack;
 use crate::types::stream::{Consumer, Group, Log, Pending, Stream, StreamId};
 

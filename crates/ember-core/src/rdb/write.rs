@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::{Kind, Writer, stream};
+use super::format::Writer;
+use super::kind::Kind;
+use super::stream;
 use crate::keyspace::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};

@@ -7,7 +7,7 @@
 //!
 //! The format: Redis, `ziplist.c` by S. Sanfilippo and P. Noordhuis.
 
-use super::LoadError;
+use super::format::LoadError;
 use crate::types::listpack::Listpack;
 
 const HEADER_BYTES: usize = 10;

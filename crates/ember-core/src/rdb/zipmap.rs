@@ -8,7 +8,7 @@
 //!
 //! The format: Redis, `zipmap.c` by S. Sanfilippo.
 
-use super::LoadError;
+use super::format::LoadError;
 use crate::types::listpack::Listpack;
 
 const END: u8 = 0xFF;
