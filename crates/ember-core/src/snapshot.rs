@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::eviction::ClockReading;
+use crate::eviction::policy::ClockReading;
 use crate::keyspace::entry::{EntryRef, SharedValue, Slot};
 use crate::keyspace::hash::KeyHash;
 pub use crate::keyspace::shard::Detached;

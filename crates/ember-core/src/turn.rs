@@ -4,7 +4,7 @@
 
 pub use crate::algorithms::random::Random;
 use crate::events::Notices;
-use crate::eviction::EvictionPolicy;
+use crate::eviction::policy::EvictionPolicy;
 use crate::journal::{Journal, REPLAY_TIME_MS};
 use crate::types::limits::EncodingLimits;
 

@@ -219,7 +219,7 @@ impl<'a> EntryRef<'a> {
         Generation(self.header(1) & FLAG_GENERATION != 0)
     }
 
-    /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction`]).
+    /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction::policy`]).
     pub fn clock(self) -> u32 {
         u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
     }

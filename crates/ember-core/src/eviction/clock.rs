@@ -1,0 +1,84 @@
+//! The eviction clock that a worker gives to keys it makes and uses.
+
+use super::policy::{
+    CLOCK_MASK, LFU_INITIAL, LRU_TICK_MS, idle_seconds_at, lfu_counter_at, lfu_minutes, lru_now,
+};
+use crate::turn::Turn;
+
+impl Turn {
+    /// The clock of a key made now.
+    #[inline]
+    pub fn new_clock(&self) -> u32 {
+        if self.policy.is_lfu() {
+            lfu_minutes(self.clock_ms()) << 8 | u32::from(LFU_INITIAL)
+        } else {
+            lru_now(self.clock_ms())
+        }
+    }
+
+    /// The clock of a key with `clock` after a use now.
+    #[inline]
+    pub fn touched_clock(&mut self, clock: u32) -> u32 {
+        if self.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.clock_ms()) }
+    }
+
+    fn touched_lfu(&mut self, clock: u32) -> u32 {
+        let mut counter = self.lfu_counter(clock);
+        if counter < u8::MAX {
+            let base = f64::from(counter.saturating_sub(LFU_INITIAL));
+            if self.random.unit() < 1.0 / (base * f64::from(self.lfu_log_factor) + 1.0) {
+                counter += 1;
+            }
+        }
+        lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
+    }
+
+    /// The LFU counter in `clock`, decayed to now: what `OBJECT FREQ` answers.
+    pub fn lfu_counter(&self, clock: u32) -> u8 {
+        lfu_counter_at(self.clock_ms(), self.lfu_decay_minutes, clock)
+    }
+
+    /// Seconds since the last use in `clock`: what `OBJECT IDLETIME` answers.
+    pub fn idle_seconds(&self, clock: u32) -> u64 {
+        idle_seconds_at(self.clock_ms(), clock)
+    }
+
+    /// The clock under an LRU policy of a key that was last used `seconds` ago, capped at what 24 bits can tell.
+    pub fn idle_clock(&self, seconds: u64) -> u32 {
+        let ticks = seconds.saturating_mul(1000 / LRU_TICK_MS as u64).min(CLOCK_MASK.into());
+        lru_now(self.clock_ms()).wrapping_sub(ticks as u32) & CLOCK_MASK
+    }
+
+    /// The clock under an LFU policy of a key with this counter.
+    pub fn frequency_clock(&self, counter: u8) -> u32 {
+        lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eviction::policy::{ClockReading, EvictionPolicy};
+
+    #[test]
+    fn clocks_ahead_of_the_moment_are_those_of_keys_just_used() {
+        let mut turn = Turn::new(1_700_000_000_000, 1);
+        for policy in [EvictionPolicy::AllkeysLru, EvictionPolicy::VolatileLfu] {
+            turn.policy = policy;
+            let reading = ClockReading { policy, lfu_decay_minutes: 1, now_ms: turn.now_ms };
+            let now = turn.new_clock();
+            turn.now_ms += 3600 * 1000;
+            let later = turn.new_clock();
+            turn.now_ms -= 7200 * 1000;
+            let before = turn.new_clock();
+            turn.now_ms += 3600 * 1000;
+            let is_lru = policy.is_lru();
+            for (clock, idle_s, counter) in
+                [(now, 0, LFU_INITIAL), (later, 0, LFU_INITIAL), (before, 3600, 0)]
+            {
+                assert_eq!(reading.idle_s(clock), is_lru.then_some(idle_s));
+                assert_eq!(reading.frequency(clock), (!is_lru).then_some(counter));
+            }
+        }
+    }
+}
