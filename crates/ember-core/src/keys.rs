@@ -15,7 +15,7 @@ use crate::keyspace::table::Position;
 use crate::observers::{Waiter, Watch};
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
-use crate::types::Collection;
+use crate::types::Variant;
 use crate::types::value::StringValue;
 
 /// The shard locks a worker holds, kept from one command to the next while they are the right ones: a pipeline that
@@ -201,7 +201,7 @@ impl<R> Effect for Edited<R> {
 /// # Errors
 /// `WrongType` if the entry holds another type.
 #[inline]
-fn typed<T: Collection>(entry: Option<EntryRef<'_>>) -> Result<Option<&T>, CommandError> {
+fn typed<T: Variant>(entry: Option<EntryRef<'_>>) -> Result<Option<&T>, CommandError> {
     let Some(entry) = entry else { return Ok(None) };
     entry.aggregate().and_then(T::of).map(Some).ok_or(CommandError::WrongType)
 }
@@ -289,7 +289,7 @@ impl<'c, 'k> Keys<'c, 'k> {
     /// # Errors
     /// `WrongType` if the key holds another type.
     #[inline]
-    pub fn read_value<T: Collection>(&mut self, arg: usize) -> Result<Option<&T>, CommandError> {
+    pub fn read_value<T: Variant>(&mut self, arg: usize) -> Result<Option<&T>, CommandError> {
         typed(self.read(arg))
     }
 
@@ -297,7 +297,7 @@ impl<'c, 'k> Keys<'c, 'k> {
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
-    pub fn value<T: Collection>(&self, arg: usize) -> Result<Option<&T>, CommandError> {
+    pub fn value<T: Variant>(&self, arg: usize) -> Result<Option<&T>, CommandError> {
         typed(self.entry(arg))
     }
 
@@ -513,7 +513,7 @@ impl<'x> Key<'x> {
     /// # Errors
     /// `WrongType` if the key holds another type.
     #[inline]
-    pub fn value<T: Collection>(&self) -> Result<Option<&T>, CommandError> {
+    pub fn value<T: Variant>(&self) -> Result<Option<&T>, CommandError> {
         typed(self.entry())
     }
 
@@ -522,7 +522,7 @@ impl<'x> Key<'x> {
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
-    pub fn edit_value<T: Collection, R: Effect>(
+    pub fn edit_value<T: Variant, R: Effect>(
         &mut self,
         event: Event,
         edit: impl FnOnce(&mut T) -> R,
@@ -551,7 +551,7 @@ impl<'x> Key<'x> {
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
-    pub fn edit_aside<T: Collection, R>(
+    pub fn edit_aside<T: Variant, R>(
         &mut self,
         edit: impl FnOnce(&mut T) -> R,
     ) -> Result<Option<R>, CommandError> {
@@ -576,7 +576,7 @@ impl<'x> Key<'x> {
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
-    pub fn edit_or_create<T: Collection, R: Effect>(
+    pub fn edit_or_create<T: Variant, R: Effect>(
         &mut self,
         event: Event,
         edit: impl FnOnce(&mut T) -> R,
@@ -597,7 +597,7 @@ impl<'x> Key<'x> {
 
     /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Tells `event`, or the
     /// removal of a key that was there.
-    pub fn store_value<T: Collection>(&mut self, event: Event, value: T) {
+    pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
         let replaced = self.detach();
         if !value.is_vacant() {
             let clock = self.turn.new_clock();

@@ -40,7 +40,7 @@ use self::forms::Encoding;
 pub use self::forms::{NewValue, SharedValue, ValueRef};
 use crate::keyspace::hash::TAG_BITS;
 use crate::memory::{LargeRef, prefetch, size_class};
-use crate::types::Aggregate;
+use crate::types::aggregate::Aggregate;
 pub use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 const HEADER_BYTES: usize = 8;

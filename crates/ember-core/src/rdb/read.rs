@@ -21,7 +21,7 @@ use crate::types::listpack::{Element, Listpack};
 use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
 use crate::types::value::LARGE_VALUE_MIN_BYTES;
-use crate::types::{Aggregate, Collection};
+use crate::types::{Aggregate, Collection, Variant};
 
 /// A value that was read.
 #[derive(Clone, Debug)]

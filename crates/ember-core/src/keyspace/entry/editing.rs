@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Encoding, NewValue, Shape, SharedValue, Slot};
 use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, size_class};
-use crate::types::Aggregate;
+use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 impl Slot {

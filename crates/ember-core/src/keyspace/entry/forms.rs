@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::EntryRef;
-use crate::types::Aggregate;
+use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 /// Strings up to this length report the encoding `embstr`, as in Redis.

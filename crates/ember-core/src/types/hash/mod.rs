@@ -13,88 +13,23 @@
 //! take bounded steps, so that a field may outlive its time unseen.
 
 mod due;
+mod field;
 mod packed;
 mod random;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+pub use field::{Field, NewExpiry, NewField};
 
 use crate::journal::Names;
-use crate::keyspace::entry::NewValue;
 use crate::memory::size_class;
+use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
-use crate::types::value::StringValue;
-use crate::types::{Collection, variant};
+use crate::types::value::ValueType;
 use packed::{PAIR, TRIPLET};
 use table::Table;
-
-/// A field of a hash.
-#[derive(Clone, Copy, Debug)]
-pub struct Field<'a> {
-    /// The name.
-    pub name: StringValue<'a>,
-    /// The value.
-    pub value: StringValue<'a>,
-    /// When it expires, Unix time in ms.
-    pub expire_at_ms: Option<i64>,
-}
-
-impl Field<'_> {
-    /// Whether its time has come at `now_ms`.
-    #[inline]
-    pub fn is_expired(&self, now_ms: i64) -> bool {
-        self.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
-    }
-}
-
-/// What a set field's expiry is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewExpiry {
-    /// None.
-    None,
-    /// That which it had.
-    Kept,
-    /// This Unix time in ms, yet to come.
-    At(i64),
-}
-
-impl NewExpiry {
-    /// The expiry of a field that had this one before.
-    fn instead_of(self, old: Option<i64>) -> Option<i64> {
-        match self {
-            NewExpiry::None => None,
-            NewExpiry::Kept => old,
-            NewExpiry::At(at_ms) => Some(at_ms),
-        }
-    }
-}
-
-/// A field about to be set.
-#[derive(Clone, Copy, Debug)]
-pub struct NewField<'a> {
-    /// The name.
-    pub name: &'a [u8],
-    /// The value.
-    pub value: &'a [u8],
-    /// The buffer that has the value, if it has one of its own: kept instead of copied, if it is large.
-    pub shared: Option<&'a Arc<Vec<u8>>>,
-    /// The expiry.
-    pub expiry: NewExpiry,
-}
-
-impl<'a> NewField<'a> {
-    /// The value in the form in which a table keeps it.
-    #[inline]
-    fn stored(&self) -> NewValue<'a> {
-        match self.shared {
-            Some(shared) => NewValue::Large(Arc::clone(shared)),
-            None => NewValue::from_bytes(self.value),
-        }
-    }
-}
 
 /// Fields with values.
 #[derive(Clone)]
@@ -325,7 +260,7 @@ fn set_triplet(list: &mut Listpack, new: &NewField<'_>, now_ms: i64) -> bool {
 }
 
 impl Collection for Hash {
-    variant!(Hash);
+    const TYPE: ValueType = ValueType::Hash;
 
     fn encoding_name(&self) -> &'static str {
         match &self.0 {

@@ -14,7 +14,7 @@ use crate::journal::Names;
 use crate::types::listpack::{Element, Listpack};
 use crate::types::value::StringValue;
 
-use super::Field;
+use super::field::Field;
 
 /// The number of elements of a field without room for an expiry.
 pub(super) const PAIR: usize = 2;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Field, Hash, View, packed};
 use crate::algorithms::random::Random;
-use crate::types::Collection;
+use crate::types::collection::Collection;
 
 /// A table's fields are drawn one by one while at most one of so many of them is wanted; of more, drawing would meet the
 /// same ones too often, and all are looked at instead. Redis has the same factor.

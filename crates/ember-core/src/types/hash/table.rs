@@ -7,11 +7,13 @@
 //!   element is checked, the field gets another. There is no element at all when there is no such field.
 //! * The clock of a field's entry is the round of checks in which it last got an element.
 
+use std::sync::Arc;
+
 use super::due::DueTimes;
-use super::{Field, NewExpiry, NewField};
+use super::field::{Field, NewExpiry, NewField};
 use crate::algorithms::random::Random;
 use crate::journal::Names;
-use crate::keyspace::entry::EntryRef;
+use crate::keyspace::entry::{EntryRef, NewValue};
 use crate::memory::size_class;
 use crate::types::elements::{Elements, Place};
 use crate::types::value::StringValue;
@@ -32,6 +34,15 @@ fn field(entry: EntryRef<'_>) -> Field<'_> {
         name: StringValue::Inline(entry.key()),
         value: entry.string(),
         expire_at_ms: entry.expire_at_ms(),
+    }
+}
+
+/// A new field's value in the form in which a table keeps it.
+#[inline]
+fn stored<'a>(new: &NewField<'a>) -> NewValue<'a> {
+    match new.shared {
+        Some(shared) => NewValue::Large(Arc::clone(shared)),
+        None => NewValue::from_bytes(new.value),
     }
 }
 
@@ -89,7 +100,7 @@ impl Table {
     pub(super) fn set(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
         match new.expiry {
             NewExpiry::None | NewExpiry::Kept if self.volatile == 0 => {
-                self.fields.set(new.name, new.stored(), None)
+                self.fields.set(new.name, stored(new), None)
             }
             _ => self.set_volatile(new, now_ms),
         }
@@ -103,9 +114,9 @@ impl Table {
         let old_expiry = old.and_then(|old| old.expire_at_ms);
         let expire_at_ms = new.expiry.instead_of(old_expiry.filter(|_| was_live));
         match place {
-            Some(place) => self.fields.edit(place, |slot| slot.set(new.stored(), expire_at_ms)),
+            Some(place) => self.fields.edit(place, |slot| slot.set(stored(new), expire_at_ms)),
             None => {
-                self.fields.insert(new.name, new.stored(), expire_at_ms);
+                self.fields.insert(new.name, stored(new), expire_at_ms);
             }
         }
         self.note_expiry(new.name, old_expiry, expire_at_ms);

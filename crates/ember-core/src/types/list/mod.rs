@@ -19,8 +19,9 @@ use node::{Node, find_in_listpack, remove_in_listpack, visit_listpack, visit_lis
 use quicklist::Quicklist;
 
 use crate::memory::size_class;
+use crate::types::collection::Collection;
 use crate::types::listpack::{self, Listpack};
-use crate::types::{Collection, variant};
+use crate::types::value::ValueType;
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Default for List {
 }
 
 impl Collection for List {
-    variant!(List);
+    const TYPE: ValueType = ValueType::List;
 
     fn encoding_name(&self) -> &'static str {
         match &self.form {

@@ -10,7 +10,7 @@ use ember_protocol::number::parse_i64;
 
 use super::{Element, Set};
 use crate::keyspace::entry::NewValue;
-use crate::types::Collection;
+use crate::types::collection::Collection;
 use crate::types::elements::Elements;
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;

@@ -18,11 +18,12 @@ use ember_protocol::number::parse_i64;
 
 use crate::keyspace::entry::NewValue;
 use crate::memory::size_class;
+use crate::types::collection::Collection;
 use crate::types::elements::{Elements, FETCHED_MAX};
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
-use crate::types::{Collection, variant};
+use crate::types::value::ValueType;
 
 pub use crate::types::listpack::Element;
 
@@ -56,7 +57,7 @@ impl fmt::Debug for Set {
 }
 
 impl Collection for Set {
-    variant!(Set);
+    const TYPE: ValueType = ValueType::Set;
 
     fn encoding_name(&self) -> &'static str {
         match self {

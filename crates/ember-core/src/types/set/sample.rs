@@ -9,7 +9,7 @@ use std::hash::Hash;
 
 use super::{Element, Set};
 use crate::algorithms::random::Random;
-use crate::types::Collection;
+use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 

@@ -14,9 +14,10 @@ use std::ops::Range;
 
 use crate::algorithms::random::Random;
 use crate::memory::size_class;
+use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::{Element, Listpack};
-use crate::types::{Collection, variant};
+use crate::types::value::ValueType;
 use indexed::{Indexed, IndexedIter};
 use packed::{Packed, PackedIter};
 use range::{LexRange, ScoreRange};
@@ -236,7 +237,7 @@ impl SortedSet {
 }
 
 impl Collection for SortedSet {
-    variant!(SortedSet);
+    const TYPE: ValueType = ValueType::SortedSet;
 
     fn encoding_name(&self) -> &'static str {
         match self.0 {

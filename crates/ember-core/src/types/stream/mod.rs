@@ -17,7 +17,8 @@ pub use id::StreamId;
 pub use log::{AppendError, BlockLimits, Log, Range, RangeBack, Trim};
 
 use crate::memory::size_class;
-use crate::types::{Collection, variant};
+use crate::types::collection::Collection;
+use crate::types::value::ValueType;
 
 /// The value of a key that holds a stream. It is there even without entries.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +88,7 @@ impl Stream {
 }
 
 impl Collection for Stream {
-    variant!(Stream);
+    const TYPE: ValueType = ValueType::Stream;
 
     fn encoding_name(&self) -> &'static str {
         "stream"
