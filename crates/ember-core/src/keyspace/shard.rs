@@ -1,10 +1,11 @@
 //! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
 
+pub(crate) mod handover;
 mod saving;
 
 pub use self::saving::Detached;
 use self::saving::Saving;
-pub(crate) use self::saving::{Cursor, Held, is_apart};
+pub(crate) use self::saving::{Cursor, Held};
 use super::entry::{EntryRef, Generation, NewValue, Slot};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::hash::KeyHash;

@@ -11,16 +11,13 @@
 
 use std::sync::Arc;
 
+use super::handover::{Gathering, HEAVY_AGGREGATE_BYTES, HeldKey, Piece, Snapshot, is_apart};
 use super::{Database, ShardData};
 use crate::keyspace::entry::{EntryRef, Generation, Slot};
 use crate::keyspace::hash::KeyHash;
 use crate::keyspace::table::{Position, Table};
 use crate::rdb::Encoded;
-use crate::snapshot::{Gathering, HeldKey, Piece, Snapshot};
 use crate::types::value::StringValue;
-
-/// From this size on an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
-const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;
 
 /// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
@@ -78,14 +75,6 @@ pub(crate) struct Cursor {
     tag: u32,
     /// Whether a heavy value was left out.
     leaves_heavy: bool,
-}
-
-/// Whether a value is shared when it is saved.
-pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
-    match entry.aggregate() {
-        Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
-        None => matches!(entry.string(), StringValue::Large(_)),
-    }
 }
 
 /// Whether changing a value while it is shared would take long. It is apart then.
