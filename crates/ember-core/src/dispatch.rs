@@ -3,8 +3,8 @@
 use ember_protocol::{Args, Reply};
 
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
+use crate::entries::hash::KeyHash;
 use crate::keys::{Guards, Keys};
-use crate::keyspace::hash::KeyHash;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::spec::{Begin, Find, KeySpec, Spec};
 use crate::turn::Turn;

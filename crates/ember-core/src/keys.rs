@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ember_protocol::Args;
 
+use crate::effects::events::Event;
+use crate::effects::journal::{Names, Words};
+use crate::effects::observers::{Waiter, Watch};
+use crate::entries::entry::{EntryRef, NewValue, Slot};
+use crate::entries::hash::KeyHash;
+use crate::entries::table::Position;
 use crate::error::CommandError;
-use crate::events::Event;
-use crate::journal::{Names, Words};
 use crate::keyspace::Keyspace;
-use crate::keyspace::entry::{EntryRef, NewValue, Slot};
-use crate::keyspace::hash::KeyHash;
 use crate::keyspace::shard::ShardData;
-use crate::keyspace::table::Position;
-use crate::observers::{Waiter, Watch};
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
 use crate::types::Variant;
@@ -306,7 +306,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }
 
-    /// Tells the journal a command to be run in the place of this one ([`crate::journal::Journal::tell`]).
+    /// Tells the journal a command to be run in the place of this one ([`crate::effects::journal::Journal::tell`]).
     pub fn tell(&mut self, write: impl FnOnce(&mut Words<'_>)) {
         self.turn.journal.tell(self.database, write);
     }
@@ -332,7 +332,7 @@ impl<'c, 'k> Keys<'c, 'k> {
 
     /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
     ///
-    /// [`Observers::track`]: crate::observers::Observers::track
+    /// [`Observers::track`]: crate::effects::observers::Observers::track
     pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
         let notices = &mut self.turn.notices;
@@ -421,7 +421,7 @@ impl<'x> Key<'x> {
     }
 
     /// Tells the journal a command on this key to be run in the place of the one that runs
-    /// ([`crate::journal::Journal::tell`]): its name, this key, and what `write` adds.
+    /// ([`crate::effects::journal::Journal::tell`]): its name, this key, and what `write` adds.
     pub fn tell(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         self.turn.journal.tell(self.database, |words| write(words.word(command.as_bytes()).word(name)));

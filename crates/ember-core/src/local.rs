@@ -7,9 +7,9 @@ use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
 use crate::dispatch::{self, Access, Context, Waiting};
+use crate::entries::hash::HashFunction;
 use crate::error::CommandError;
 use crate::keys::Guards;
-use crate::keyspace::hash::HashFunction;
 use crate::keyspace::{Keyspace, KeyspaceOptions};
 use crate::turn::Turn;
 

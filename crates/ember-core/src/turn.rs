@@ -3,9 +3,9 @@
 //! Nothing here is shared: each worker has its own and publishes the counters after each batch.
 
 pub use crate::algorithms::random::Random;
-use crate::events::Notices;
+use crate::effects::events::Notices;
+use crate::effects::journal::{Journal, REPLAY_TIME_MS};
 use crate::eviction::policy::EvictionPolicy;
-use crate::journal::{Journal, REPLAY_TIME_MS};
 use crate::types::limits::EncodingLimits;
 
 /// What commands did to the keyspace, as `INFO stats` tells it.

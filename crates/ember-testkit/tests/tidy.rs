@@ -20,9 +20,9 @@ const LINE_CHARACTERS_MAX: usize = 125;
 
 /// Files that may contain the word `unsafe` in code, each with its reason.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("crates/ember-core/src/keyspace/entry.rs", "the layout of an entry, by hand"),
-    ("crates/ember-core/src/keyspace/entry/editing.rs", "values changed inside that layout"),
-    ("crates/ember-core/src/memory.rs", "a prefetch, and another owner of bytes behind a shared pointer"),
+    ("crates/ember-core/src/entries/entry.rs", "the layout of an entry, by hand"),
+    ("crates/ember-core/src/entries/entry/editing.rs", "values changed inside that layout"),
+    ("crates/ember-core/src/memory/mod.rs", "a prefetch, and another owner of bytes behind a shared pointer"),
     (
         "crates/ember-core/src/types/sorted_set/indexed.rs",
         "the order of a sorted set refers to entries that its table of members owns",

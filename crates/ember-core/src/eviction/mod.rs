@@ -11,8 +11,8 @@ pub mod policy;
 pub use policy::{ClockReading, EvictionPolicy};
 
 use crate::algorithms::random::Random;
-use crate::events::Event;
-use crate::keyspace::entry::EntryRef;
+use crate::effects::events::Event;
+use crate::entries::entry::EntryRef;
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 use policy::{CLOCK_MASK, lru_now};

@@ -14,7 +14,7 @@
 //!   them. It may have more: one for each time that was brought forward. [`ExpiryIndex::is_bloated`] says when the surplus
 //!   is worth a rebuild.
 
-use super::hash::TAG_BITS;
+use crate::entries::hash::TAG_BITS;
 
 /// The resolution of the index. An expired key that nobody asks for is found one to two ticks after its time.
 pub const TICK_MS: i64 = 64;

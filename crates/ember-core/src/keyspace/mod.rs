@@ -6,23 +6,23 @@
 //!
 //! Locks are taken in ascending order of shards by whoever needs several ([`crate::keys::Guards`]).
 
-pub mod entry;
 pub mod expiry;
-pub mod hash;
 pub mod shard;
-pub mod table;
+pub mod snapshot;
+
+pub use crate::entries::{entry, hash, table};
 
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
-use crate::events::Notices;
+use crate::effects::events::Notices;
+use crate::effects::observers::Observers;
+use crate::entries::hash::{HashFunction, KeyHash, KeyHasher, SHARD_BITS};
+use crate::entries::table::SLOTS_PER_GROUP;
 use crate::memory::prefetch;
-use crate::observers::Observers;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
-use hash::{HashFunction, KeyHash, KeyHasher, SHARD_BITS};
 use shard::{Database, ShardData};
-use table::SLOTS_PER_GROUP;
 
 /// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
 /// short; few enough that the locks and table heads (64 bytes each) stay in a core's second-level cache.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::format::Writer;
 use super::kind::Kind;
 use super::write::{kind_for, write_value_as};
-use crate::keyspace::entry::ValueRef;
+use crate::entries::entry::ValueRef;
 
 /// Before seconds without a use.
 pub const IDLE: u8 = 248;

@@ -6,7 +6,7 @@ use super::format::{Reader, Writer};
 use super::kind::{Kind, VERSION_MAX};
 use super::read::{Value, read_value};
 use super::write::{kind_of, write_value};
-use crate::keyspace::entry::EntryRef;
+use crate::entries::entry::EntryRef;
 use crate::types::limits::EncodingLimits;
 
 /// Version and checksum.

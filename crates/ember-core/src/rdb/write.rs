@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::format::Writer;
 use super::kind::Kind;
 use super::stream;
-use crate::keyspace::entry::ValueRef;
+use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
 use crate::types::listpack::Element;

@@ -9,9 +9,9 @@ use super::set::Set;
 use super::sorted_set::SortedSet;
 use super::stream::Stream;
 use super::value::ValueType;
-use crate::journal::Names;
+use crate::effects::journal::Names;
+use crate::memory::reclaim;
 use crate::memory::size_class;
-use crate::reclaim;
 
 /// Values that take at least so many deallocations are freed by the background thread: fewer take less time than it takes
 /// to wake it.

@@ -1,7 +1,7 @@
 //! What the keyspace asks of a type of value with elements.
 
 use super::value::ValueType;
-use crate::journal::Names;
+use crate::effects::journal::Names;
 
 /// A type of value with elements. Its default is the empty value.
 pub trait Collection: Default + Clone + Send + Sync + 'static {

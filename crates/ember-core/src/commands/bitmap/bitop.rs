@@ -4,8 +4,8 @@ use super::value;
 use crate::algorithms::bits::{self, Operation};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

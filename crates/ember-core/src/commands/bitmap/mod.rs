@@ -13,8 +13,8 @@ use ember_protocol::number::parse_i64;
 use super::arguments::is_word;
 use super::string::value;
 use crate::call::DataCommand;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::turn::Turn;
 
 /// The family's commands, file by file.

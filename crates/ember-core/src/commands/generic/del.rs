@@ -1,9 +1,9 @@
 //! DEL and UNLINK: the same, but for who frees a large value.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
-use crate::keyspace::entry::Slot;
-use crate::reclaim;
+use crate::effects::events::Event;
+use crate::entries::entry::Slot;
+use crate::memory::reclaim;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const KEYS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::RM.union(KeyFlags::DELETE))];

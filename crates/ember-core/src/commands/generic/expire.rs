@@ -4,8 +4,8 @@ use ember_protocol::Args;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{ExpiryUnit, integer, is_word};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const TEMPLATE: Spec = Spec {

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::database;
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

@@ -1,8 +1,8 @@
 //! OBJECT ENCODING, FREQ, HELP, IDLETIME, REFCOUNT.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::entries::entry::EntryRef;
 use crate::keys::Lookup;
-use crate::keyspace::entry::EntryRef;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::value::{StringValue, ValueType};
 

@@ -1,8 +1,8 @@
 //! RENAME and RENAMENX.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const SOURCE: KeySpec = KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE));

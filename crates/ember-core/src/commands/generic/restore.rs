@@ -4,9 +4,9 @@ use ember_protocol::Args;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
+use crate::effects::events::Event;
+use crate::effects::journal::Words;
 use crate::error::CommandError;
-use crate::events::Event;
-use crate::journal::Words;
 use crate::rdb::{self, RestoreError};
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Turn;

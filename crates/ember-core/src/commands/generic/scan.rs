@@ -9,10 +9,10 @@ use ember_protocol::{Args, Mark, Reply};
 use crate::algorithms::glob::{self, Case};
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{self, integer, is_word};
+use crate::entries::entry::EntryRef;
+use crate::entries::hash::TAG_BITS;
 use crate::error::CommandError;
 use crate::keyspace::SHARDS;
-use crate::keyspace::entry::EntryRef;
-use crate::keyspace::hash::TAG_BITS;
 use crate::spec::{Command, Example, Flags, Group, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

@@ -3,8 +3,8 @@
 use ember_protocol::{Args, Reply};
 
 use crate::call::Call;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::{Key, Keys};
 use crate::types::Collection;
 use crate::types::hash::{Hash, NewExpiry, NewField};

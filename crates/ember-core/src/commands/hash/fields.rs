@@ -5,8 +5,8 @@ use std::ops::Range;
 use ember_protocol::Args;
 
 use crate::commands::arguments::{ExpiryUnit, integer, is_word};
+use crate::effects::journal::Names;
 use crate::error::CommandError;
-use crate::journal::Names;
 use crate::keys::Key;
 
 /// The last Unix time in ms at which a field may expire, as in Redis.

@@ -2,7 +2,7 @@
 
 use super::access;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::Hash;
 

@@ -4,7 +4,7 @@ use super::access;
 use super::fields::{self, Condition};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::ExpiryUnit;
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::Hash;
 

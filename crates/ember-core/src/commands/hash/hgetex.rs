@@ -7,8 +7,8 @@ use super::fields::{self, NOT_POSITIVE};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{expiry_unit, is_word};
 use crate::commands::string::value;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::Hash;
 

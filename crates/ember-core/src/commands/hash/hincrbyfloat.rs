@@ -3,8 +3,8 @@
 use super::access;
 use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::Edited;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::{Field, Hash, NewExpiry, NewField};

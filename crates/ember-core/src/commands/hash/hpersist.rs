@@ -3,7 +3,7 @@
 use super::access;
 use super::fields::{self, NOT_POSITIVE};
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hash::Hash;
 

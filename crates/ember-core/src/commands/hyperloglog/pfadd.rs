@@ -3,8 +3,8 @@
 use super::value::bytes;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::string::value::{edit_bytes, set_raw};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::Key;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hyperloglog::{self, Encoding, Observation};

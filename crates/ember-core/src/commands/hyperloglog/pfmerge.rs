@@ -3,7 +3,7 @@
 use super::value::bytes;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::string::value::set_raw;
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::hyperloglog::{self, Encoding, Union};
 

@@ -1,8 +1,8 @@
 //! The HyperLogLog in a string value: typed look-up and errors.
 
 use crate::commands::string::value;
+use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
-use crate::keyspace::entry::EntryRef;
 use crate::types::hyperloglog::{self, Corrupt};
 use crate::types::value::StringValue;
 

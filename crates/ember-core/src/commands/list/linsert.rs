@@ -3,8 +3,8 @@
 use super::arguments::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::list::{List, Needle, NewElement, Side};

@@ -4,8 +4,8 @@ use ember_protocol::Reply;
 
 use super::arguments::{at_least, limit};
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::Keys;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;

@@ -2,7 +2,7 @@
 
 use super::arguments::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::list::{End, List, NewElement};

@@ -3,7 +3,7 @@
 use super::arguments::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::{End, List, Needle};
 

@@ -5,7 +5,7 @@ use ember_protocol::Args;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
-use crate::reclaim;
+use crate::memory::reclaim;
 use crate::spec::{Category, Command, Example, Flags, Group, Spec};
 use crate::turn::Turn;
 

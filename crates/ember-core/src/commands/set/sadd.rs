@@ -1,7 +1,7 @@
 //! SADD.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::set::Set;

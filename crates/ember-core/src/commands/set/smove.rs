@@ -1,8 +1,8 @@
 //! SMOVE.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::set::Set;

@@ -4,8 +4,8 @@ use ember_protocol::{Args, number};
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::Edited;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::limits::EncodingLimits;

@@ -1,7 +1,7 @@
 //! ZREM.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, ElementArgs, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 

@@ -3,7 +3,7 @@
 use super::zrange::{By, lex_range, score_range};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 

@@ -7,8 +7,8 @@ use super::told::{Claimed, tell_acknowledged, tell_consumer};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeySpec, Spec};
 use crate::types::stream::{Group, Log, Pending, Stream, StreamId};
 

@@ -5,8 +5,8 @@ use ember_protocol::Args;
 use super::arguments::{exact_id, references_at};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::stream::{References, Stream, StreamId};
 

@@ -6,8 +6,8 @@ use super::arguments::{exact_id, no_key_or_group, reply_entry, reply_id};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
 use super::told::{tell_consumer, tell_pending, tell_position};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group as CommandGroup, Spec};
 use crate::types::stream::{ConsumerNumber, Group, Log, Pending, Stream, StreamId};
 

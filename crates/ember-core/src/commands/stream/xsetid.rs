@@ -3,8 +3,8 @@
 use super::arguments::exact_id;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::stream::{Log, Stream, StreamId};
 

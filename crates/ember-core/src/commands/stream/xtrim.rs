@@ -2,8 +2,8 @@
 
 use super::trimming::{TrimOptions, Trimming, tell_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::stream::Stream;
 

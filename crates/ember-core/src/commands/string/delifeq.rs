@@ -2,7 +2,7 @@
 
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::events::Event;
+use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

@@ -3,8 +3,8 @@
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{expiry_unit, is_word, positive_expiry};
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[

@@ -5,9 +5,9 @@ use ember_protocol::number::parse_i64;
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
+use crate::effects::events::Event;
+use crate::entries::entry::NewValue;
 use crate::error::CommandError;
-use crate::events::Event;
-use crate::keyspace::entry::NewValue;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::value::StringValue;
 

@@ -3,9 +3,9 @@
 use super::value;
 use crate::algorithms::long_double::LongDouble;
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
+use crate::entries::entry::NewValue;
 use crate::error::CommandError;
-use crate::events::Event;
-use crate::keyspace::entry::NewValue;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::value::StringValue;
 

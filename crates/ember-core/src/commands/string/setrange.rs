@@ -3,8 +3,8 @@
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
+use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(

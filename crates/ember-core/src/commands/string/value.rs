@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, Reply};
 
+use crate::effects::events::Event;
+use crate::entries::entry::{EntryRef, NewValue};
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::Key;
-use crate::keyspace::entry::{EntryRef, NewValue};
 use crate::turn::Turn;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 

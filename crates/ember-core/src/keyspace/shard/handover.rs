@@ -1,6 +1,6 @@
 //! What a snapshot and the shards share: what is saved, and the queue in which it waits to be written.
 //!
-//! A shard puts in what is about to change, the walk what it finds; the saver takes out. [`crate::snapshot`] drives the walk and
+//! A shard puts in what is about to change, the walk what it finds; the saver takes out. [`crate::keyspace::snapshot`] drives the walk and
 //! the saver; `saving` is the shard's side.
 
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Condvar, Mutex};
 
 use super::saving::Detached;
+use crate::entries::entry::{EntryRef, SharedValue, Slot};
+use crate::entries::hash::KeyHash;
 use crate::eviction::policy::ClockReading;
-use crate::keyspace::entry::{EntryRef, SharedValue, Slot};
-use crate::keyspace::hash::KeyHash;
 use crate::rdb::{Encoded, KeyFacts};
 use crate::types::value::StringValue;
 

@@ -6,16 +6,16 @@
 //! which new entries have from the beginning, so none is saved twice.
 //!
 //! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
-//! whatever their size. Those of them that are *heavy* are left to [`crate::snapshot::Saver`], which saves them one at a
+//! whatever their size. Those of them that are *heavy* are left to [`crate::keyspace::snapshot::Saver`], which saves them one at a
 //! time, and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
 
 use std::sync::Arc;
 
 use super::handover::{Gathering, HEAVY_AGGREGATE_BYTES, HeldKey, Piece, Snapshot, is_apart};
 use super::{Database, ShardData};
-use crate::keyspace::entry::{EntryRef, Generation, Slot};
-use crate::keyspace::hash::KeyHash;
-use crate::keyspace::table::{Position, Table};
+use crate::entries::entry::{EntryRef, Generation, Slot};
+use crate::entries::hash::KeyHash;
+use crate::entries::table::{Position, Table};
 use crate::rdb::Encoded;
 use crate::types::value::StringValue;
 

@@ -1,6 +1,6 @@
 //! Iteration that asks for entries a few steps before it comes to them: each is a cache line somewhere else in memory.
 
-use crate::keyspace::entry::EntryRef;
+use crate::entries::entry::EntryRef;
 
 /// Entries on their way into the cache: enough to hide the latency of memory, and no more than the processor keeps track
 /// of.

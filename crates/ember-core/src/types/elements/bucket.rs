@@ -15,9 +15,9 @@
 //! * `depth` is at most [`DEPTH_MAX`].
 
 use super::hash::ElementHasher;
-use crate::keyspace::entry::{EntryRef, Slot};
-use crate::keyspace::hash::TAG_BITS;
-use crate::keyspace::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
+use crate::entries::entry::{EntryRef, Slot};
+use crate::entries::hash::TAG_BITS;
+use crate::entries::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
 use crate::memory::prefetch;
 
 /// The length of the longest prefix. Prefix and tag together are [`POSITION_BITS`] then.

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::keyspace::hash::{HashFunction, KeyHasher};
+use crate::entries::hash::{HashFunction, KeyHasher};
 
 static HASHER: OnceLock<KeyHasher> = OnceLock::new();
 

@@ -3,7 +3,7 @@
 //!
 //! Extendible hashing (Fagin, Nievergelt, Pippenger, Strong, "Extendible Hashing: A Fast Access Method for Dynamic
 //! Files", ACM TODS 4(3), 1979). Elements whose hashes begin with the same bits share a [`Bucket`]: a
-//! [`Table`](crate::keyspace::table::Table) of entries like that of the keyspace, the element's name being the
+//! [`Table`](crate::entries::table::Table) of entries like that of the keyspace, the element's name being the
 //! entry's key. A bucket that has become too large is divided by the next bit of the hashes; two small halves are united
 //! again. The directory leads from the first `depth` bits of a hash to the bucket.
 //!
@@ -34,8 +34,8 @@ mod tests;
 pub use hash::choose_hash_function;
 
 use crate::algorithms::random::Random;
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue, Slot};
-use crate::keyspace::table::Position;
+use crate::entries::entry::{EntryAddress, EntryRef, NewValue, Slot};
+use crate::entries::table::Position;
 use crate::memory::{prefetch, size_class};
 use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};

@@ -23,7 +23,7 @@ const BLOAT_MIN: usize = 64;
 
 /// So many rounds of checks are told apart: what a field can note ([`Slot::set_clock`]) but 0, which new fields have.
 ///
-/// [`Slot::set_clock`]: crate::keyspace::entry::Slot::set_clock
+/// [`Slot::set_clock`]: crate::entries::entry::Slot::set_clock
 const ROUNDS: u32 = (1 << 24) - 1;
 
 /// A time above a position, in 32-bit words so that it takes twelve bytes; the order is that of the number.

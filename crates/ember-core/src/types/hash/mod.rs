@@ -22,7 +22,7 @@ mod tests;
 
 pub use field::{Field, NewExpiry, NewField};
 
-use crate::journal::Names;
+use crate::effects::journal::Names;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;

@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use crate::journal::Names;
+use crate::effects::journal::Names;
 use crate::types::listpack::{Element, Listpack};
 use crate::types::value::StringValue;
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::algorithms::random::Random;
-use crate::journal::Names;
+use crate::effects::journal::Names;
 use crate::types::value::StringValue;
 
 /// What the model knows of a field.

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use ember_protocol::number::parse_i64;
 
 use super::{Element, Set};
-use crate::keyspace::entry::NewValue;
+use crate::entries::entry::NewValue;
 use crate::types::collection::Collection;
 use crate::types::elements::Elements;
 use crate::types::intset::Intset;

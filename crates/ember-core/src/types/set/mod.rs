@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use ember_protocol::number::parse_i64;
 
-use crate::keyspace::entry::NewValue;
+use crate::entries::entry::NewValue;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::elements::{Elements, FETCHED_MAX};

@@ -18,7 +18,7 @@ use ember_protocol::number;
 use super::range::{LexRange, ScoreRange};
 use super::tree::{self, Tree};
 use crate::algorithms::random::Random;
-use crate::keyspace::entry::{EntryAddress, EntryRef, NewValue};
+use crate::entries::entry::{EntryAddress, EntryRef, NewValue};
 use crate::types::elements::Elements;
 use crate::types::value::StringValue;
 

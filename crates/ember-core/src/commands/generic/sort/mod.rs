@@ -9,10 +9,10 @@ mod pattern;
 use std::ops::Range;
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::effects::events::Event;
+use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
-use crate::events::Event;
 use crate::keys::{Keys, Lookup};
-use crate::keyspace::entry::EntryRef;
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::{End, List, NewElement, NodeLimit};
 use crate::types::set::Set;

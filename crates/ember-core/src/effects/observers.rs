@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ember_protocol::{OwnedBatch, Protocol};
 
-use crate::events::Notices;
+use crate::effects::events::Notices;
 use crate::sync::AtomicBool;
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.

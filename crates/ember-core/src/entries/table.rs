@@ -485,7 +485,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyspace::entry::NewValue;
+    use crate::entries::entry::NewValue;
 
     /// A table with tags chosen by the test; the key spells the number.
     fn insert(table: &mut Table, tag: u32, number: u32) {

@@ -38,7 +38,7 @@ use std::ptr::{self, NonNull};
 
 use self::forms::Encoding;
 pub use self::forms::{NewValue, SharedValue, ValueRef};
-use crate::keyspace::hash::TAG_BITS;
+use crate::entries::hash::TAG_BITS;
 use crate::memory::{LargeRef, prefetch, size_class};
 use crate::types::aggregate::Aggregate;
 pub use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};

@@ -7,6 +7,8 @@
     reason = "a prefetch is an intrinsic; a view of shared bytes can become an owner of them"
 )]
 
+pub mod reclaim;
+
 use std::sync::Arc;
 
 /// Allocations of at least this many bytes are mapped by themselves, in whole pages; smaller ones are jemalloc's.

@@ -1,0 +1,5 @@
+//! What a command does beside its reply: events of keys, records of the journal, and news to those who observe keys.
+
+pub mod events;
+pub mod journal;
+pub mod observers;
