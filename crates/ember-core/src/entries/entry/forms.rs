@@ -53,6 +53,25 @@ impl<'a> From<EntryRef<'a>> for ValueRef<'a> {
     }
 }
 
+impl EntryRef<'_> {
+    /// A value to store elsewhere that equals this entry's: large strings are shared, the others copied, to `copy` if they
+    /// are short.
+    pub fn to_value(self, copy: &mut Vec<u8>) -> NewValue<'_> {
+        if let Some(aggregate) = self.aggregate() {
+            return NewValue::Aggregate(Box::new(aggregate.clone()));
+        }
+        match self.string() {
+            StringValue::Int(number) => NewValue::Int(number),
+            StringValue::Large(large) => NewValue::Large(large.share()),
+            StringValue::Inline(bytes) => {
+                copy.clear();
+                copy.extend_from_slice(bytes);
+                if self.encoding_name() == "raw" { NewValue::Edited(copy) } else { NewValue::Bytes(copy) }
+            }
+        }
+    }
+}
+
 /// A value that its entry and somebody else own together: it stays as it is, whatever becomes of the entry.
 #[derive(Clone, Debug)]
 pub enum SharedValue {

@@ -1,0 +1,66 @@
+//! What the result of an edit says about whether anything has changed.
+
+/// Whether an edit has changed anything.
+pub trait Effect {
+    /// True if so.
+    fn is_change(&self) -> bool;
+}
+
+impl Effect for () {
+    fn is_change(&self) -> bool {
+        true
+    }
+}
+
+impl Effect for bool {
+    fn is_change(&self) -> bool {
+        *self
+    }
+}
+
+impl Effect for usize {
+    fn is_change(&self) -> bool {
+        *self != 0
+    }
+}
+
+impl Effect for i64 {
+    fn is_change(&self) -> bool {
+        *self != 0
+    }
+}
+
+impl<T> Effect for Option<T> {
+    fn is_change(&self) -> bool {
+        self.is_some()
+    }
+}
+
+/// A failed edit has changed nothing.
+impl<T: Effect, E> Effect for Result<T, E> {
+    fn is_change(&self) -> bool {
+        self.as_ref().is_ok_and(Effect::is_change)
+    }
+}
+
+/// The result of an edit, with what it says about the change beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edited<R> {
+    /// Whether the value has changed.
+    pub is_change: bool,
+    /// The result.
+    pub result: R,
+}
+
+impl<R> Edited<R> {
+    /// An edit that has changed the value.
+    pub fn changed(result: R) -> Edited<R> {
+        Edited { is_change: true, result }
+    }
+}
+
+impl<R> Effect for Edited<R> {
+    fn is_change(&self) -> bool {
+        self.is_change
+    }
+}

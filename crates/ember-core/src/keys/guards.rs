@@ -1,0 +1,124 @@
+//! The shard locks that a worker holds.
+
+use crate::entries::hash::KeyHash;
+use crate::keyspace::Keyspace;
+use crate::keyspace::shard::ShardData;
+use crate::sync::MutexGuard;
+use crate::turn::Turn;
+
+/// The shard locks a worker holds, kept from one command to the next while they are the right ones: a pipeline that
+/// stays on one shard locks it once.
+pub enum Guards<'k> {
+    /// No lock.
+    None,
+    /// The lock of one shard.
+    One(usize, MutexGuard<'k, ShardData>),
+    /// Locks of several shards, ascending.
+    Many(Vec<(usize, MutexGuard<'k, ShardData>)>),
+    /// Locks of several shards, ascending, that are held over several commands, all of whose keys are on them: a
+    /// transaction's. Only [`Guards::unpin`] gives them back.
+    Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
+}
+
+impl<'k> Guards<'k> {
+    /// Gives all locks back, unless they are pinned; what the shards have grown by goes to the turn.
+    #[inline]
+    pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        if !matches!(self, Guards::None | Guards::Pinned(_)) {
+            self.give_back(keyspace, turn);
+        }
+    }
+
+    #[inline]
+    fn give_back(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        match std::mem::replace(self, Guards::None) {
+            Guards::None => {}
+            Guards::One(shard, data) => turn.growth_bytes += keyspace.release(shard, data),
+            Guards::Many(held) | Guards::Pinned(held) => {
+                for (shard, data) in held {
+                    turn.growth_bytes += keyspace.release(shard, data);
+                }
+            }
+        }
+    }
+
+    /// Holds the locks of `shards` until [`Guards::unpin`], whatever commands ask for in between.
+    pub fn pin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
+        self.hold_many(keyspace, turn, shards);
+        if let Guards::Many(held) = std::mem::replace(self, Guards::None) {
+            *self = Guards::Pinned(held);
+        }
+    }
+
+    /// Gives pinned locks back.
+    pub fn unpin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        self.give_back(keyspace, turn);
+    }
+
+    /// Whether the lock of a shard is held.
+    pub fn holds(&self, wanted: usize) -> bool {
+        match self {
+            Guards::None => false,
+            Guards::One(shard, _) => *shard == wanted,
+            Guards::Many(held) | Guards::Pinned(held) => {
+                held.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok()
+            }
+        }
+    }
+
+    /// Holds exactly the lock of the shard of `hash`.
+    #[inline]
+    pub fn hold_one(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, hash: KeyHash) {
+        let wanted = hash.shard();
+        match self {
+            Guards::One(shard, _) if *shard == wanted => {}
+            Guards::Pinned(_) => {}
+            _ => {
+                self.give_back(keyspace, turn);
+                *self = Guards::One(wanted, keyspace.lock(wanted));
+            }
+        }
+    }
+
+    /// Holds the locks of all shards in `shards`, which is sorted here and freed of duplicates. Ascending order is what
+    /// keeps two workers from waiting for each other.
+    pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
+        if matches!(self, Guards::Pinned(_)) {
+            return;
+        }
+        self.give_back(keyspace, turn);
+        shards.sort_unstable();
+        shards.dedup();
+        *self = Guards::Many(shards.iter().map(|&shard| (shard, keyspace.lock(shard))).collect());
+    }
+
+    /// What is behind a held lock, to be changed.
+    ///
+    /// # Panics
+    /// If the shard's lock is not held.
+    pub(super) fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
+        match self {
+            Guards::One(shard, data) if *shard == wanted => data,
+            Guards::Many(held) | Guards::Pinned(held) => {
+                let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
+                &mut held[at.expect("the command's key specification names every key it touches")].1
+            }
+            _ => panic!("the command's key specification names every key it touches"),
+        }
+    }
+
+    /// What is behind a held lock.
+    ///
+    /// # Panics
+    /// If the shard's lock is not held.
+    pub fn data(&self, wanted: usize) -> &ShardData {
+        match self {
+            Guards::One(shard, data) if *shard == wanted => data,
+            Guards::Many(held) | Guards::Pinned(held) => {
+                let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
+                &held[at.expect("the command's key specification names every key it touches")].1
+            }
+            _ => panic!("the command's key specification names every key it touches"),
+        }
+    }
+}

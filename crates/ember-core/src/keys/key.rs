@@ -1,0 +1,389 @@
+//! One key, looked up under its shard's lock: how a command reads, changes and removes it.
+
+use super::effect::Effect;
+use crate::effects::events::Event;
+use crate::effects::journal::{Names, Words};
+use crate::entries::entry::{EntryRef, NewValue, Slot};
+use crate::entries::hash::KeyHash;
+use crate::entries::table::Position;
+use crate::error::CommandError;
+use crate::keyspace::shard::ShardData;
+use crate::turn::Turn;
+use crate::types::Variant;
+
+/// The value of type `T` in an entry that may be missing.
+///
+/// # Errors
+/// `WrongType` if the entry holds another type.
+#[inline]
+pub(super) fn typed<T: Variant>(entry: Option<EntryRef<'_>>) -> Result<Option<&T>, CommandError> {
+    let Some(entry) = entry else { return Ok(None) };
+    entry.aggregate().and_then(T::of).map(Some).ok_or(CommandError::WrongType)
+}
+
+/// One key under its shard's lock: there, or not there.
+pub struct Key<'x> {
+    pub(super) shard: &'x mut ShardData,
+    pub(super) turn: &'x mut Turn,
+    pub(super) database: usize,
+    hash: KeyHash,
+    pub(super) name: &'x [u8],
+    at: Option<Position>,
+}
+
+impl<'x> Key<'x> {
+    /// Looks the key up in its shard, which is that of `hash`. An expired one is removed and not found.
+    #[inline]
+    pub(super) fn find(
+        shard: &'x mut ShardData,
+        turn: &'x mut Turn,
+        database: usize,
+        hash: KeyHash,
+        name: &'x [u8],
+    ) -> Key<'x> {
+        let at = shard.find(database, hash, name);
+        let mut key = Key { shard, turn, database, hash, name, at };
+        key.drop_if_expired();
+        key
+    }
+
+    #[inline]
+    fn drop_if_expired(&mut self) {
+        if let Some(entry) = self.entry()
+            && let Some(expire_at_ms) = entry.expire_at_ms()
+            && expire_at_ms <= self.turn.now_ms
+        {
+            self.detach();
+            self.turn.journal.tell_removal(self.database, self.name);
+            self.turn.counters.expired += 1;
+            self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+            self.notify(Event::EXPIRED);
+        }
+    }
+
+    /// Where to note the names of elements that are changed or removed.
+    pub fn names(&self) -> Names {
+        Names::for_journal(&self.turn.journal)
+    }
+
+    /// Counts fields of this key's value that were removed because their time had come, one edit, and tells them to the
+    /// journal.
+    pub fn note_expired_fields(&mut self, count: u64, names: &Names) {
+        self.turn.counters.expired_fields += count;
+        names.tell_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
+    }
+
+    /// Tells the journal a command on this key to be run in the place of the one that runs
+    /// ([`crate::effects::journal::Journal::tell`]): its name, this key, and what `write` adds.
+    pub fn tell(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
+        let name = self.name;
+        self.turn.journal.tell(self.database, |words| write(words.word(command.as_bytes()).word(name)));
+    }
+
+    /// As [`Key::tell`], for commands whose key is not their first argument: `write` adds all words; it is given this key.
+    pub fn tell_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
+        let name = self.name;
+        self.turn.journal.tell(self.database, |words| write(words, name));
+    }
+
+    /// Whether somebody reads the journal.
+    pub fn is_journaled(&self) -> bool {
+        self.turn.journal.is_on()
+    }
+
+    /// Tells the journal that the command has done no more than to change the expiry of this key, or removed it because that
+    /// has passed.
+    pub fn tell_expiry(&mut self) {
+        match (self.exists(), self.expire_at_ms()) {
+            (false, _) => self.tell_removal(),
+            (true, None) => self.tell("PERSIST", |_| {}),
+            (true, Some(at_ms)) => self.tell("PEXPIREAT", |words| _ = words.integer(at_ms)),
+        }
+    }
+
+    /// Tells the journal that the command has done no more than to remove this key.
+    pub fn tell_removal(&mut self) {
+        self.tell("DEL", |_| {});
+    }
+
+    /// Tells the journal what has happened to this key beside the command that runs: `name` of a command, this key, and what
+    /// `write` adds. `changes` of those counted so far were that.
+    pub fn tell_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+        let name = self.name;
+        let journal = &mut self.turn.journal;
+        journal.tell_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
+    }
+
+    /// Tells an event of this key.
+    #[inline]
+    pub fn notify(&mut self, event: Event) {
+        self.turn.notices.notify(event, self.database, self.name);
+    }
+
+    /// Counts a change, and tells it to those who observe the key.
+    #[inline]
+    fn note_change(&mut self) {
+        self.turn.counters.changes += 1;
+        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+    }
+
+    /// Lets `edit` change the key's slot.
+    #[inline]
+    fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
+        self.note_size(before, after);
+        result
+    }
+
+    /// Notes a key that has become large.
+    #[inline]
+    fn note_size(&mut self, before: usize, after: usize) {
+        if after >= self.turn.large_key_bytes && before < self.turn.large_key_bytes {
+            self.turn.notices.large_keys.push(after);
+        }
+    }
+
+    /// Adds an entry for this key, which is not there.
+    #[inline]
+    fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
+        let bytes = match &value {
+            NewValue::Int(_) => 0,
+            NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
+            NewValue::Large(_) | NewValue::Aggregate(_) => usize::MAX,
+        };
+        let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
+        self.at = Some(at);
+        // What the entry takes beside a short value is looked at only if the two together might be large.
+        if bytes >= self.turn.large_key_bytes / 2 {
+            let bytes = self.shard.entry(self.database, at).footprint_bytes();
+            self.note_size(0, bytes);
+        }
+        self.notify(Event::NEW);
+    }
+
+    /// The value, if the key is there.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    #[inline]
+    pub fn value<T: Variant>(&self) -> Result<Option<&T>, CommandError> {
+        typed(self.entry())
+    }
+
+    /// Lets `edit` change the value of a key that is there; `None`, without calling, if it is not. If `edit` has changed
+    /// anything, that is a use, and `event` is told; a value left vacant is removed with its key.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_value<T: Variant, R: Effect>(
+        &mut self,
+        event: Event,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        let changed = self.edit_slot(at, |slot| {
+            let value = slot.aggregate_mut().and_then(T::of_mut)?;
+            let result = edit(value);
+            Some((result, value.is_vacant()))
+        });
+        let (result, is_vacant) = changed.ok_or(CommandError::WrongType)?;
+        if result.is_change() {
+            self.touch();
+            self.note_change();
+            self.notify(event);
+        }
+        if is_vacant {
+            self.detach();
+            self.notify(Event::DEL);
+        }
+        Ok(Some(result))
+    }
+
+    /// Lets `edit` change what those who observe the key are not told of, such as the consumer groups of a stream; `None`,
+    /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_aside<T: Variant, R>(
+        &mut self,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<Option<R>, CommandError> {
+        let Some(at) = self.at else { return Ok(None) };
+        self.touch();
+        let result = self.edit_slot(at, |slot| slot.aggregate_mut().and_then(T::of_mut).map(edit));
+        result.map(Some).ok_or(CommandError::WrongType)
+    }
+
+    /// Counts further changes.
+    pub fn count_changes(&mut self, count: u64) {
+        self.turn.counters.changes += count;
+    }
+
+    /// Tells those who wait for the key that it has changed, and nobody else.
+    pub fn wake(&mut self) {
+        self.shard.tell_waiters(self.database, self.name, &mut self.turn.notices);
+    }
+
+    /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
+    /// unchanged.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn edit_or_create<T: Variant, R: Effect>(
+        &mut self,
+        event: Event,
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, CommandError> {
+        if self.exists() {
+            return Ok(self.edit_value(event, edit)?.expect("the key is there"));
+        }
+        let mut value = T::default();
+        let result = edit(&mut value);
+        if result.is_change() && !value.is_vacant() {
+            let clock = self.turn.new_clock();
+            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            self.note_change();
+            self.notify(event);
+        }
+        Ok(result)
+    }
+
+    /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Tells `event`, or the
+    /// removal of a key that was there.
+    pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
+        let replaced = self.detach();
+        if !value.is_vacant() {
+            let clock = self.turn.new_clock();
+            self.insert(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
+            self.note_change();
+            self.notify(event);
+        } else if replaced.is_some() {
+            self.note_change();
+            self.notify(Event::DEL);
+        }
+    }
+
+    /// The time of the turn, Unix time in ms.
+    pub fn now_ms(&self) -> i64 {
+        self.turn.now_ms
+    }
+
+    /// Whether the key is there.
+    #[inline]
+    pub fn exists(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// The entry, if the key is there.
+    #[inline]
+    pub fn entry(&self) -> Option<EntryRef<'_>> {
+        self.at.map(|at| self.shard.entry(self.database, at))
+    }
+
+    pub(super) fn into_entry(self) -> Option<EntryRef<'x>> {
+        let shard: &'x ShardData = self.shard;
+        self.at.map(|at| shard.entry(self.database, at))
+    }
+
+    /// When the key expires, if it is there and does.
+    pub fn expire_at_ms(&self) -> Option<i64> {
+        self.entry().and_then(EntryRef::expire_at_ms)
+    }
+
+    /// Moves the eviction clock as a use of the key does.
+    #[inline]
+    pub fn touch(&mut self) {
+        let Some(at) = self.at else { return };
+        if self.turn.no_touch {
+            return;
+        }
+        let clock = self.shard.entry(self.database, at).clock();
+        let touched = self.turn.touched_clock(clock);
+        if touched != clock {
+            self.shard.set_clock(self.database, at, touched);
+        }
+    }
+
+    /// Sets value and expiry, whether or not the key is there, as a use. An expiry that has passed removes the key.
+    #[inline]
+    pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
+        self.note_change();
+        if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
+            self.detach();
+            return;
+        }
+        match self.at {
+            Some(at) => {
+                self.touch();
+                self.edit_slot(at, |slot| slot.set(value, expire_at_ms));
+            }
+            None => {
+                let clock = self.turn.new_clock();
+                self.insert(value, expire_at_ms, clock);
+            }
+        }
+    }
+
+    /// Sets the value and keeps the expiry.
+    pub fn set_value(&mut self, value: NewValue<'_>) {
+        self.set(value, self.expire_at_ms());
+    }
+
+    /// Changes the expiry of a key that is there; one that has passed removes the key.
+    pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
+        let Some(at) = self.at else { return };
+        self.note_change();
+        if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
+            self.detach();
+        } else {
+            self.edit_slot(at, |slot| slot.set_expiry(expire_at_ms));
+        }
+    }
+
+    /// Lets `edit` change the entry of a key that is there, as a use.
+    pub fn edit<R>(&mut self, edit: impl FnOnce(&mut Slot) -> R) -> Option<R> {
+        let at = self.at?;
+        self.note_change();
+        self.touch();
+        Some(self.edit_slot(at, edit))
+    }
+
+    /// As [`Key::edit`] for an edit that tells whether it was a change; `None` if the key is not there.
+    pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
+        let at = self.at?;
+        self.touch();
+        let is_change = self.edit_slot(at, edit);
+        if is_change {
+            self.note_change();
+        }
+        Some(is_change)
+    }
+
+    /// Puts a value with an expiry yet to come and an eviction clock of its own in the place of whatever is there, and
+    /// returns that.
+    pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
+        let replaced = self.detach();
+        self.insert(value, expire_at_ms, clock);
+        self.note_change();
+        replaced
+    }
+
+    /// Removes the key and returns its entry, `None` if it was not there.
+    pub fn remove(&mut self) -> Option<Slot> {
+        let slot = self.detach()?;
+        self.note_change();
+        Some(slot)
+    }
+
+    /// As [`Key::remove`], as a part of a change that is counted elsewhere.
+    pub fn take(&mut self) -> Option<Slot> {
+        let slot = self.detach()?;
+        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+        Some(slot)
+    }
+
+    /// Takes the entry out, silently.
+    fn detach(&mut self) -> Option<Slot> {
+        self.at.take().map(|at| self.shard.remove(self.database, at))
+    }
+}

@@ -1,0 +1,197 @@
+//! A command's access to its keys: the locks it holds, and look-ups, changes and removals under them.
+
+mod effect;
+mod guards;
+mod key;
+
+use std::sync::Arc;
+
+use ember_protocol::Args;
+
+pub use effect::{Edited, Effect};
+pub use guards::Guards;
+pub use key::Key;
+
+use crate::effects::events::Event;
+use crate::effects::journal::Words;
+use crate::effects::observers::{Waiter, Watch};
+use crate::entries::entry::EntryRef;
+use crate::entries::hash::KeyHash;
+use crate::error::CommandError;
+use crate::keyspace::Keyspace;
+use crate::turn::Turn;
+use crate::types::Variant;
+use key::typed;
+
+/// How a look-up counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// A use: counts as hit or miss and moves the eviction clock.
+    Use,
+    /// Counts as hit or miss, but is no use of the value (`TTL`, `TYPE`, `EXISTS`).
+    NoTouch,
+    /// Leaves no trace (`OBJECT`, `DEBUG`).
+    Peek,
+}
+
+/// The keys of the command that is running.
+pub struct Keys<'c, 'k> {
+    keyspace: &'k Keyspace,
+    guards: &'c mut Guards<'k>,
+    args: Args<'c>,
+    database: usize,
+    /// The argument whose hash is known already, and that hash.
+    known: (usize, KeyHash),
+    /// The worker's state.
+    pub turn: &'c mut Turn,
+}
+
+impl<'c, 'k> Keys<'c, 'k> {
+    /// Access to the keys among `args` in `database`, for which `guards` holds the locks. `known` is an argument's index and
+    /// the hash of that argument.
+    #[inline]
+    pub fn new(
+        keyspace: &'k Keyspace,
+        guards: &'c mut Guards<'k>,
+        args: Args<'c>,
+        database: usize,
+        known: (usize, KeyHash),
+        turn: &'c mut Turn,
+    ) -> Keys<'c, 'k> {
+        Keys { keyspace, guards, args, database, known, turn }
+    }
+
+    /// The number of the selected database.
+    pub fn database(&self) -> usize {
+        self.database
+    }
+
+    /// The number of databases.
+    pub fn databases(&self) -> usize {
+        self.keyspace.databases()
+    }
+
+    #[inline]
+    fn hash(&self, arg: usize) -> KeyHash {
+        if arg == self.known.0 { self.known.1 } else { self.keyspace.hash(self.args.at(arg)) }
+    }
+
+    /// Looks up the key in argument `arg` for reading, as a use.
+    #[inline]
+    pub fn read(&mut self, arg: usize) -> Option<EntryRef<'_>> {
+        self.read_as(arg, Lookup::Use)
+    }
+
+    /// Looks up the key in argument `arg` for reading. An expired key is removed and not found.
+    #[inline]
+    pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
+        let mut key = self.key(arg);
+        if lookup == Lookup::Use {
+            key.touch();
+        }
+        if lookup != Lookup::Peek {
+            if key.exists() {
+                key.turn.counters.hits += 1;
+            } else {
+                key.turn.counters.misses += 1;
+                key.notify(Event::KEY_MISS);
+            }
+        }
+        key.into_entry()
+    }
+
+    /// Looks up the value of the key in argument `arg` for reading, as a use.
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    #[inline]
+    pub fn read_value<T: Variant>(&mut self, arg: usize) -> Result<Option<&T>, CommandError> {
+        typed(self.read(arg))
+    }
+
+    /// The value of the key in argument `arg`, without a trace, as [`Keys::entry`].
+    ///
+    /// # Errors
+    /// `WrongType` if the key holds another type.
+    pub fn value<T: Variant>(&self, arg: usize) -> Result<Option<&T>, CommandError> {
+        typed(self.entry(arg))
+    }
+
+    /// Tells an event of the key in argument `arg`.
+    pub fn notify(&mut self, event: Event, arg: usize) {
+        self.turn.notices.notify(event, self.database, self.args.at(arg));
+    }
+
+    /// Tells the journal a command to be run in the place of this one ([`crate::effects::journal::Journal::tell`]).
+    pub fn tell(&mut self, write: impl FnOnce(&mut Words<'_>)) {
+        self.turn.journal.tell(self.database, write);
+    }
+
+    /// Adds a watch of the key in argument `arg`; true if the key was there.
+    pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
+        let key = self.key(arg);
+        key.shard.edit_observers(|observers| observers.watch(key.database, key.name, watch));
+        key.exists()
+    }
+
+    /// Removes a watch of a key in a database.
+    pub fn unwatch(&mut self, database: usize, arg: usize, watch: &Arc<Watch>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.unwatch(database, self.args.at(arg), watch));
+    }
+
+    /// Puts a waiter into the queue of the key in argument `arg`.
+    pub fn enqueue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.enqueue(self.database, self.args.at(arg), waiter));
+    }
+
+    /// Notes that a client may have a copy of the value of the key in argument `arg` ([`Observers::track`]).
+    ///
+    /// [`Observers::track`]: crate::effects::observers::Observers::track
+    pub fn track(&mut self, arg: usize, client_id: u64, keys_max: usize) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        let notices = &mut self.turn.notices;
+        shard.edit_observers(|observers| observers.track(self.args.at(arg), client_id, keys_max, notices));
+    }
+
+    /// Takes a waiter out of the queue of the key in argument `arg`.
+    pub fn dequeue(&mut self, arg: usize, waiter: &Arc<Waiter>) {
+        let shard = self.guards.shard_mut(self.hash(arg).shard());
+        shard.edit_observers(|observers| observers.dequeue(self.database, self.args.at(arg), waiter));
+    }
+
+    /// The entry of the key in argument `arg`, if it is there and not expired, without a trace. Several such views may live
+    /// together; [`Keys::read`] the keys first where the look-up is to count.
+    pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
+        let hash = self.hash(arg);
+        let shard = self.guards.data(hash.shard());
+        let at = shard.find(self.database, hash, self.args.at(arg))?;
+        let entry = shard.entry(self.database, at);
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
+    }
+
+    /// As [`Keys::entry`], of a key that need not be an argument; its shard's lock is held.
+    pub fn entry_named(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let hash = self.keyspace.hash(key);
+        let shard = self.guards.data(hash.shard());
+        let entry = shard.entry(self.database, shard.find(self.database, hash, key)?);
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
+    }
+
+    /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call
+    /// [`Key::touch`] for a use.
+    #[inline]
+    pub fn key(&mut self, arg: usize) -> Key<'_> {
+        self.key_in(self.database, arg)
+    }
+
+    /// As [`Keys::key`] in another database.
+    #[inline]
+    pub fn key_in(&mut self, database: usize, arg: usize) -> Key<'_> {
+        let hash = self.hash(arg);
+        let name = self.args.at(arg);
+        let shard = self.guards.shard_mut(hash.shard());
+        Key::find(shard, self.turn, database, hash, name)
+    }
+}
