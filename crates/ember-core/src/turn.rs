@@ -1,6 +1,6 @@
-//! What a worker knows during one turn of its loop: the time, the eviction clock, its random numbers, its counters.
+//! What a worker has at hand during one turn of its loop: the time, the [`Settings`], and what its commands gather.
 //!
-//! Nothing here is shared: each worker has its own and publishes the counters after each batch.
+//! Nothing here is shared: each worker has its own, and publishes what was gathered after each batch.
 
 pub use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
@@ -8,7 +8,7 @@ use crate::effects::journal::{Journal, REPLAY_TIME_MS};
 use crate::eviction::policy::EvictionPolicy;
 use crate::types::limits::EncodingLimits;
 
-/// What commands did to the keyspace, as `INFO stats` tells it.
+/// What commands did to the keyspace, as `INFO stats` reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceCounters {
     /// Look-ups of existing keys by reading commands.
@@ -25,27 +25,18 @@ pub struct KeyspaceCounters {
     pub changes: u64,
 }
 
-/// A worker's own state during a turn.
-#[derive(Debug)]
-pub struct Turn {
-    /// Unix time in ms, read once for each turn.
-    pub now_ms: i64,
-    /// The time in its place when effects of the journal are run again, for what is only noted: when a key was used or a
-    /// consumer seen.
-    pub noted_ms: Option<i64>,
+/// What the configuration says about keys and values, as a worker has read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
     /// How reading a key moves its eviction clock.
     pub policy: EvictionPolicy,
     /// `lfu-log-factor`: how many hits an LFU counter takes to rise.
     pub lfu_log_factor: u32,
     /// `lfu-decay-time`: minutes after which an idle LFU counter falls by one; 0 is never.
     pub lfu_decay_minutes: u32,
-    /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
-    pub no_touch: bool,
-    /// Whether the command may read keys that its arguments do not name.
-    pub reads_any_key: bool,
     /// The largest string a command may make, in bytes (`proto-max-bulk-len`).
     pub string_bytes_max: usize,
-    /// From how many bytes on a key, with its value, is large enough to be told of.
+    /// A key that takes at least this many bytes with its value is reported as large.
     pub large_key_bytes: usize,
     /// Whether DEL frees large values in the background (`lazyfree-lazy-user-del`).
     pub frees_deleted_lazily: bool,
@@ -53,16 +44,47 @@ pub struct Turn {
     pub frees_flushed_lazily: bool,
     /// Up to which size values with elements keep their compact encodings.
     pub encoding: EncodingLimits,
-    /// Random numbers for sampling.
-    pub random: Random,
-    /// What is to be told to others after the command.
+}
+
+impl Settings {
+    /// The defaults of the configuration.
+    pub const DEFAULT: Settings = Settings {
+        policy: EvictionPolicy::NoEviction,
+        lfu_log_factor: 10,
+        lfu_decay_minutes: 1,
+        string_bytes_max: 512 * 1024 * 1024,
+        large_key_bytes: usize::MAX,
+        frees_deleted_lazily: false,
+        frees_flushed_lazily: false,
+        encoding: EncodingLimits::DEFAULT,
+    };
+}
+
+/// A worker's own state during a turn.
+#[derive(Debug)]
+pub struct Turn {
+    // Set before a batch or a command.
+    /// Unix time in ms, read once for each turn.
+    pub now_ms: i64,
+    /// The time to note in its place while the journal is replayed: when a key was used or a consumer seen.
+    pub noted_ms: Option<i64>,
+    /// Changed only by a change of the configuration.
+    pub settings: Settings,
+    /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
+    pub no_touch: bool,
+    /// Whether the command may read keys that its arguments do not name.
+    pub reads_any_key: bool,
+    // Gathered by commands; the worker publishes it after each batch.
+    /// What others are to be notified of after the command.
     pub notices: Notices,
-    /// What is changed, for those who keep it.
+    /// The changes, as records, while somebody reads them.
     pub journal: Journal,
     /// Counted since they were last published.
     pub counters: KeyspaceCounters,
     /// Bytes the shards have grown by since this was last published.
     pub growth_bytes: i64,
+    /// Random numbers for sampling.
+    pub random: Random,
 }
 
 impl Turn {
@@ -71,21 +93,14 @@ impl Turn {
         Turn {
             now_ms,
             noted_ms: None,
-            policy: EvictionPolicy::NoEviction,
-            lfu_log_factor: 10,
-            lfu_decay_minutes: 1,
+            settings: Settings::DEFAULT,
             no_touch: false,
             reads_any_key: true,
-            string_bytes_max: 512 * 1024 * 1024,
-            large_key_bytes: usize::MAX,
-            frees_deleted_lazily: false,
-            frees_flushed_lazily: false,
-            encoding: EncodingLimits::DEFAULT,
-            random: Random::seeded(seed),
             notices: Notices::default(),
             journal: Journal::default(),
             counters: KeyspaceCounters::default(),
             growth_bytes: 0,
+            random: Random::seeded(seed),
         }
     }
 
@@ -95,7 +110,7 @@ impl Turn {
         self.noted_ms.unwrap_or(self.now_ms)
     }
 
-    /// Lets effects of the journal be run again, at time `now_ms`: nothing expires, and nothing is told to the journal.
+    /// Prepares for a replay of the journal at time `now_ms`: nothing expires, and nothing is journaled.
     pub fn replay_at(&mut self, now_ms: i64) {
         self.now_ms = REPLAY_TIME_MS;
         self.noted_ms = Some(now_ms);

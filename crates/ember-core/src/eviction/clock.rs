@@ -9,7 +9,7 @@ impl Turn {
     /// The clock of a key made now.
     #[inline]
     pub fn new_clock(&self) -> u32 {
-        if self.policy.is_lfu() {
+        if self.settings.policy.is_lfu() {
             lfu_minutes(self.clock_ms()) << 8 | u32::from(LFU_INITIAL)
         } else {
             lru_now(self.clock_ms())
@@ -19,14 +19,14 @@ impl Turn {
     /// The clock of a key with `clock` after a use now.
     #[inline]
     pub fn touched_clock(&mut self, clock: u32) -> u32 {
-        if self.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.clock_ms()) }
+        if self.settings.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.clock_ms()) }
     }
 
     fn touched_lfu(&mut self, clock: u32) -> u32 {
         let mut counter = self.lfu_counter(clock);
         if counter < u8::MAX {
             let base = f64::from(counter.saturating_sub(LFU_INITIAL));
-            if self.random.unit() < 1.0 / (base * f64::from(self.lfu_log_factor) + 1.0) {
+            if self.random.unit() < 1.0 / (base * f64::from(self.settings.lfu_log_factor) + 1.0) {
                 counter += 1;
             }
         }
@@ -35,7 +35,7 @@ impl Turn {
 
     /// The LFU counter in `clock`, decayed to now: what `OBJECT FREQ` answers.
     pub fn lfu_counter(&self, clock: u32) -> u8 {
-        lfu_counter_at(self.clock_ms(), self.lfu_decay_minutes, clock)
+        lfu_counter_at(self.clock_ms(), self.settings.lfu_decay_minutes, clock)
     }
 
     /// Seconds since the last use in `clock`: what `OBJECT IDLETIME` answers.
@@ -64,7 +64,7 @@ mod tests {
     fn clocks_ahead_of_the_moment_are_those_of_keys_just_used() {
         let mut turn = Turn::new(1_700_000_000_000, 1);
         for policy in [EvictionPolicy::AllkeysLru, EvictionPolicy::VolatileLfu] {
-            turn.policy = policy;
+            turn.settings.policy = policy;
             let reading = ClockReading { policy, lfu_decay_minutes: 1, now_ms: turn.now_ms };
             let now = turn.new_clock();
             turn.now_ms += 3600 * 1000;

@@ -26,7 +26,7 @@ const EMPTY_SHARDS_MAX: usize = 64;
 impl Turn {
     /// How much an entry deserves to go under the policy; larger goes first.
     fn score(&self, entry: EntryRef<'_>) -> u64 {
-        match self.policy {
+        match self.settings.policy {
             EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru => {
                 u64::from(lru_now(self.clock_ms()).wrapping_sub(entry.clock()) & CLOCK_MASK)
             }
@@ -82,7 +82,8 @@ impl Evictor {
         samples: usize,
     ) -> Result<(), NothingToEvict> {
         while keyspace.used_bytes() > limit_bytes {
-            if turn.policy == EvictionPolicy::NoEviction || !self.evict_one(keyspace, turn, samples) {
+            if turn.settings.policy == EvictionPolicy::NoEviction || !self.evict_one(keyspace, turn, samples)
+            {
                 return Err(NothingToEvict);
             }
         }
@@ -99,7 +100,7 @@ impl Evictor {
                 let mut data = keyspace.lock(hash.shard());
                 let Some(at) = data.find(candidate.database, hash, &candidate.key) else { continue };
                 let entry = data.entry(candidate.database, at);
-                if turn.policy.is_volatile() && entry.expire_at_ms().is_none() {
+                if turn.settings.policy.is_volatile() && entry.expire_at_ms().is_none() {
                     continue;
                 }
                 if turn.score(entry) < candidate.score {
@@ -131,7 +132,7 @@ impl Evictor {
 
     fn sample_shard(&mut self, keyspace: &Keyspace, turn: &mut Turn, shard: usize, samples: usize) -> bool {
         let data = keyspace.lock(shard);
-        let volatile = turn.policy.is_volatile();
+        let volatile = turn.settings.policy.is_volatile();
         let weight = |database: usize| {
             let here = data.database(database);
             if volatile { here.volatile() } else { here.table().len() }

@@ -138,7 +138,7 @@ impl<'x> Key<'x> {
     /// Notes a key that has become large.
     #[inline]
     fn note_size(&mut self, before: usize, after: usize) {
-        if after >= self.turn.large_key_bytes && before < self.turn.large_key_bytes {
+        if after >= self.turn.settings.large_key_bytes && before < self.turn.settings.large_key_bytes {
             self.turn.notices.large_keys.push(after);
         }
     }
@@ -154,7 +154,7 @@ impl<'x> Key<'x> {
         let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
         self.at = Some(at);
         // What the entry takes beside a short value is looked at only if the two together might be large.
-        if bytes >= self.turn.large_key_bytes / 2 {
+        if bytes >= self.turn.settings.large_key_bytes / 2 {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
             self.note_size(0, bytes);
         }

@@ -51,7 +51,7 @@ fn bits_and_offsets_out_of_range_are_refused() {
         ("ENTRY k", ""),
     ]);
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.string_bytes_max = 10;
+    script.local.turn.settings.string_bytes_max = 10;
     assert_eq!(script.run("SETBIT k 79 1"), ":0");
     assert_eq!(script.run("SETBIT k 80 1"), BAD_OFFSET);
     assert_eq!(script.run("BITFIELD k SET u8 #10 1"), BAD_OFFSET);

@@ -291,7 +291,7 @@ fn object_tells_encoding_references_and_use() {
     assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":61\r\n");
     run(&mut local, "TOUCH n");
     assert_eq!(run(&mut local, "OBJECT IDLETIME n"), ":0\r\n", "TOUCH touches whatever the client asked for");
-    local.turn.policy = EvictionPolicy::AllkeysLfu;
+    local.turn.settings.policy = EvictionPolicy::AllkeysLfu;
     assert_eq!(run(&mut local, "OBJECT IDLETIME n"), LFU_UNWANTED);
     run(&mut local, "SET fresh 1");
     assert_eq!(run(&mut local, "OBJECT FREQ fresh"), ":5\r\n");

@@ -25,7 +25,7 @@ fn plain(reply: &str) -> String {
 fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
     for entries in [128, 0] {
         let mut script = Script::new(protocol);
-        script.local.turn.encoding.zset_max_listpack_entries = entries;
+        script.local.turn.settings.encoding.zset_max_listpack_entries = entries;
         for (line, expected) in SICILY.iter().chain(steps) {
             assert_eq!(plain(&script.step(line)), *expected, "{line}");
         }

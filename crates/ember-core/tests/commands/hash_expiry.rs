@@ -322,7 +322,7 @@ fn expire(local: &mut Local, budget: usize) -> usize {
 fn expired_fields_leave_although_nobody_looks_at_them() {
     for limits in [EncodingLimits::DEFAULT, TABLES] {
         let mut script = Script::new(Protocol::Resp2);
-        script.local.turn.encoding = limits;
+        script.local.turn.settings.encoding = limits;
         for key in 0..100 {
             script.run(&format!("HSETEX all{key} PX {} FIELDS 2 a 1 b 2", 1000 + key));
             script.run(&format!("HSETEX some{key} PX {} FIELDS 2 a 1 b 2", 1000 + key));
@@ -383,7 +383,7 @@ fn many_fields_that_expire_at_once_leave_in_bounded_steps() {
 fn expiries_of_fields_go_where_the_hash_goes() {
     for entries in ["512", "0"] {
         let mut script = Script::new(Protocol::Resp2);
-        script.local.turn.encoding.hash_max_listpack_entries = entries.parse().unwrap();
+        script.local.turn.settings.encoding.hash_max_listpack_entries = entries.parse().unwrap();
         script.run("HSETEX h PX 1000 FIELDS 1 a 1");
         script.run("HSET h b 2");
         script.run("COPY h copied");
@@ -421,7 +421,7 @@ fn stale_references_to_fields_stay_bounded() {
     for entries in [512, 0] {
         for (what, step) in steps {
             let mut script = Script::new(Protocol::Resp2);
-            script.local.turn.encoding.hash_max_listpack_entries = entries;
+            script.local.turn.settings.encoding.hash_max_listpack_entries = entries;
             script.run("HSET h a 1");
             (0..100).for_each(|n| drop(script.run(&step(n))));
             let before = script.local.keyspace.used_bytes();

@@ -318,7 +318,7 @@ fn the_encoding_follows_the_limits() {
     assert_eq!(script.run("HPTTL h FIELDS 4 f1 f2 f3 other"), "*4 :100 :100 :-1 :-1");
     assert_eq!(script.run("HLEN h"), ":513");
     script.run("DEL h");
-    script.local.turn.encoding.hash_max_listpack_value = 3;
+    script.local.turn.settings.encoding.hash_max_listpack_value = 3;
     assert_eq!(encoding_after(&mut script, "HSET h a 999"), "listpack");
     assert_eq!(encoding_after(&mut script, "HINCRBY h a 1"), "hashtable");
     script.local.keyspace.check_invariants();
@@ -398,7 +398,7 @@ fn no_count_makes_a_reply_without_bound() {
     let mut local = numbered(10);
     let too_long = b"-ERR the reply would be longer than proto-max-bulk-len\r\n";
     assert_eq!(local.run(&[b"HRANDFIELD", b"h", b"-9223372036854775807"]), too_long);
-    local.turn.string_bytes_max = 1000;
+    local.turn.settings.string_bytes_max = 1000;
     assert_eq!(local.run(&[b"HRANDFIELD", b"h", b"-166"]), too_long);
     assert_eq!(bulks(&local.run(&[b"HRANDFIELD", b"h", b"-100"])).len(), 100);
     assert_eq!(bulks(&local.run(&[b"HRANDFIELD", b"h", b"9223372036854775807"])).len(), 10);

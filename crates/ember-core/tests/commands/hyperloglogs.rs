@@ -153,7 +153,7 @@ fn estimates_are_those_of_redis() {
 #[test]
 fn a_hyperloglog_is_sparse_up_to_the_configured_size() {
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.encoding.hll_sparse_max_bytes = 30;
+    script.local.turn.settings.encoding.hll_sparse_max_bytes = 30;
     script.run("PFADD h a b c");
     assert_eq!(script.run("PFDEBUG ENCODING h"), "+sparse");
     script.run("PFADD h d e f");

@@ -15,8 +15,8 @@ fn check_both_forms(steps: &[(&str, &str)]) {
     for (list_max_listpack_size, list_compress_depth) in [(-2, 0), (2, 0), (2, 1)] {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
             let mut script = Script::new(protocol);
-            script.local.turn.encoding.list_max_listpack_size = list_max_listpack_size;
-            script.local.turn.encoding.list_compress_depth = list_compress_depth;
+            script.local.turn.settings.encoding.list_max_listpack_size = list_max_listpack_size;
+            script.local.turn.settings.encoding.list_compress_depth = list_compress_depth;
             for (line, expected) in steps {
                 assert_eq!(script.run(line), *expected, "{line} in {protocol:?}, {list_max_listpack_size}");
             }
@@ -28,7 +28,7 @@ fn check_both_forms(steps: &[(&str, &str)]) {
 /// The encoding of a key after each line, in nodes of `list_max_listpack_size`.
 fn check_encodings(list_max_listpack_size: i64, steps: &[(&str, &str)]) {
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.encoding.list_max_listpack_size = list_max_listpack_size;
+    script.local.turn.settings.encoding.list_max_listpack_size = list_max_listpack_size;
     for (line, expected) in steps {
         let reply = script.run(line);
         assert!(!reply.starts_with('-'), "{line}: {reply}");

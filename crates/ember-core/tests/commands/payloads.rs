@@ -170,7 +170,7 @@ fn restore_gives_the_encoding_of_the_configuration() {
         ["RPUSH l a b c d", "SADD i 1 2 3 4", "SADD s a b c d", "ZADD z 1 a 2 b 3 c 4 d", "HSET h a b c d"];
     lines.iter().for_each(|line| drop(run(&mut local, line)));
     let payloads: Vec<Vec<u8>> = ["l", "i", "s", "z", "h"].iter().map(|key| dump(&mut local, key)).collect();
-    local.turn.encoding = EncodingLimits {
+    local.turn.settings.encoding = EncodingLimits {
         hash_max_listpack_entries: 1,
         set_max_intset_entries: 3,
         set_max_listpack_entries: 3,
@@ -221,7 +221,7 @@ fn options_of_restore_do_what_they_say() {
     ] {
         assert_eq!(run(&mut local, line), expected, "{line}");
     }
-    local.turn.policy = EvictionPolicy::AllkeysLfu;
+    local.turn.settings.policy = EvictionPolicy::AllkeysLfu;
     let words: [&[u8]; 7] = [b"RESTORE", b"counted", b"0", &bytes, b"REPLACE", b"FREQ", b"77"];
     assert_eq!(reply(&mut local, &words), "+OK");
     assert_eq!(run(&mut local, "OBJECT FREQ counted"), ":77");

@@ -125,14 +125,14 @@ fn the_encoding_follows_number_and_length_of_the_members() {
 #[test]
 fn limits_are_those_of_the_configuration() {
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.encoding.set_max_listpack_value = 3;
+    script.local.turn.settings.encoding.set_max_listpack_value = 3;
     script.run("SADD k 1000");
     script.run("SADD k abc");
     assert_eq!(script.entry("k"), "hashtable", "1000 is too long for a listpack");
-    script.local.turn.encoding.set_max_listpack_entries = 0;
+    script.local.turn.settings.encoding.set_max_listpack_entries = 0;
     script.run("SADD words a");
     assert_eq!(script.entry("words"), "hashtable");
-    script.local.turn.encoding.set_max_intset_entries = 2;
+    script.local.turn.settings.encoding.set_max_intset_entries = 2;
     script.run("SADD ints 1 2");
     assert_eq!(script.entry("ints"), "intset");
     script.run("SADD ints 3");
@@ -293,7 +293,7 @@ fn members_are_drawn_equally_often_in_every_encoding_and_way() {
     let mut script = Script::new(Protocol::Resp2);
     (0..40).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
     add_range(&mut script, "words", 0..40);
-    script.local.turn.encoding.set_max_listpack_entries = 0;
+    script.local.turn.settings.encoding.set_max_listpack_entries = 0;
     add_range(&mut script, "table", 0..40);
     for key in ["ints", "words", "table"] {
         for count in ["3", "20", "-10"] {
@@ -604,7 +604,7 @@ proptest! {
         listpack_entries in 0usize..30,
     ) {
         let mut script = Script::new(Protocol::Resp2);
-        let limits = &mut script.local.turn.encoding;
+        let limits = &mut script.local.turn.settings.encoding;
         limits.set_max_intset_entries = intset_entries;
         limits.set_max_listpack_entries = listpack_entries;
         limits.set_max_listpack_value = 9;

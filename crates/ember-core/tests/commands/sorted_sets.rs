@@ -25,7 +25,7 @@ fn plain(reply: &str) -> String {
 /// A script with sets of more than `entries` members in a tree.
 fn script_with(protocol: Protocol, entries: usize) -> Script {
     let mut script = Script::new(protocol);
-    script.local.turn.encoding.zset_max_listpack_entries = entries;
+    script.local.turn.settings.encoding.zset_max_listpack_entries = entries;
     script
 }
 

@@ -279,7 +279,7 @@ fn setrange_pads_with_zeros() {
 #[test]
 fn strings_end_at_the_configured_length() {
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.string_bytes_max = 10;
+    script.local.turn.settings.string_bytes_max = 10;
     assert_eq!(script.run("APPEND k 1234567890"), ":10");
     assert_eq!(script.run("APPEND k x"), TOO_LONG);
     assert_eq!(script.run("SETRANGE k 9 xy"), TOO_LONG);
@@ -436,7 +436,7 @@ fn lcs_tells_the_matches_as_a_map() {
 #[test]
 fn lcs_refuses_more_work_than_the_length_limit_allows() {
     let mut script = Script::new(Protocol::Resp2);
-    script.local.turn.string_bytes_max = 4 * 5 * 5;
+    script.local.turn.settings.string_bytes_max = 4 * 5 * 5;
     script.run("MSET a 1234 b 12345");
     assert_eq!(script.run("LCS a a"), "$4 1234");
     let refused = "-ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";

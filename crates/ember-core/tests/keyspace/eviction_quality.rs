@@ -42,7 +42,7 @@ fn make_room(local: &mut Local, evictor: &mut Evictor, limit_bytes: usize) -> Re
 fn every_policy_evicts_only_what_it_may() {
     for policy in EvictionPolicy::ALL.iter().copied() {
         let mut local = Local::new(Protocol::Resp2);
-        local.turn.policy = policy;
+        local.turn.settings.policy = policy;
         for number in 0..4000 {
             set(&mut local, &format!("persistent:{number}"), b"value", None);
             set(&mut local, &format!("volatile:{number}"), b"value", Some(100 + number));
@@ -78,7 +78,7 @@ fn every_policy_evicts_only_what_it_may() {
 #[test]
 fn every_database_gives_up_its_share() {
     let mut local = Local::new(Protocol::Resp2);
-    local.turn.policy = EvictionPolicy::AllkeysRandom;
+    local.turn.settings.policy = EvictionPolicy::AllkeysRandom;
     let lens_before = [20_000, 10_000, 5000, 1000];
     for (database, len) in lens_before.into_iter().enumerate() {
         local.database = database;
@@ -101,7 +101,7 @@ type Prepare = fn(&mut Local, usize);
 fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
     const KEYS: usize = 10_000;
     let mut local = Local::new(Protocol::Resp2);
-    local.turn.policy = policy;
+    local.turn.settings.policy = policy;
     for number in 0..KEYS {
         set(
             &mut local,
@@ -155,7 +155,7 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
     const BATCH: usize = 64;
     for policy in EvictionPolicy::ALL.iter().copied().filter(|&policy| policy != EvictionPolicy::NoEviction) {
         let mut local = Local::new(Protocol::Resp2);
-        local.turn.policy = policy;
+        local.turn.settings.policy = policy;
         let (mut evictor, mut random) = (Evictor::default(), Random::seeded(5));
         let mut peak = 0;
         for number in 0..120_000 {
@@ -241,7 +241,7 @@ fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
 /// Hit ratio of a cache of about a tenth of the keys under `policy`, and how many keys it held.
 fn cached(policy: EvictionPolicy, trace: &[usize], accesses_per_s: usize) -> (f64, usize) {
     let mut local = Local::new(Protocol::Resp2);
-    local.turn.policy = policy;
+    local.turn.settings.policy = policy;
     (0..UNIVERSE / 10).for_each(|key| set(&mut local, &key.to_string(), b"value", None));
     let limit_bytes = local.keyspace.used_bytes();
     local.run(&[b"FLUSHALL"]);

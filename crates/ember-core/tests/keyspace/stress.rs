@@ -180,7 +180,7 @@ fn a_storm_of_commands_with_expiry_and_eviction_leaves_the_keyspace_consistent()
     thread::scope(|scope| {
         for seed in 0..THREADS {
             let mut local = another(&local, seed);
-            local.turn.policy = EvictionPolicy::AllkeysLru;
+            local.turn.settings.policy = EvictionPolicy::AllkeysLru;
             scope.spawn(move || {
                 let mut random = Random::seeded(seed * 31 + 5);
                 let mut evictor = Evictor::default();

@@ -146,8 +146,8 @@ impl<'k> Inserter<'k> {
 /// The eviction clock of a key, as far as the file and the policy agree on what is to be known.
 fn clock_of(turn: &Turn, facts: KeyFacts) -> u32 {
     match (facts.idle_s, facts.frequency) {
-        (Some(seconds), _) if !turn.policy.is_lfu() => turn.idle_clock(seconds),
-        (_, Some(counter)) if turn.policy.is_lfu() => turn.frequency_clock(counter),
+        (Some(seconds), _) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
+        (_, Some(counter)) if turn.settings.policy.is_lfu() => turn.frequency_clock(counter),
         _ => turn.new_clock(),
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     let (writer, rewrite) = directory.begin_anew().map_err(shown)?;
     let base = directory.begin_base().map_err(shown)?;
     let mut turn = Turn::new(unix_ms(), 1);
-    turn.policy = config.maxmemory_policy;
+    turn.settings.policy = config.maxmemory_policy;
     let written = directory
         .write_base(&base, config.rdbcompression, |writer| saving::write_all(server, &turn, true, writer));
     written.map_err(|error| error.to_string())?;
@@ -198,9 +198,9 @@ impl<'s> Player<'s> {
     fn new(server: &'s Server, config: &'s Config) -> Player<'s> {
         let now_ms = unix_ms();
         let mut turn = Turn::new(now_ms, 1);
-        turn.policy = config.maxmemory_policy;
-        turn.string_bytes_max = usize::MAX;
-        turn.encoding = config.encoding_limits();
+        turn.settings.policy = config.maxmemory_policy;
+        turn.settings.string_bytes_max = usize::MAX;
+        turn.settings.encoding = config.encoding_limits();
         turn.replay_at(now_ms);
         let reply = Reply::new(Protocol::Resp2);
         Player { server, config, turn, guards: Guards::None, database: 0, reply, commands: 0, failed: 0 }

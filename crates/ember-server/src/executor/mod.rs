@@ -197,17 +197,18 @@ impl Executor {
 
     fn apply_config(&mut self) {
         let config = &self.config;
-        self.turn.policy = config.maxmemory_policy;
-        self.turn.lfu_log_factor = config.lfu_log_factor;
-        self.turn.lfu_decay_minutes = config.lfu_decay_time;
-        self.turn.string_bytes_max = usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
-        self.turn.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.settings.policy = config.maxmemory_policy;
+        self.turn.settings.lfu_log_factor = config.lfu_log_factor;
+        self.turn.settings.lfu_decay_minutes = config.lfu_decay_time;
+        self.turn.settings.string_bytes_max =
+            usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
+        self.turn.settings.frees_deleted_lazily = config.lazyfree_lazy_user_del;
         self.turn.notices.classes = config.notify_keyspace_events.wanted();
-        self.turn.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
-        self.turn.encoding = config.encoding_limits();
+        self.turn.settings.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
+        self.turn.settings.encoding = config.encoding_limits();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
-        self.turn.large_key_bytes =
+        self.turn.settings.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
     }

@@ -201,7 +201,7 @@ fn insert_into<'s>(
     config: &Config,
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
-    turn.policy = config.maxmemory_policy;
+    turn.settings.policy = config.maxmemory_policy;
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits());
     move |batch| {
         let inserted = inserter.insert(batch)?;

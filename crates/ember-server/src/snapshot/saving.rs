@@ -27,7 +27,7 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     }
     let config = server.config.snapshot();
     let mut turn = Turn::new(unix_ms(), 1);
-    turn.policy = config.maxmemory_policy;
+    turn.settings.policy = config.maxmemory_policy;
     save(server, &config, &turn)
 }
 
@@ -119,9 +119,9 @@ fn write_database<W: io::Write>(
         let data = keyspace.lock(shard);
         for entry in data.database(database).table().iter() {
             let mut facts = KeyFacts { database, expire_at_ms: entry.expire_at_ms(), ..KeyFacts::default() };
-            if turn.policy.is_lfu() {
+            if turn.settings.policy.is_lfu() {
                 facts.frequency = Some(turn.lfu_counter(entry.clock()));
-            } else if turn.policy.is_lru() {
+            } else if turn.settings.policy.is_lru() {
                 facts.idle_s = Some(turn.idle_seconds(entry.clock()));
             }
             writer.key(&facts, entry.key(), entry)?;

@@ -39,7 +39,7 @@ fn bit_offset(turn: &Turn, text: &[u8]) -> Result<u64, CommandError> {
 fn scaled_bit_offset(turn: &Turn, text: &[u8], unit: u32) -> Result<u64, CommandError> {
     let offset = parse_i64(text).and_then(|offset| u64::try_from(offset).ok());
     let offset = offset.and_then(|offset| offset.checked_mul(u64::from(unit)));
-    let offset = offset.filter(|&offset| offset / 8 < turn.string_bytes_max as u64);
+    let offset = offset.filter(|&offset| offset / 8 < turn.settings.string_bytes_max as u64);
     offset.ok_or(CommandError::BitOffset)
 }
 

@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             ..Spec::DEFAULT
         },
         Run::Keys(|call| {
-            let free = if call.keys.turn.frees_deleted_lazily { free_in_background } else { drop };
+            let free = if call.keys.turn.settings.frees_deleted_lazily { free_in_background } else { drop };
             remove_all(call, free)
         }),
     ),

@@ -153,7 +153,7 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn freq(call: &mut Call<'_, '_>) -> CommandResult {
     let clock = entry(call).map(EntryRef::clock);
-    if clock.is_some() && !call.keys.turn.policy.is_lfu() {
+    if clock.is_some() && !call.keys.turn.settings.policy.is_lfu() {
         return Err("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
                     switching between policies at runtime LRU and LFU data will take some time to adjust."
             .into());
@@ -164,7 +164,7 @@ fn freq(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn idletime(call: &mut Call<'_, '_>) -> CommandResult {
     let clock = entry(call).map(EntryRef::clock);
-    if clock.is_some() && call.keys.turn.policy.is_lfu() {
+    if clock.is_some() && call.keys.turn.settings.policy.is_lfu() {
         return Err("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching \
                     between policies at runtime LRU and LFU data will take some time to adjust."
             .into());

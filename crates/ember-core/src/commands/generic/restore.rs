@@ -60,8 +60,8 @@ impl Usage {
     /// The clock that says so, if the policy has room for it.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
-            Usage::Idle(seconds) if !turn.policy.is_lfu() => turn.idle_clock(seconds),
-            Usage::Frequency(counter) if turn.policy.is_lfu() => turn.frequency_clock(counter),
+            Usage::Idle(seconds) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
+            Usage::Frequency(counter) if turn.settings.policy.is_lfu() => turn.frequency_clock(counter),
             _ => turn.new_clock(),
         }
     }
@@ -115,7 +115,7 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     if ttl < 0 {
         return Err("ERR Invalid TTL value, must be >= 0".into());
     }
-    let value = rdb::restore(args.at(3), &call.keys.turn.encoding).map_err(|error| match error {
+    let value = rdb::restore(args.at(3), &call.keys.turn.settings.encoding).map_err(|error| match error {
         RestoreError::Footer => CommandError::from("ERR DUMP payload version or checksum are wrong"),
         RestoreError::Format => CommandError::from("ERR Bad data format"),
     });

@@ -275,7 +275,7 @@ pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> Command
         query.write(call.reply, &results);
         return Ok(());
     };
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let event = if kind.is_by_options { "geosearchstore" } else { "georadiusstore" };
     let stored = query.stored(&results, &limits);
     call.reply.integer(results.len() as i64);

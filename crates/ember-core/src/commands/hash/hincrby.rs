@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn hincrby(call: &mut Call<'_, '_>) -> CommandResult {
     let (name, increment) = (call.args.at(2), integer(call.args, 3)?);
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.encoding);
+    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     let mut key = access::key(&mut call.keys)?;
     let sum = key.edit_or_create(Event::hash("hincrby"), |hash: &mut Hash| {
         let sum = old_value(hash.get(name, now_ms))?.checked_add(increment).ok_or(CommandError::Overflow)?;

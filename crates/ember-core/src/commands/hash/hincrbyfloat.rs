@@ -37,7 +37,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     if LongDouble::ZERO.checked_add(increment).is_none() {
         return Err("ERR value is NaN or Infinity".into());
     }
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.encoding);
+    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     let mut key = access::key(&mut call.keys)?;
     let mut is_volatile = false;
     let sum = key.edit_or_create(Event::hash("hincrbyfloat"), |hash: &mut Hash| {

@@ -68,7 +68,7 @@ fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
     // Whatever has expired goes: a draw that meets only such fields would not end.
     access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
     let mut random = Random::seeded(call.keys.turn.random.next_u64());
-    let bytes_max = call.keys.turn.string_bytes_max;
+    let bytes_max = call.keys.turn.settings.string_bytes_max;
     access::read(call, |hash, reply, _| match (wanted, hash) {
         (None, hash) => {
             let field = hash.and_then(|hash| hash.random(&mut random));

@@ -53,7 +53,7 @@ fn hmset(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// Sets the fields in the arguments from 2 on, and returns how many are new. `command` is named in errors.
 fn set_pairs(call: &mut Call<'_, '_>, command: &'static str) -> Result<usize, CommandError> {
-    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.encoding);
+    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     if args.len() % 2 == 1 {
         return Err(CommandError::WrongArity(command.into()));
     }

@@ -124,7 +124,7 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// Sets the fields. One event tells of that and another of the expiry; when that has passed, the second is of the removal.
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
-    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.encoding);
+    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     let Options { expiry, pairs, .. } = options;
     let names = pairs.clone().step_by(2);
     let mut key = call.keys.key(1);

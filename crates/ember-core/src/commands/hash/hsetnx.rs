@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn hsetnx(call: &mut Call<'_, '_>) -> CommandResult {
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.encoding);
+    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     let field = new_field(call.args, 2, NewExpiry::None);
     let mut key = access::key(&mut call.keys)?;
     let is_new = key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {

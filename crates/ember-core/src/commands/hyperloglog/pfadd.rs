@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn pfadd(call: &mut Call<'_, '_>) -> CommandResult {
     let observations: Vec<Observation> = call.args.skip(2).iter().map(Observation::of).collect();
-    let sparse_bytes_max = call.keys.turn.encoding.hll_sparse_max_bytes;
+    let sparse_bytes_max = call.keys.turn.settings.encoding.hll_sparse_max_bytes;
     let mut key = call.keys.key(1);
     let is_change = observe(&mut key, &observations, sparse_bytes_max)?;
     if is_change {

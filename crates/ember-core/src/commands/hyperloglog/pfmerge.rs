@@ -32,7 +32,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn pfmerge(call: &mut Call<'_, '_>) -> CommandResult {
-    let sparse_bytes_max = call.keys.turn.encoding.hll_sparse_max_bytes;
+    let sparse_bytes_max = call.keys.turn.settings.encoding.hll_sparse_max_bytes;
     let mut union = Union::default();
     let mut is_dense = false;
     for arg in 1..call.args.len() {

@@ -47,5 +47,5 @@ pub(super) fn range(start: i64, stop: i64, len: usize) -> Range<usize> {
 
 /// How much a node of a list may hold.
 pub(super) fn limit(turn: &Turn) -> NodeLimit {
-    NodeLimit::of(&turn.encoding)
+    NodeLimit::of(&turn.settings.encoding)
 }

@@ -55,7 +55,7 @@ fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError>
 }
 
 fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult {
-    let in_background = in_background(call.args, call.turn.frees_flushed_lazily)?;
+    let in_background = in_background(call.args, call.turn.settings.frees_flushed_lazily)?;
     let Turn { notices, journal, .. } = &mut *call.turn;
     let (current, args) = (call.database, call.args);
     let taken = call.keyspace.flush(database, notices, || journal.tell_now(current, args));

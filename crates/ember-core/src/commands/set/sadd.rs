@@ -27,7 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn sadd(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let added = call.keys.key(1).edit_or_create(Event::set("sadd"), |set: &mut Set| {
         let count = args.len() - 2;
         if set.is_empty() {

@@ -79,8 +79,9 @@ fn sdiff(call: &mut Call<'_, '_>) -> CommandResult {
 fn sdiffstore(call: &mut Call<'_, '_>) -> CommandResult {
     let end = call.args.len();
     sources::look_up(&mut call.keys, 2..end)?;
-    let difference = operands(&call.keys, 2, end)
-        .map(|(first, mut others)| algebra::difference(first, &mut others, &call.keys.turn.encoding));
+    let difference = operands(&call.keys, 2, end).map(|(first, mut others)| {
+        algebra::difference(first, &mut others, &call.keys.turn.settings.encoding)
+    });
     let difference = difference.unwrap_or_default();
     call.reply.integer(difference.len() as i64);
     call.keys.key(1).store_value(Event::set("sdiffstore"), difference);

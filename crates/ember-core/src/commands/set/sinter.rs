@@ -100,7 +100,7 @@ fn sinter(call: &mut Call<'_, '_>) -> CommandResult {
 fn sinterstore(call: &mut Call<'_, '_>) -> CommandResult {
     let range = 2..call.args.len();
     let intersection = if sources::look_up(&mut call.keys, range.clone())? {
-        algebra::intersection(&mut sources::sets(&call.keys, range), &call.keys.turn.encoding)
+        algebra::intersection(&mut sources::sets(&call.keys, range), &call.keys.turn.settings.encoding)
     } else {
         Set::default()
     };

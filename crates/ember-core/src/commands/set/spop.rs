@@ -66,7 +66,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
         reply.set(0);
         return Ok(());
     }
-    let limits = keys.turn.encoding;
+    let limits = keys.turn.settings.encoding;
     let mut random = Random::seeded(keys.turn.random.next_u64());
     let mut emptied = Set::default();
     let mut key = keys.key(1);

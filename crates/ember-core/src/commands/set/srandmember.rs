@@ -57,7 +57,7 @@ fn several(call: &mut Call<'_, '_>) -> CommandResult {
         let range = format!("{} and {}", -i64::MAX, i64::MAX);
         return Err(format!("ERR value is out of range, value must between {range}").into());
     }
-    let bytes_max = call.keys.turn.string_bytes_max;
+    let bytes_max = call.keys.turn.settings.string_bytes_max;
     let mut random = Random::seeded(call.keys.turn.random.next_u64());
     let Some(set) = call.keys.read_value::<Set>(1)?.filter(|_| count != 0) else {
         call.reply.array(0);

@@ -60,7 +60,7 @@ fn sunion(call: &mut Call<'_, '_>) -> CommandResult {
     let sets = sources::sets(&call.keys, range);
     let mark = call.reply.mark();
     let mut count = 0;
-    algebra::for_each_in_any(&sets, &call.keys.turn.encoding, |member| {
+    algebra::for_each_in_any(&sets, &call.keys.turn.settings.encoding, |member| {
         write_member(call.reply, member);
         count += 1;
     });
@@ -71,7 +71,7 @@ fn sunion(call: &mut Call<'_, '_>) -> CommandResult {
 fn sunionstore(call: &mut Call<'_, '_>) -> CommandResult {
     let range = 2..call.args.len();
     sources::look_up(&mut call.keys, range.clone())?;
-    let union = algebra::union(&sources::sets(&call.keys, range), &call.keys.turn.encoding);
+    let union = algebra::union(&sources::sets(&call.keys, range), &call.keys.turn.settings.encoding);
     call.reply.integer(union.len() as i64);
     call.keys.key(1).store_value(Event::set("sunionstore"), union);
     Ok(())

@@ -166,7 +166,7 @@ pub(in crate::commands) fn add<'a>(
     options: Options,
     members: impl ExactSizeIterator<Item = (&'a [u8], f64)>,
 ) -> CommandResult {
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let event = Event::sorted_set(if options.increment { "zincr" } else { "zadd" });
     let edit = |set: &mut SortedSet| {
         let mut outcome = Outcome::default();

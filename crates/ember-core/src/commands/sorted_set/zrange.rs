@@ -308,7 +308,7 @@ fn range(call: &mut Call<'_, '_>, kind: Option<Kind>, is_reverse: Option<bool>) 
 
 fn zrangestore(call: &mut Call<'_, '_>) -> CommandResult {
     let query = Query::parse(call.args, 2, None, None, false)?;
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let source = call.keys.read_value::<SortedSet>(2)?;
     let stored = source.map_or_else(SortedSet::default, |set| {
         let ranks = query.ranks(set);

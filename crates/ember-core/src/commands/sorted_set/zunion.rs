@@ -447,7 +447,7 @@ fn zintercard(call: &mut Call<'_, '_>) -> CommandResult {
 fn store(call: &mut Call<'_, '_>, operation: Operation, command: &'static str) -> CommandResult {
     let weights = operation != Operation::Diff;
     let query = begin(call, 2, command, Allowed { weights, with_scores: false, limit: false })?;
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let result = stored(&combined(&call.keys, &query, operation)?, &limits);
     call.reply.integer(result.len() as i64);
     call.keys.key(1).store_value(Event::sorted_set(command), result);

@@ -63,7 +63,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
             break;
         }
     }
-    let trimming = trim.finish(false, call.keys.turn.encoding)?;
+    let trimming = trim.finish(false, call.keys.turn.settings.encoding)?;
     let words = args.len().saturating_sub(arg + 1);
     if words < 2 || !words.is_multiple_of(2) {
         return Err(CommandError::WrongArity("xadd".into()));
@@ -77,7 +77,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
 fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
     let options = read_options(call)?;
     let args = call.args;
-    let limits = block_limits(call.keys.turn.encoding);
+    let limits = block_limits(call.keys.turn.settings.encoding);
     let now_ms = u64::try_from(call.keys.turn.now_ms).unwrap_or(0);
     let mut key = call.keys.key(1);
     if options.must_exist && !key.exists() {

@@ -50,7 +50,7 @@ fn lcs(call: &mut Call<'_, '_>) -> CommandResult {
     let a = value::bytes_or_empty(value::string(call.keys.entry(1))?, &mut digits_a);
     let b = value::bytes_or_empty(value::string(call.keys.entry(2))?, &mut digits_b);
     let table_bytes = ((a.len() + 1) as u128) * ((b.len() + 1) as u128) * CELL_BYTES as u128;
-    if table_bytes > call.keys.turn.string_bytes_max as u128 {
+    if table_bytes > call.keys.turn.settings.string_bytes_max as u128 {
         return Err("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len".into());
     }
     if options.len {

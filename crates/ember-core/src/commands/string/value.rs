@@ -124,6 +124,6 @@ pub(crate) fn edit_bytes_maybe(
 /// `StringTooLong` if it is more than `proto-max-bulk-len` allows.
 #[inline]
 pub(crate) fn len_with(turn: &Turn, len: usize, added: usize) -> Result<usize, CommandError> {
-    let total = len.checked_add(added).filter(|&total| total <= turn.string_bytes_max);
+    let total = len.checked_add(added).filter(|&total| total <= turn.settings.string_bytes_max);
     total.ok_or(CommandError::StringTooLong)
 }

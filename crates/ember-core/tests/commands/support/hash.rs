@@ -15,7 +15,7 @@ pub(crate) fn check_encodings(steps: &[(&str, &str)]) {
     check(steps);
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let mut script = Script::new(protocol);
-        script.local.turn.encoding = TABLES;
+        script.local.turn.settings.encoding = TABLES;
         for (line, expected) in steps {
             let expected = match line.starts_with("ENTRY") {
                 true => expected.replace("listpackex", "hashtable").replace("listpack", "hashtable"),

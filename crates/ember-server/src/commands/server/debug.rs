@@ -177,7 +177,7 @@ fn object(session: &mut Session<'_>) -> SessionResult {
             rdb::dump(entry).len() - PAYLOAD_FRAME_BYTES,
             entry.clock(),
             session.turn.idle_seconds(entry.clock()),
-            nodes_line(entry, &session.turn.encoding),
+            nodes_line(entry, &session.turn.settings.encoding),
         )
     });
     session.reply.simple(&line.ok_or(CommandError::NoSuchKey)?);
@@ -255,7 +255,7 @@ fn populate(session: &mut Session<'_>) -> SessionResult {
         None => 0,
         Some(size) => parse_i64(size).and_then(|size| usize::try_from(size).ok()).ok_or(positive)?,
     };
-    if size > session.turn.string_bytes_max {
+    if size > session.turn.settings.string_bytes_max {
         return Err(CommandError::StringTooLong);
     }
     let keyspace = &session.server.keyspace;

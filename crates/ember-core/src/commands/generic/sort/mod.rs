@@ -122,7 +122,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
 
 /// Redis gives a sorted set its large encoding before it is sorted.
 fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
-    let limits = call.keys.turn.encoding;
+    let limits = call.keys.turn.settings.encoding;
     let mut key = call.keys.key(1);
     if let Ok(Some(_)) = key.value::<SortedSet>() {
         key.edit_value(Event::sorted_set("sort"), |set: &mut SortedSet| {
@@ -211,7 +211,7 @@ fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
 
 /// Stores a list of what would be returned; what is missing is an empty string there.
 fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
-    let limit = NodeLimit::of(&call.keys.turn.encoding);
+    let limit = NodeLimit::of(&call.keys.turn.settings.encoding);
     let mut list = List::default();
     for element in elements {
         for value in wanted(&call.keys, get, element) {
