@@ -35,7 +35,7 @@ pub enum Attempt {
 pub struct Wait {
     /// For how many ms; `None` is for ever.
     pub timeout_ms: Option<u64>,
-    /// Writes the reply of a call that may not wait: in transactions and scripts. One that has waited in vain gets
+    /// Writes the reply of a call that may not wait: in transactions and scripts. After a time-out the reply is
     /// [`Reply::null_array`], whatever the command.
     pub empty_reply: fn(&mut Reply),
     /// The call to run again, if not the same.
@@ -67,14 +67,14 @@ pub enum Run {
     /// The same, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// As `Keys`; a call that touches keys which its arguments do not name runs with all shards locked.
-    KeysOrAlone {
+    KeysOrAllShards {
         /// Whether a call does.
-        alone_if: fn(Args<'_>) -> bool,
+        all_shards_if: fn(Args<'_>) -> bool,
         /// The handler.
         run: fn(&mut Call<'_, '_>) -> CommandResult,
     },
-    /// With nobody else at the keyspace: it touches keys that its arguments do not name.
-    Alone(fn(&mut KeyspaceCall<'_>) -> CommandResult),
+    /// With exclusive access to the keyspace: it touches keys that its arguments do not name.
+    Exclusive(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Without any lock.
     Keyspace(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Not at all: it has subcommands.

@@ -100,8 +100,8 @@ fn handle(
             let is_retry = *waiting == Waiting::Retry;
             handler(&mut Call { args, keys, reply, is_retry }).map(|()| Attempt::Done)
         }
-        Run::KeysOrAlone { alone_if, run } => {
-            let known = if alone_if(args) {
+        Run::KeysOrAllShards { all_shards_if, run } => {
+            let known = if all_shards_if(args) {
                 hold_all(context)
             } else {
                 hold(&command.spec, access, hash, context, args)
@@ -125,7 +125,7 @@ fn handle(
                 attempt => Ok(attempt),
             }
         }
-        Run::Keyspace(handler) | Run::Alone(handler) => {
+        Run::Keyspace(handler) | Run::Exclusive(handler) => {
             context.guards.release(context.keyspace, context.turn);
             let Context { keyspace, turn, database, .. } = context;
             handler(&mut KeyspaceCall { args, keyspace, database: *database, turn, reply })

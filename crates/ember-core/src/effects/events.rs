@@ -131,7 +131,7 @@ pub struct Notices {
     /// Classes of events that somebody wants to hear of.
     pub classes: EventClass,
     /// Whether every change of a key is to be gathered in `changed`.
-    pub tells_changes: bool,
+    pub collects_changes: bool,
     /// Events, in order.
     pub events: Vec<Notice>,
     /// Keys that were changed, with their databases, in order.

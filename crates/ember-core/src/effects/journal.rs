@@ -10,9 +10,9 @@
 //! So the records of all workers in the order of their numbers are one history of the keyspace: run from the beginning on an
 //! empty one they lead to the same contents.
 //!
-//! A call that has changed something is its own effect, word by word, unless its handler tells another ([`Journal::tell`]):
+//! A call that has changed something is its own effect, word by word, unless its handler tells another ([`Journal::record`]):
 //! what depends on the time or on chance is told by its outcome (EXPIRE as PEXPIREAT, SPOP as SREM), what waits without
-//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::tell_aside`]).
+//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::record_aside`]).
 //! Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in between.
 //!
 //! As long as nobody reads the journal, a call pays one branch for it.
@@ -197,17 +197,17 @@ pub struct Journal {
     /// Calls and units that are under way, one in the other.
     depth: u32,
     /// The handler of the call under way has told what is to be run in its place.
-    is_told: bool,
+    is_recorded: bool,
     /// Changes counted in the call under way that have been told aside.
-    told_aside: u64,
+    recorded_aside: u64,
 }
 
 /// A call under way; see [`Journal::begin_call`].
 #[derive(Debug)]
 pub struct CallMark {
     changes: u64,
-    is_told: bool,
-    told_aside: u64,
+    is_recorded: bool,
+    recorded_aside: u64,
 }
 
 impl Journal {
@@ -269,33 +269,33 @@ impl Journal {
         self.depth += 1;
         CallMark {
             changes,
-            is_told: std::mem::take(&mut self.is_told),
-            told_aside: std::mem::take(&mut self.told_aside),
+            is_recorded: std::mem::take(&mut self.is_recorded),
+            recorded_aside: std::mem::take(&mut self.recorded_aside),
         }
     }
 
     /// Ends a call. If it has changed something and has not told what, that is the call itself, word by word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
-        if changes - mark.changes > self.told_aside && !self.is_told {
+        if changes - mark.changes > self.recorded_aside && !self.is_recorded {
             self.append_call(database, args);
         }
-        (self.is_told, self.told_aside) = (mark.is_told, mark.told_aside);
+        (self.is_recorded, self.recorded_aside) = (mark.is_recorded, mark.recorded_aside);
         self.depth -= 1;
         self.seal();
     }
 
     /// Tells a command to be run in the place of the call under way; several are run one after the other.
-    pub fn tell(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
+    pub fn record(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
-            self.is_told = true;
+            self.is_recorded = true;
             self.append(database, write);
         }
     }
 
     /// Tells what has happened beside the call under way, if there is any, and was counted as so many changes.
-    pub fn tell_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+    pub fn record_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
-            self.told_aside += changes;
+            self.recorded_aside += changes;
             self.append(database, write);
             self.seal();
         }
@@ -303,8 +303,8 @@ impl Journal {
 
     /// Tells that a key was removed because its time had come, or to make room.
     #[inline]
-    pub fn tell_removal(&mut self, database: usize, key: &[u8]) {
-        self.tell_aside(database, 0, |words| _ = words.word(b"DEL").word(key));
+    pub fn record_removal(&mut self, database: usize, key: &[u8]) {
+        self.record_aside(database, 0, |words| _ = words.word(b"DEL").word(key));
     }
 
     fn append(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
@@ -347,11 +347,11 @@ impl Journal {
 
     /// Tells the call under way, word by word, as a record of its own unless it is part of a unit: its handler is about to
     /// release the locks of what it has changed.
-    pub fn tell_now(&mut self, database: usize, args: Args<'_>) {
+    pub fn record_now(&mut self, database: usize, args: Args<'_>) {
         if !self.is_on() {
             return;
         }
-        self.is_told = true;
+        self.is_recorded = true;
         self.append_call(database, args);
         self.depth -= 1;
         self.seal();
@@ -399,9 +399,9 @@ impl Names {
     }
 
     /// Tells the journal that these fields of a hash are gone, which was counted as so many changes.
-    pub fn tell_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
+    pub fn journal_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
         if !self.is_empty() {
-            journal.tell_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));
+            journal.record_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));
         }
     }
 }

@@ -176,16 +176,16 @@ impl Observers {
     }
 
     /// Tells the observers of a key that it has changed.
-    pub fn tell(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
         self.invalidate(key, notices);
-        self.tell_waiters(database, key, notices);
+        self.wake_waiters(database, key, notices);
     }
 
     /// Tells those who wait for a key that it has changed.
-    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
             if !notices.ready.iter().any(is_this) {

@@ -107,8 +107,8 @@ impl Evictor {
                     continue; // used since it was sampled
                 }
                 let removed = data.remove(candidate.database, at);
-                data.tell_change(candidate.database, &candidate.key, &mut turn.notices);
-                turn.journal.tell_removal(candidate.database, &candidate.key);
+                data.notify_change(candidate.database, &candidate.key, &mut turn.notices);
+                turn.journal.record_removal(candidate.database, &candidate.key);
                 turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));
                 drop(removed);

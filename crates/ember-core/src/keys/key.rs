@@ -54,9 +54,9 @@ impl<'x> Key<'x> {
             && expire_at_ms <= self.turn.now_ms
         {
             self.detach();
-            self.turn.journal.tell_removal(self.database, self.name);
+            self.turn.journal.record_removal(self.database, self.name);
             self.turn.counters.expired += 1;
-            self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+            self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
             self.notify(Event::EXPIRED);
         }
     }
@@ -70,20 +70,20 @@ impl<'x> Key<'x> {
     /// journal.
     pub fn note_expired_fields(&mut self, count: u64, names: &Names) {
         self.turn.counters.expired_fields += count;
-        names.tell_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
+        names.journal_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
     /// Tells the journal a command on this key to be run in the place of the one that runs
-    /// ([`crate::effects::journal::Journal::tell`]): its name, this key, and what `write` adds.
-    pub fn tell(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
+    /// ([`crate::effects::journal::Journal::record`]): its name, this key, and what `write` adds.
+    pub fn journal(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
-        self.turn.journal.tell(self.database, |words| write(words.word(command.as_bytes()).word(name)));
+        self.turn.journal.record(self.database, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
-    /// As [`Key::tell`], for commands whose key is not their first argument: `write` adds all words; it is given this key.
-    pub fn tell_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
+    /// As [`Key::journal`], for commands whose key is not their first argument: `write` adds all words; it is given this key.
+    pub fn journal_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
         let name = self.name;
-        self.turn.journal.tell(self.database, |words| write(words, name));
+        self.turn.journal.record(self.database, |words| write(words, name));
     }
 
     /// Whether somebody reads the journal.
@@ -93,25 +93,26 @@ impl<'x> Key<'x> {
 
     /// Tells the journal that the command has done no more than to change the expiry of this key, or removed it because that
     /// has passed.
-    pub fn tell_expiry(&mut self) {
+    pub fn journal_expiry(&mut self) {
         match (self.exists(), self.expire_at_ms()) {
-            (false, _) => self.tell_removal(),
-            (true, None) => self.tell("PERSIST", |_| {}),
-            (true, Some(at_ms)) => self.tell("PEXPIREAT", |words| _ = words.integer(at_ms)),
+            (false, _) => self.journal_removal(),
+            (true, None) => self.journal("PERSIST", |_| {}),
+            (true, Some(at_ms)) => self.journal("PEXPIREAT", |words| _ = words.integer(at_ms)),
         }
     }
 
     /// Tells the journal that the command has done no more than to remove this key.
-    pub fn tell_removal(&mut self) {
-        self.tell("DEL", |_| {});
+    pub fn journal_removal(&mut self) {
+        self.journal("DEL", |_| {});
     }
 
     /// Tells the journal what has happened to this key beside the command that runs: `name` of a command, this key, and what
     /// `write` adds. `changes` of those counted so far were that.
-    pub fn tell_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+    pub fn journal_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         let journal = &mut self.turn.journal;
-        journal.tell_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
+        journal
+            .record_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
     /// Tells an event of this key.
@@ -124,7 +125,7 @@ impl<'x> Key<'x> {
     #[inline]
     fn note_change(&mut self) {
         self.turn.counters.changes += 1;
-        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+        self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
     }
 
     /// Lets `edit` change the key's slot.
@@ -221,7 +222,7 @@ impl<'x> Key<'x> {
 
     /// Tells those who wait for the key that it has changed, and nobody else.
     pub fn wake(&mut self) {
-        self.shard.tell_waiters(self.database, self.name, &mut self.turn.notices);
+        self.shard.wake_waiters(self.database, self.name, &mut self.turn.notices);
     }
 
     /// As [`Key::edit_value`], on a new empty value if the key is not there. It is kept unless it is left vacant or
@@ -378,7 +379,7 @@ impl<'x> Key<'x> {
     /// As [`Key::remove`], as a part of a change that is counted elsewhere.
     pub fn take(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
-        self.shard.tell_change(self.database, self.name, &mut self.turn.notices);
+        self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
         Some(slot)
     }
 

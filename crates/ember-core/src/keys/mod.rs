@@ -122,9 +122,9 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }
 
-    /// Tells the journal a command to be run in the place of this one ([`crate::effects::journal::Journal::tell`]).
-    pub fn tell(&mut self, write: impl FnOnce(&mut Words<'_>)) {
-        self.turn.journal.tell(self.database, write);
+    /// Tells the journal a command to be run in the place of this one ([`crate::effects::journal::Journal::record`]).
+    pub fn journal(&mut self, write: impl FnOnce(&mut Words<'_>)) {
+        self.turn.journal.record(self.database, write);
     }
 
     /// Adds a watch of the key in argument `arg`; true if the key was there.

@@ -219,7 +219,7 @@ impl Keyspace {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
         for data in &mut guards {
-            databases.clone().for_each(|index| self.tell_present(data, index, index, notices));
+            databases.clone().for_each(|index| self.notify_present(data, index, index, notices));
             if data.observers().is_some() {
                 data.edit_observers(Observers::forget_tracked);
             }
@@ -238,8 +238,8 @@ impl Keyspace {
     pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices, at_moment: impl FnOnce()) {
         let mut guards = self.lock_all();
         for data in &mut guards {
-            self.tell_present(data, one, other, notices);
-            self.tell_present(data, other, one, notices);
+            self.notify_present(data, one, other, notices);
+            self.notify_present(data, other, one, notices);
             data.swap_databases(one, other);
         }
         at_moment();
@@ -247,7 +247,7 @@ impl Keyspace {
     }
 
     /// Tells the observers of keys of database `observed` that are there, or in database `other`, of a change.
-    fn tell_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
+    fn notify_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
         let Some(observers) = data.observers() else { return };
         let is_there = |key: &[u8]| {
             let hash = self.hash(key);

@@ -244,25 +244,25 @@ impl ShardData {
 
     /// Tells whoever observes a key that it has changed.
     #[inline]
-    pub fn tell_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
-        if self.observers.is_some() || notices.tells_changes {
-            self.tell_observers(database, key, notices);
+    pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+        if self.observers.is_some() || notices.collects_changes {
+            self.notify_observers(database, key, notices);
         }
     }
 
     /// Tells those who wait for a key that it has changed.
-    pub fn tell_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
-            observers.tell_waiters(database, key, notices);
+            observers.wake_waiters(database, key, notices);
         }
     }
 
     #[cold]
-    fn tell_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    fn notify_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() {
-            self.edit_observers(|observers| observers.tell(database, key, notices));
+            self.edit_observers(|observers| observers.notify_change(database, key, notices));
         }
-        if notices.tells_changes {
+        if notices.collects_changes {
             notices.changed.push((database, key.into()));
         }
     }
@@ -328,8 +328,8 @@ impl ShardData {
             let is_expired = |entry: EntryRef<'_>| entry.is_expired(now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
                 let slot = self.remove(database, at);
-                self.tell_change(database, slot.entry().key(), &mut turn.notices);
-                turn.journal.tell_removal(database, slot.entry().key());
+                self.notify_change(database, slot.entry().key(), &mut turn.notices);
+                turn.journal.record_removal(database, slot.entry().key());
                 turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
                 removed.push(slot);
             }
@@ -367,8 +367,8 @@ impl ShardData {
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
-            names.tell_expired(&mut turn.journal, database, &key, 0);
-            self.tell_change(database, &key, &mut turn.notices);
+            names.journal_expired(&mut turn.journal, database, &key, 0);
+            self.notify_change(database, &key, &mut turn.notices);
             turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }
         if is_vacant {

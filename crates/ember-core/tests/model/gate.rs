@@ -1,4 +1,4 @@
-//! The gate under all schedules that the model checker finds: who is alone is alone, and everybody gets in again.
+//! The gate under all schedules that the model checker finds: access is exclusive, and then all workers get in again.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ fn nobody_is_inside_while_one_is_alone() {
                             inside[worker].store(true, Ordering::SeqCst);
                             if (worker + round) % 2 == 0 {
                                 inside[worker].store(false, Ordering::SeqCst);
-                                let alone = gate.close(worker);
+                                let exclusive = gate.close(worker);
                                 for _ in 0..2 {
                                     assert!(!inside.iter().any(|inside| inside.load(Ordering::SeqCst)));
                                     thread::yield_now();
                                 }
-                                drop(alone);
+                                drop(exclusive);
                                 inside[worker].store(true, Ordering::SeqCst);
                             }
                             thread::yield_now();

@@ -11,7 +11,7 @@ use shuttle::thread;
 const SCHEDULES: usize = 3000;
 const REQUESTS: usize = 3;
 
-enum Letter {
+enum Message {
     /// Answer this worker.
     Run(usize),
     Answer,
@@ -19,7 +19,7 @@ enum Letter {
 
 /// A worker as others see it: its mailbox, and what stands for the system's event that ends its waiting.
 struct Worker {
-    mailbox: Mailbox<Letter>,
+    mailbox: Mailbox<Message>,
     is_rung: Mutex<bool>,
     rung: Condvar,
 }
@@ -29,8 +29,8 @@ impl Worker {
         Worker { mailbox: Mailbox::new(), is_rung: Mutex::new(false), rung: Condvar::new() }
     }
 
-    fn send(&self, letter: Letter) {
-        if self.mailbox.post(letter) {
+    fn send(&self, message: Message) {
+        if self.mailbox.post(message) {
             *self.is_rung.lock().expect("no worker panics") = true;
             self.rung.notify_one();
         }
@@ -53,24 +53,24 @@ impl Worker {
 fn run(workers: &[Worker], index: usize) {
     let others = workers.len() - 1;
     let (mut asked, mut answers, mut answered) = (0, 0, 0);
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     while answers < REQUESTS * others || answered < REQUESTS * others {
         if asked < REQUESTS {
             asked += 1;
             for other in (0..workers.len()).filter(|&other| other != index) {
-                workers[other].send(Letter::Run(index));
+                workers[other].send(Message::Run(index));
             }
         } else {
             workers[index].wait();
         }
-        workers[index].mailbox.take(&mut letters);
-        for letter in letters.drain(..) {
-            match letter {
-                Letter::Run(origin) => {
+        workers[index].mailbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Run(origin) => {
                     answered += 1;
-                    workers[origin].send(Letter::Answer);
+                    workers[origin].send(Message::Answer);
                 }
-                Letter::Answer => answers += 1,
+                Message::Answer => answers += 1,
             }
         }
     }

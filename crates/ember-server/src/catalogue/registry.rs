@@ -94,9 +94,11 @@ impl Registry {
     fn add_data(&mut self, command: &'static DataCommand, container: Option<&str>) -> u16 {
         let handler = match command.run {
             Run::Container => Handler::Container,
-            Run::Keys(_) | Run::KeysOrAlone { .. } | Run::Blocking(_) | Run::Keyspace(_) | Run::Alone(_) => {
-                Handler::Data(command)
-            }
+            Run::Keys(_)
+            | Run::KeysOrAllShards { .. }
+            | Run::Blocking(_)
+            | Run::Keyspace(_)
+            | Run::Exclusive(_) => Handler::Data(command),
         };
         let index = self.add(&command.spec, handler, container);
         for subcommand in command.subcommands {

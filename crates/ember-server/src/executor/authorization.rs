@@ -61,7 +61,7 @@ pub(crate) fn authorize(
 pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_>) -> bool {
     let Handler::Data(data) = command.handler else { return false };
     client.is_unrestricted
-        || !matches!(data.run, Run::KeysOrAlone { .. })
+        || !matches!(data.run, Run::KeysOrAllShards { .. })
         || client.identity.user().reads_any_key(command, args)
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::{Args, Batch, Reply};
 use emberkv_core::error::CommandError;
-use emberkv_core::gate::Alone;
+use emberkv_core::gate::ExclusiveAccess;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Flags, Group};
 
@@ -37,7 +37,10 @@ impl Executor {
     /// # Errors
     /// If a script keeps it closed and has been doing so for long. Then this worker is outside, and so is what it runs
     /// next, until it enters again.
-    pub(crate) fn close_gate(&mut self, client_id: Option<u64>) -> Result<Alone<'static>, CommandError> {
+    pub(crate) fn close_gate(
+        &mut self,
+        client_id: Option<u64>,
+    ) -> Result<ExclusiveAccess<'static>, CommandError> {
         // What has been evicted for the command is told while this worker is inside.
         self.deliver(&mut Guards::None, client_id);
         let mut has_waited = false;
@@ -61,7 +64,7 @@ impl Executor {
     }
 
     /// As [`Executor::close_gate`], for what must not fail: the worker's other connections are served while it waits.
-    pub(crate) fn close_gate_patiently(&mut self) -> Alone<'static> {
+    pub(crate) fn close_gate_patiently(&mut self) -> ExclusiveAccess<'static> {
         let (server, index) = (self.server, self.index);
         loop {
             let waits_on = || !self.is_script_busy();

@@ -177,7 +177,7 @@ impl Executor {
         if !self.enter_gate() {
             return self.refuse_forwarded(message);
         }
-        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
+        self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         let mut fetched = 0;

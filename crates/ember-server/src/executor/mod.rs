@@ -234,7 +234,7 @@ impl Executor {
         if !self.enter_gate() {
             return self.run_beside_script(client, batch, input, start, reply);
         }
-        self.turn.notices.tells_changes = self.server.trackers.is_broadcasting();
+        self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         let progress = if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
@@ -541,7 +541,7 @@ impl Executor {
             (Handler::Data(data), client) => {
                 let server = self.server;
                 let mut alone = None;
-                if matches!(data.run, Run::Alone(_)) && self.section == Section::Shared {
+                if matches!(data.run, Run::Exclusive(_)) && self.section == Section::Shared {
                     guards.release(&server.keyspace, &mut self.turn);
                     // Whoever is alone now may be so for long.
                     self.publish();

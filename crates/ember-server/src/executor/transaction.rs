@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use ember_protocol::{Args, Mark, Reply};
 use emberkv_core::error::CommandError;
-use emberkv_core::gate::Alone;
+use emberkv_core::gate::ExclusiveAccess;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::spec::Flags;
 
@@ -146,7 +146,7 @@ impl Executor {
 
     fn run_alone<R>(
         &mut self,
-        alone: Option<Alone<'static>>,
+        alone: Option<ExclusiveAccess<'static>>,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
     ) -> R {
         let outer = std::mem::replace(&mut self.section, Section::Alone);

@@ -194,7 +194,7 @@ mod tests {
         let sequence = Arc::default();
         let [mut first, mut second] = [(); 2].map(|()| Journal::numbered_by(Arc::clone(&sequence)));
         let set = |journal: &mut Journal, key: &str| {
-            journal.tell_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
+            journal.record_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
         // Both may hand over once more, and the stream collect again, before anything is there.

@@ -125,7 +125,7 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
     let changed = key.exists() && conditions.allow(key.expire_at_ms(), expire_at_ms);
     if changed {
         key.set_expiry(Some(expire_at_ms));
-        key.tell_expiry();
+        key.journal_expiry();
         key.notify(if key.exists() { Event::EXPIRE } else { Event::DEL });
     }
     call.reply.integer(changed.into());

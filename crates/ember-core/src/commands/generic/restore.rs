@@ -49,7 +49,7 @@ enum Usage {
 }
 
 impl Usage {
-    fn tell(self, words: &mut Words<'_>) {
+    fn write(self, words: &mut Words<'_>) {
         match self {
             Usage::Unknown => {}
             Usage::Idle(seconds) => _ = words.word(b"IDLETIME").integer(seconds),
@@ -130,15 +130,15 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if value.is_over(now_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
         if key.remove().is_some() {
-            key.tell_removal();
+            key.journal_removal();
             key.notify(Event::DEL);
         }
     } else {
         let mut buffer = Vec::new();
         drop(key.put(value.into_new(&mut buffer), expire_at_ms, clock));
-        key.tell("RESTORE", |words| {
+        key.journal("RESTORE", |words| {
             words.integer(expire_at_ms.unwrap_or(0)).word(args.at(3)).word(b"REPLACE").word(b"ABSTTL");
-            options.usage.tell(words);
+            options.usage.write(words);
         });
         key.notify(Event::generic("restore"));
     }

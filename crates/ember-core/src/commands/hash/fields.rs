@@ -91,16 +91,16 @@ impl Condition {
 }
 
 /// Tells the journal that the expiry of fields was changed, and nothing else; those whose expiry has passed were removed.
-pub(super) fn tell_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
+pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
     if names.is_empty() {
         return;
     }
     let now_ms = key.now_ms();
     match expire_at_ms {
         Some(at_ms) if at_ms <= now_ms => {
-            key.tell("HDEL", |words| names.write(words));
+            key.journal("HDEL", |words| names.write(words));
         }
-        _ => key.tell(if expire_at_ms.is_some() { "HPEXPIREAT" } else { "HPERSIST" }, |words| {
+        _ => key.journal(if expire_at_ms.is_some() { "HPEXPIREAT" } else { "HPERSIST" }, |words| {
             if let Some(at_ms) = expire_at_ms {
                 words.integer(at_ms);
             }

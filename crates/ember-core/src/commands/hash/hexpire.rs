@@ -112,7 +112,7 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
         }
         changes
     })?;
-    fields::tell_expiry(&mut key, &touched, Some(expire_at_ms));
+    fields::journal_expiry(&mut key, &touched, Some(expire_at_ms));
     if changed.is_none() {
         names.for_each(|_| reply.integer(NO_FIELD));
     }

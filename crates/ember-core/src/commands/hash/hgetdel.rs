@@ -45,7 +45,7 @@ fn hgetdel(call: &mut Call<'_, '_>) -> CommandResult {
         removed.count()
     })?;
     if removed.is_some_and(|removed| removed > 0) {
-        key.tell("HDEL", |words| names.clone().for_each(|arg| _ = words.word(args.at(arg))));
+        key.journal("HDEL", |words| names.clone().for_each(|arg| _ = words.word(args.at(arg))));
     }
     if removed.is_none() {
         names.for_each(|_| reply.null());

@@ -84,7 +84,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
         changes
     })?;
     let expire_at_ms = if let Change::ExpireAt(at_ms) = change { Some(at_ms) } else { None };
-    fields::tell_expiry(&mut key, &touched, expire_at_ms);
+    fields::journal_expiry(&mut key, &touched, expire_at_ms);
     if changed.is_none() {
         names.for_each(|_| reply.null());
     }

@@ -51,11 +51,11 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     })??;
     let text = sum.result.as_bytes();
     if is_volatile {
-        key.tell("HSETEX", |words| {
+        key.journal("HSETEX", |words| {
             _ = words.word(b"KEEPTTL").word(b"FIELDS").integer(1).word(name).word(text)
         });
     } else {
-        key.tell("HSET", |words| _ = words.word(name).word(text));
+        key.journal("HSET", |words| _ = words.word(name).word(text));
     }
     call.reply.bulk(text);
     Ok(())

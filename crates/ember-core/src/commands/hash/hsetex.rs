@@ -137,9 +137,9 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
         }
     })?;
     if matches!(expiry, NewExpiry::At(at_ms) if at_ms <= now_ms) {
-        key.tell("HDEL", |words| names.for_each(|arg| _ = words.word(args.at(arg))));
+        key.journal("HDEL", |words| names.for_each(|arg| _ = words.word(args.at(arg))));
     } else {
-        tell(&mut key, args, expiry, &pairs);
+        journal_set(&mut key, args, expiry, &pairs);
     }
     match expiry {
         NewExpiry::At(at_ms) if at_ms > now_ms => key.notify(Event::hash("hexpire")),
@@ -154,9 +154,9 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
 }
 
 /// Tells the journal which fields were set, whatever the conditions were.
-fn tell(key: &mut Key<'_>, args: Args<'_>, expiry: NewExpiry, pairs: &Range<usize>) {
+fn journal_set(key: &mut Key<'_>, args: Args<'_>, expiry: NewExpiry, pairs: &Range<usize>) {
     let command = if expiry == NewExpiry::None { "HSET" } else { "HSETEX" };
-    key.tell(command, |words| {
+    key.journal(command, |words| {
         match expiry {
             NewExpiry::None => {}
             NewExpiry::Kept => _ = words.word(b"KEEPTTL"),

@@ -48,7 +48,7 @@ pub(super) fn move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Resul
     if is_moved {
         let word = |end| if end == End::Front { b"LEFT".as_slice() } else { b"RIGHT" };
         let args = call.args;
-        call.keys.tell(|words| {
+        call.keys.journal(|words| {
             words.word(b"LMOVE").word(args.at(1)).word(args.at(2)).word(word(from)).word(word(to));
         });
     }

@@ -62,7 +62,7 @@ pub(super) fn take_one(
         list.remove_end(end, 1, limit);
     })?;
     if taken.is_some() {
-        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |_| {});
+        keys.key(arg).journal(if end == End::Front { "LPOP" } else { "RPOP" }, |_| {});
     }
     Ok(taken.is_some())
 }
@@ -90,7 +90,8 @@ pub(super) fn take_many(
         count
     })?;
     if let Some(count @ 1..) = taken {
-        keys.key(arg).tell(if end == End::Front { "LPOP" } else { "RPOP" }, |words| _ = words.integer(count));
+        keys.key(arg)
+            .journal(if end == End::Front { "LPOP" } else { "RPOP" }, |words| _ = words.integer(count));
     }
     Ok(taken.is_some())
 }

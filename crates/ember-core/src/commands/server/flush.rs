@@ -58,7 +58,7 @@ fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult 
     let in_background = in_background(call.args, call.turn.settings.frees_flushed_lazily)?;
     let Turn { notices, journal, .. } = &mut *call.turn;
     let (current, args) = (call.database, call.args);
-    let taken = call.keyspace.flush(database, notices, || journal.tell_now(current, args));
+    let taken = call.keyspace.flush(database, notices, || journal.record_now(current, args));
     let keys = taken.iter().map(|database| database.table().len() as u64).sum::<u64>();
     call.turn.counters.changes += keys;
     if in_background {

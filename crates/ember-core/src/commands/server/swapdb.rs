@@ -37,7 +37,7 @@ fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
     if one != other {
         let Turn { notices, journal, .. } = &mut *call.turn;
         let (current, args) = (call.database, call.args);
-        call.keyspace.swap_databases(one, other, notices, || journal.tell_now(current, args));
+        call.keyspace.swap_databases(one, other, notices, || journal.record_now(current, args));
     }
     call.turn.counters.changes += 1;
     call.reply.ok();

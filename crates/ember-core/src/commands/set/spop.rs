@@ -51,7 +51,7 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
             write_member(reply, member);
         });
     })?;
-    tell(&mut key, &gone);
+    journal_popped(&mut key, &gone);
     if popped.is_none() {
         reply.null();
     }
@@ -83,7 +83,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
             });
         }
     })?;
-    tell(&mut key, &gone);
+    journal_popped(&mut key, &gone);
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
         reclaim::later(emptied, 1);
     }
@@ -91,10 +91,10 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 /// Tells the journal what was popped: all members with their key, or these.
-fn tell(key: &mut Key<'_>, popped: &Names) {
+fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
-        key.tell_removal();
+        key.journal_removal();
     } else if !popped.is_empty() {
-        key.tell("SREM", |words| popped.write(words));
+        key.journal("SREM", |words| popped.write(words));
     }
 }

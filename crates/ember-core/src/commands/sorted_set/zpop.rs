@@ -183,7 +183,7 @@ fn pop(
     let popped = key.edit_value(event, edit)?;
     if let Some(count @ 1..) = popped {
         let command = if end == End::Min { "ZPOPMIN" } else { "ZPOPMAX" };
-        key.tell(command, |words| _ = words.integer(count));
+        key.journal(command, |words| _ = words.integer(count));
     }
     Ok(popped.is_some())
 }

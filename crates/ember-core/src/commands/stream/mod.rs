@@ -1,8 +1,8 @@
 //! Stream commands.
 
 mod arguments;
+mod group_effects;
 mod reading;
-mod told;
 mod trimming;
 mod xack;
 mod xadd;

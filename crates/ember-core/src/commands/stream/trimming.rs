@@ -38,10 +38,10 @@ impl Trimming {
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
-pub(super) fn tell_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> CommandResult {
+pub(super) fn journal_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> CommandResult {
     let len = key.value::<Stream>()?.map_or(0, |stream| stream.log().len());
     let Trimming { trim, is_approximate, limit, references } = *trimming;
-    key.tell("XTRIM", |words| match references {
+    key.journal("XTRIM", |words| match references {
         References::Keep => _ = words.word(b"MAXLEN").word(b"=").integer(len),
         References::Delete => _ = words.word(b"MAXLEN").word(b"=").integer(len).word(b"DELREF"),
         // Entries that somebody has yet to acknowledge stay between those that go.

@@ -1,7 +1,7 @@
 //! XADD.
 
 use super::arguments::{NewId, new_id, reply_id};
-use super::trimming::{TrimOptions, Trimming, block_limits, tell_trimmed};
+use super::trimming::{TrimOptions, Trimming, block_limits, journal_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
@@ -92,12 +92,12 @@ fn xadd(call: &mut Call<'_, '_>) -> CommandResult {
             Ok::<_, CommandError>(Edited::changed((id, trimmed)))
         })??
         .result;
-    key.tell("XADD", |words| {
+    key.journal("XADD", |words| {
         words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
         (options.fields..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
     });
     if let Some(trimming) = options.trimming.filter(|_| trimmed > 0) {
-        tell_trimmed(&mut key, &trimming)?;
+        journal_trimmed(&mut key, &trimming)?;
         key.notify(Event::stream("xtrim"));
     }
     reply_id(call.reply, id);

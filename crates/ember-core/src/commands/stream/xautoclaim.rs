@@ -3,7 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{integer_or, interval_start, no_key_or_group, reply_entry, reply_id};
-use super::told::{Claimed, tell_acknowledged, tell_consumer};
+use super::group_effects::{Claimed, journal_acknowledged, journal_consumer};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -93,10 +93,10 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> CommandResult {
         outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
     if is_new {
-        tell_consumer(&mut key, group, consumer);
+        journal_consumer(&mut key, group, consumer);
     }
-    claimed.tell(&mut key, group, consumer);
-    tell_acknowledged(&mut key, group, &gone);
+    claimed.journal(&mut key, group, consumer);
+    journal_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }

@@ -3,7 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::arguments::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
-use super::told::{Claimed, tell_acknowledged, tell_consumer, tell_position};
+use super::group_effects::{Claimed, journal_acknowledged, journal_consumer, journal_position};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -115,13 +115,13 @@ fn xclaim(call: &mut Call<'_, '_>) -> CommandResult {
         outcome.flatten().expect("it was looked at under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
     if is_new {
-        tell_consumer(&mut key, group, consumer);
+        journal_consumer(&mut key, group, consumer);
     }
     if let Some((last_id, entries_read)) = position {
-        tell_position(&mut key, group, last_id, entries_read);
+        journal_position(&mut key, group, last_id, entries_read);
     }
-    claimed.tell(&mut key, group, consumer);
-    tell_acknowledged(&mut key, group, &gone);
+    claimed.journal(&mut key, group, consumer);
+    journal_acknowledged(&mut key, group, &gone);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }

@@ -3,8 +3,8 @@
 use ember_protocol::Reply;
 
 use super::arguments::{exact_id, no_key_or_group, reply_entry, reply_id};
+use super::group_effects::{journal_consumer, journal_pending, journal_position};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
-use super::told::{tell_consumer, tell_pending, tell_position};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -129,11 +129,11 @@ fn deliver(
     key.count_changes(u64::from(is_new) + u64::from(is_change));
     let (group, consumer) = (request.group, request.consumer);
     if is_new {
-        tell_consumer(&mut key, group, consumer);
+        journal_consumer(&mut key, group, consumer);
     }
-    told.into_iter().for_each(|(id, pending)| tell_pending(&mut key, group, consumer, id, pending));
+    told.into_iter().for_each(|(id, pending)| journal_pending(&mut key, group, consumer, id, pending));
     if let Some((last_id, entries_read)) = position {
-        tell_position(&mut key, group, last_id, entries_read);
+        journal_position(&mut key, group, last_id, entries_read);
     }
     Ok(is_found)
 }

@@ -1,6 +1,6 @@
 //! XTRIM.
 
-use super::trimming::{TrimOptions, Trimming, tell_trimmed};
+use super::trimming::{TrimOptions, Trimming, journal_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -49,7 +49,7 @@ fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {
         key.edit_value(Event::stream("xtrim"), |stream: &mut Stream| trimming.apply(stream) as i64)?;
     let trimmed = trimmed.unwrap_or(0);
     if trimmed > 0 {
-        tell_trimmed(&mut key, &trimming)?;
+        journal_trimmed(&mut key, &trimming)?;
     }
     key.count_changes((trimmed - 1).max(0) as u64);
     call.reply.integer(trimmed);

@@ -26,7 +26,7 @@ fn delifeq(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     let is_equal = value::equals(key.entry(), call.args.at(2))?;
     if is_equal && key.remove().is_some() {
-        key.tell_removal();
+        key.journal_removal();
         key.notify(Event::DEL);
     }
     call.reply.integer(is_equal.into());

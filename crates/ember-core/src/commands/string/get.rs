@@ -104,7 +104,7 @@ fn getex(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if expire_at_ms.is_some() || (persist && key.expire_at_ms().is_some()) {
         key.set_expiry(expire_at_ms);
-        key.tell_expiry();
+        key.journal_expiry();
         key.notify(match expire_at_ms {
             None => Event::PERSIST,
             Some(_) if key.exists() => Event::EXPIRE,

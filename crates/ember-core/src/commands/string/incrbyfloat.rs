@@ -37,7 +37,7 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     let sum = old.checked_add(increment).ok_or(CommandError::NanOrInfinity)?;
     let text = sum.to_text();
     key.set_value(NewValue::from_opaque(text.as_bytes()));
-    key.tell("SET", |words| _ = words.word(text.as_bytes()).word(b"KEEPTTL"));
+    key.journal("SET", |words| _ = words.word(text.as_bytes()).word(b"KEEPTTL"));
     key.notify(Event::string("incrbyfloat"));
     call.reply.bulk(text.as_bytes());
     Ok(())

@@ -161,7 +161,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
             }
             _ => value::store(&mut key, new, expire_at_ms),
         }
-        tell(&mut key, args.at(2), expiry, expire_at_ms);
+        journal_set(&mut key, args.at(2), expiry, expire_at_ms);
     }
     match (get, refused) {
         (true, _) => {}
@@ -209,11 +209,11 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
 }
 
 /// Tells the journal what was stored, whatever the conditions were.
-fn tell(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
+fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
     if !key.exists() {
-        return key.tell_removal();
+        return key.journal_removal();
     }
-    key.tell("SET", |words| {
+    key.journal("SET", |words| {
         words.word(value);
         match expire_at_ms {
             Some(expire_at_ms) => _ = words.word(b"PXAT").integer(expire_at_ms),
@@ -227,7 +227,7 @@ fn set_expiring(call: &mut Call<'_, '_>, unit: ExpiryUnit, name: &'static str) -
     let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.now_ms, name)?;
     let mut key = call.keys.key(1);
     value::store(&mut key, value::of_argument(call.args, 3), Some(expire_at_ms));
-    tell(&mut key, call.args.at(3), Expiry::None, Some(expire_at_ms));
+    journal_set(&mut key, call.args.at(3), Expiry::None, Some(expire_at_ms));
     call.reply.ok();
     Ok(())
 }

@@ -246,7 +246,7 @@ fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionRe
         let answer = change(executor.server, &config, *args)?;
         executor.turn.counters.changes += 1;
         let tell = |words: &mut Words<'_>| args.iter().for_each(|word| _ = words.word(word));
-        executor.turn.journal.tell_aside(client.database, 0, tell);
+        executor.turn.journal.record_aside(client.database, 0, tell);
         Ok::<_, CommandError>(answer)
     })??;
     match answer {

@@ -78,11 +78,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..SORT_RO
         },
-        Run::KeysOrAlone { alone_if: options::reach_other_keys, run: |call| sort(call, true) },
+        Run::KeysOrAllShards { all_shards_if: options::reach_other_keys, run: |call| sort(call, true) },
     ),
     Command::new(
         SORT_RO,
-        Run::KeysOrAlone { alone_if: options::reach_other_keys, run: |call| sort(call, false) },
+        Run::KeysOrAllShards { all_shards_if: options::reach_other_keys, run: |call| sort(call, false) },
     ),
 ];
 
@@ -220,10 +220,10 @@ fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: 
     }
     call.reply.integer(list.len() as i64);
     let mut key = call.keys.key(target);
-    key.tell_removal();
+    key.journal_removal();
     let mut digits = itoa::Buffer::new();
     if !list.is_empty() {
-        key.tell("RPUSH", |words| {
+        key.journal("RPUSH", |words| {
             list.visit(0..list.len(), |element| _ = words.word(element.bytes(&mut digits)));
         });
     }

@@ -1,18 +1,23 @@
-//! What the journal is told of consumer groups: where they stand and what is pending, whatever brought it there.
+//! What the journal is journaled of consumer groups: where they stand and what is pending, whatever brought it there.
 
 use crate::keys::Key;
 use crate::types::stream::{Pending, StreamId};
 
 /// A consumer was made.
-pub(super) fn tell_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
-    key.tell_words(|words, name| {
+pub(super) fn journal_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
+    key.journal_words(|words, name| {
         words.word(b"XGROUP").word(b"CREATECONSUMER").word(name).word(group).word(consumer);
     });
 }
 
 /// A group has read up to an entry, so many in all if that is known.
-pub(super) fn tell_position(key: &mut Key<'_>, group: &[u8], last_id: StreamId, entries_read: Option<i64>) {
-    key.tell_words(|words, name| {
+pub(super) fn journal_position(
+    key: &mut Key<'_>,
+    group: &[u8],
+    last_id: StreamId,
+    entries_read: Option<i64>,
+) {
+    key.journal_words(|words, name| {
         words.word(b"XGROUP").word(b"SETID").word(name).word(group);
         words.word(last_id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
         words.word(b"ENTRIESREAD").integer(entries_read.unwrap_or(-1));
@@ -20,8 +25,14 @@ pub(super) fn tell_position(key: &mut Key<'_>, group: &[u8], last_id: StreamId, 
 }
 
 /// An entry is pending for a consumer.
-pub(super) fn tell_pending(key: &mut Key<'_>, group: &[u8], consumer: &[u8], id: StreamId, pending: Pending) {
-    key.tell("XCLAIM", |words| {
+pub(super) fn journal_pending(
+    key: &mut Key<'_>,
+    group: &[u8],
+    consumer: &[u8],
+    id: StreamId,
+    pending: Pending,
+) {
+    key.journal("XCLAIM", |words| {
         words.word(group).word(consumer).integer(0).word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
         words.word(b"TIME").integer(pending.delivered_ms).word(b"RETRYCOUNT").integer(pending.deliveries);
         words.word(b"FORCE").word(b"JUSTID");
@@ -29,11 +40,11 @@ pub(super) fn tell_pending(key: &mut Key<'_>, group: &[u8], consumer: &[u8], id:
 }
 
 /// Entries are pending no more.
-pub(super) fn tell_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId]) {
+pub(super) fn journal_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId]) {
     if ids.is_empty() {
         return;
     }
-    key.tell("XACK", |words| {
+    key.journal("XACK", |words| {
         words.word(group);
         ids.iter().for_each(|id| _ = words.word(id.text(&mut [0; StreamId::TEXT_BYTES_MAX])));
     });
@@ -42,20 +53,20 @@ pub(super) fn tell_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[StreamId
 /// Entries that a call has claimed: their number, and when somebody reads the journal, what is pending since.
 pub(super) struct Claimed {
     count: usize,
-    told: Option<Vec<(StreamId, Pending)>>,
+    journaled: Option<Vec<(StreamId, Pending)>>,
 }
 
 impl Claimed {
     /// None yet, of this key's stream.
     pub(super) fn of(key: &Key<'_>) -> Claimed {
-        Claimed { count: 0, told: key.is_journaled().then(Vec::new) }
+        Claimed { count: 0, journaled: key.is_journaled().then(Vec::new) }
     }
 
     /// Adds an entry.
     pub(super) fn add(&mut self, id: StreamId, pending: Pending) {
         self.count += 1;
-        if let Some(told) = &mut self.told {
-            told.push((id, pending));
+        if let Some(journaled) = &mut self.journaled {
+            journaled.push((id, pending));
         }
     }
 
@@ -65,9 +76,9 @@ impl Claimed {
     }
 
     /// Tells the journal.
-    pub(super) fn tell(self, key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
-        for (id, pending) in self.told.into_iter().flatten() {
-            tell_pending(key, group, consumer, id, pending);
+    pub(super) fn journal(self, key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
+        for (id, pending) in self.journaled.into_iter().flatten() {
+            journal_pending(key, group, consumer, id, pending);
         }
     }
 }
