@@ -43,7 +43,7 @@ bitflags! {
         const NO_MULTI = 1 << 15;
         /// May be called without any key.
         const NO_MANDATORY_KEYS = 1 << 17;
-        /// The positions of keys cannot be told from the specification alone.
+        /// The positions of keys do not follow from the specification.
         const MOVABLEKEYS = 1 << 16;
     }
 }
@@ -136,7 +136,7 @@ pub enum Begin {
         /// Where to begin.
         from: isize,
     },
-    /// Not told by the specification ([`Spec::keys_of`] knows).
+    /// Not in the specification ([`Spec::keys_of`] knows).
     Unknown,
 }
 
@@ -161,7 +161,7 @@ pub enum Find {
         /// The distance from key to key.
         step: usize,
     },
-    /// Not told by the specification ([`Spec::keys_of`] knows).
+    /// Not in the specification ([`Spec::keys_of`] knows).
     Unknown,
 }
 
@@ -447,7 +447,7 @@ pub struct Spec {
     pub group: Group,
     /// The cost of a call.
     pub complexity: &'static str,
-    /// The number of arguments, the name (of the container too) included; negative: at least so many.
+    /// The number of arguments, the name (of the container too) included; negative: at least that number.
     pub arity: i32,
     /// Its properties.
     pub flags: Flags,
@@ -462,7 +462,7 @@ pub struct Spec {
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
     pub tips: &'static [&'static str],
     /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with what only `COMMAND
-    /// DOCS` tells in between: `name:` in front of a group, `@since` and `!deprecated_since` behind an argument.
+    /// DOCS` shows in between: `name:` in front of a group, `@since` and `!deprecated_since` behind an argument.
     pub syntax: &'static str,
     /// Since which version another command is to be preferred, and which.
     pub deprecated: Option<(&'static str, &'static str)>,
@@ -474,7 +474,7 @@ pub struct Spec {
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
     /// Which of its arguments are channels.
     pub channels: Channels,
-    /// Whether the argument with this index of a call is a secret, which nobody but its caller may see.
+    /// Whether the argument with this index of a call is a secret, which only its caller may see.
     pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
     /// Whether it is run at once between MULTI and EXEC instead of being queued.
     pub is_immediate: bool,

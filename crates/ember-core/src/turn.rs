@@ -70,14 +70,14 @@ pub struct Turn {
     pub noted_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
-    /// Whether reads leave the eviction clock alone (`CLIENT NO-TOUCH`).
+    /// Whether reads leave the eviction clock as it is (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
     /// Whether the command may read keys that its arguments do not name.
     pub reads_any_key: bool,
     // Gathered by commands; the worker publishes it after each batch.
     /// What others are to be notified of after the command.
     pub notices: Notices,
-    /// The changes, as records, while somebody reads them.
+    /// The changes, as records, while the journal has a reader.
     pub journal: Journal,
     /// Counted since they were last published.
     pub counters: KeyspaceCounters,

@@ -1,6 +1,6 @@
 //! Byte strings as arrays of bits: counting, searching, integer fields, and the operations of BITOP.
 //!
-//! Bit 0 is the highest bit of byte 0. A string is as good as followed by zeros without end.
+//! Bit 0 is the highest bit of byte 0. Reads past the end yield zero bits.
 
 use std::ops::Range;
 

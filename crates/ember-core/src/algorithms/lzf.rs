@@ -82,14 +82,14 @@ fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
     packed.push(low);
 }
 
-/// The `len` bytes that `packed` stands for; `None` if it does not stand for so many. Allocates no more than
+/// The `len` bytes that `packed` stands for; `None` if it stands for another number. Allocates no more than
 /// [`MATCH_MAX`] bytes for each one packed.
 pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut data = Vec::new();
     decompress_into(packed, len, &mut data).then_some(data)
 }
 
-/// As [`decompress`], with the bytes in the place of what was in `data`; whether it stands for so many.
+/// As [`decompress`], with the bytes in the place of what was in `data`; true if those are exactly `len`.
 pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> bool {
     data.clear();
     if len > packed.len().saturating_mul(MATCH_MAX) {
@@ -99,7 +99,7 @@ pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> 
     unpack(packed, len, data).is_some() && data.len() == len
 }
 
-/// Adds what `packed` stands for, up to `len` bytes; `None` where it cannot go on.
+/// Adds what `packed` stands for, up to `len` bytes; `None` if the input is malformed.
 fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     let mut rest = packed;
     while let Some((&control, after)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! Events of keys: what keyspace notifications tell about commands and removals.
+//! Events of keys: what keyspace notifications report about commands and removals.
 
 use bitflags::bitflags;
 
@@ -6,9 +6,9 @@ bitflags! {
     /// Classes of events, as `notify-keyspace-events` names them by letters.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct EventClass: u32 {
-        /// `K`: tell on the channel of the key.
+        /// `K`: publish on the channel of the key.
         const KEYSPACE = 1;
-        /// `E`: tell on the channel of the event.
+        /// `E`: publish on the channel of the event.
         const KEYEVENT = 1 << 1;
         /// `g`: commands on keys of any type.
         const GENERIC = 1 << 2;
@@ -125,10 +125,10 @@ pub struct Notice {
     pub key: Box<[u8]>,
 }
 
-/// What commands have to tell others, gathered while locks are held and delivered after each command.
+/// Notices for other clients, gathered while locks are held and delivered after each command.
 #[derive(Debug, Default)]
 pub struct Notices {
-    /// Classes of events that somebody wants to hear of.
+    /// Classes of events with a subscriber.
     pub classes: EventClass,
     /// Whether every change of a key is to be gathered in `changed`.
     pub collects_changes: bool,
@@ -140,9 +140,9 @@ pub struct Notices {
     pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
-    /// What keys take in bytes that have become large ([`Turn::large_key_bytes`]).
+    /// What keys take in bytes that have become large ([`Settings::large_key_bytes`]).
     ///
-    /// [`Turn::large_key_bytes`]: crate::turn::Turn::large_key_bytes
+    /// [`Settings::large_key_bytes`]: crate::turn::Settings::large_key_bytes
     pub large_keys: Vec<usize>,
     /// Changed keys that clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
@@ -159,7 +159,7 @@ impl Notices {
             && !self.is_flushed
     }
 
-    /// Gathers an event of a key, if somebody wants to hear of its class.
+    /// Gathers an event of a key, if its class has a subscriber.
     #[inline]
     pub fn notify(&mut self, event: Event, database: usize, key: &[u8]) {
         if self.classes.contains(event.class) {

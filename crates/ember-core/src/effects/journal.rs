@@ -10,19 +10,20 @@
 //! So the records of all workers in the order of their numbers are one history of the keyspace: run from the beginning on an
 //! empty one they lead to the same contents.
 //!
-//! A call that has changed something is its own effect, word by word, unless its handler tells another ([`Journal::record`]):
-//! what depends on the time or on chance is told by its outcome (EXPIRE as PEXPIREAT, SPOP as SREM), what waits without
-//! waiting (BLPOP as LPOP). What is removed because its time has come is told as a removal ([`Journal::record_aside`]).
-//! Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in between.
+//! A call that has changed something is its own effect, word by word, unless its handler records another
+//! ([`Journal::record`]): what depends on the time or on chance is recorded by its outcome (EXPIRE as PEXPIREAT, SPOP as
+//! SREM), what waits without waiting (BLPOP as LPOP). An expiry or eviction is recorded as a removal
+//! ([`Journal::record_aside`]). Effects are to be run with the clock at [`REPLAY_TIME_MS`], so that nothing expires in
+//! between.
 //!
-//! As long as nobody reads the journal, a call pays one branch for it.
+//! While the journal has no reader, a call pays one branch for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_protocol::{Args, OwnedBatch, push_word};
 
-/// The time at which effects are run again: before all expiries, which are told as removals instead.
+/// The time of a replay: before all expiries, which are recorded as removals instead.
 pub const REPLAY_TIME_MS: i64 = 0;
 
 /// Where the records of all workers get their numbers: 1, 2, 3, …, none left out.
@@ -36,7 +37,7 @@ impl Sequence {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The last number given; 0 if none was. Exact while nobody else is at the keyspace.
+    /// The last number given; 0 if none was. Exact for a worker with exclusive access.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -191,14 +192,14 @@ impl Words<'_> {
 /// What a worker's calls change.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// Where numbers come from; `None` while nobody reads the journal.
+    /// Where numbers come from; `None` while the journal has no reader.
     sequence: Option<Arc<Sequence>>,
     segment: Segment,
     /// Calls and units that are under way, one in the other.
     depth: u32,
-    /// The handler of the call under way has told what is to be run in its place.
+    /// The handler of the current call has recorded what replaces it.
     is_recorded: bool,
-    /// Changes counted in the call under way that have been told aside.
+    /// Changes counted in the current call that are recorded apart from it.
     recorded_aside: u64,
 }
 
@@ -211,20 +212,20 @@ pub struct CallMark {
 }
 
 impl Journal {
-    /// A journal that somebody reads.
+    /// A journal with a reader.
     pub fn numbered_by(sequence: Arc<Sequence>) -> Journal {
         Journal { sequence: Some(sequence), ..Journal::default() }
     }
 
-    /// Whether somebody reads it.
+    /// Whether it has a reader.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.sequence.is_some()
     }
 
-    /// Begins or ends to be read. What was told before stays until it is taken.
+    /// Starts or stops recording. Earlier records stay until they are taken.
     pub fn set_sequence(&mut self, sequence: Option<Arc<Sequence>>) {
-        debug_assert_eq!(self.depth, 0, "a record is told as a whole or not at all");
+        debug_assert_eq!(self.depth, 0, "a record is complete or absent");
         self.sequence = sequence;
     }
 
@@ -234,13 +235,13 @@ impl Journal {
         std::mem::take(&mut self.segment)
     }
 
-    /// Whether there are records that nobody has taken, and none is under way.
+    /// Whether there are records to take, and none is under way.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.depth == 0 && !self.segment.is_empty()
     }
 
-    /// The number of the last record that nobody has taken.
+    /// The number of the last record that is not taken yet.
     pub fn last_number(&self) -> Option<u64> {
         self.segment.records.last().map(|record| record.number)
     }
@@ -251,7 +252,7 @@ impl Journal {
         to.append(&mut self.segment);
     }
 
-    /// What is told until [`Journal::end_unit`] is one record.
+    /// All effects until [`Journal::end_unit`] are one record.
     pub fn begin_unit(&mut self) {
         self.depth += 1;
     }
@@ -274,7 +275,7 @@ impl Journal {
         }
     }
 
-    /// Ends a call. If it has changed something and has not told what, that is the call itself, word by word.
+    /// Ends a call. If it has changed something and has not recorded what, its effect is the call itself, word by word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
         if changes - mark.changes > self.recorded_aside && !self.is_recorded {
             self.append_call(database, args);
@@ -284,7 +285,7 @@ impl Journal {
         self.seal();
     }
 
-    /// Tells a command to be run in the place of the call under way; several are run one after the other.
+    /// Records a command that replaces the current call; several are replayed in order.
     pub fn record(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.is_recorded = true;
@@ -292,7 +293,7 @@ impl Journal {
         }
     }
 
-    /// Tells what has happened beside the call under way, if there is any, and was counted as so many changes.
+    /// Records an effect apart from the current call, if there is one; it was counted as `changes` changes.
     pub fn record_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.recorded_aside += changes;
@@ -301,7 +302,7 @@ impl Journal {
         }
     }
 
-    /// Tells that a key was removed because its time had come, or to make room.
+    /// Records that a key has expired or was evicted.
     #[inline]
     pub fn record_removal(&mut self, database: usize, key: &[u8]) {
         self.record_aside(database, 0, |words| _ = words.word(b"DEL").word(key));
@@ -345,7 +346,7 @@ impl Journal {
         }
     }
 
-    /// Tells the call under way, word by word, as a record of its own unless it is part of a unit: its handler is about to
+    /// Records the current call, word by word, as a record of its own unless it is part of a unit: its handler is about to
     /// release the locks of what it has changed.
     pub fn record_now(&mut self, database: usize, args: Args<'_>) {
         if !self.is_on() {
@@ -359,12 +360,12 @@ impl Journal {
     }
 }
 
-/// Names of elements that a call has removed or changed, if somebody reads the journal: else they are not kept.
+/// Names of elements that a call has removed or changed, kept only if the journal has a reader.
 #[derive(Debug, Default)]
 pub struct Names(Option<OwnedBatch>);
 
 impl Names {
-    /// Names that nobody wants to know.
+    /// Names that are not kept.
     pub fn unwanted() -> Names {
         Names(None)
     }
@@ -398,7 +399,7 @@ impl Names {
         (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
     }
 
-    /// Tells the journal that these fields of a hash are gone, which was counted as so many changes.
+    /// Records that these fields of a hash are gone, which was counted as `changes` changes.
     pub fn journal_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
         if !self.is_empty() {
             journal.record_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));

@@ -1,7 +1,7 @@
 //! Who wants to know when a key changes: transactions that watch it, clients that wait for it, clients that keep a copy.
 //!
 //! Each shard has its own [`Observers`], behind the shard's lock: a key that is looked at and then observed under one
-//! lock cannot change unseen in between, and a change costs nothing but a branch while nobody observes the shard.
+//! lock cannot change unseen in between, and a change costs one branch while the shard has no observers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Waiter {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Takes the waiter in order to serve it; false if its waiting is over or somebody else serves it.
+    /// Takes the waiter in order to serve it; false if its waiting is over or another worker serves it.
     pub fn claim(&self) -> bool {
         self.step(WAITING, CLAIMED)
     }
@@ -170,12 +170,12 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Whether nobody observes any key.
+    /// Whether there are no observers.
     pub fn is_empty(&self) -> bool {
         self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty()
     }
 
-    /// Tells the observers of a key that it has changed.
+    /// Notifies the observers of a key that it has changed.
     pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
@@ -184,7 +184,7 @@ impl Observers {
         self.wake_waiters(database, key, notices);
     }
 
-    /// Tells those who wait for a key that it has changed.
+    /// Wakes those who wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.waiters.get(database, key).is_some() {
             let is_this = |(number, ready): &(usize, Box<[u8]>)| *number == database && **ready == *key;
@@ -221,7 +221,7 @@ impl Observers {
         }
     }
 
-    /// Lets the clients that may have a copy of a key's value be told that it has changed.
+    /// Invalidates the copies that clients may have of a key's value.
     fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
         if let Some((key, clients)) = self.tracked.remove_entry(key) {
             self.tracked_bytes -= TRACKED_KEY_BYTES + key.len() + size_of_val(&clients[..]);
@@ -246,7 +246,7 @@ impl Observers {
         here.map(|(_, key, watches)| (key, watches.as_slice()))
     }
 
-    /// The keys of a database that somebody waits for.
+    /// The keys of a database that clients wait for.
     pub fn awaited(&self, database: usize) -> impl Iterator<Item = &[u8]> {
         self.waiters.iter().filter(move |(number, ..)| *number == database).map(|(_, key, _)| key)
     }
@@ -256,7 +256,7 @@ impl Observers {
         self.watches.iter().map(|(.., watches)| watches.as_slice())
     }
 
-    /// The queue of waiters for each key of any database that somebody waits for.
+    /// The queue of waiters for each key of any database that clients wait for.
     pub fn all_waiters(&self) -> impl Iterator<Item = &VecDeque<Arc<Waiter>>> {
         self.waiters.iter().map(|(.., waiters)| waiters)
     }
@@ -311,11 +311,11 @@ mod tests {
         }
         let (keys, copies) = observers.tracked();
         assert!(keys > 0 && keys == copies, "{keys} {copies}");
-        assert_eq!(keys + notices.invalidated.len(), 1000, "who is not tracked any more is told");
-        let told = notices.invalidated.len();
+        assert_eq!(keys + notices.invalidated.len(), 1000, "who is no longer tracked is notified");
+        let notified = notices.invalidated.len();
         observers.track(&[b'k'; TRACKED_BYTES_MIN], 7, 100, &mut notices);
         assert_eq!(notices.invalidated.last().map(|(_, clients)| clients.as_slice()), Some(&[7][..]));
-        assert_eq!(notices.invalidated.len(), told + keys + 1);
+        assert_eq!(notices.invalidated.len(), notified + keys + 1);
         assert!(observers.is_empty() && observers.tracked_bytes == 0);
     }
 
@@ -327,7 +327,7 @@ mod tests {
             observers.track(b"key", client, 1, &mut notices);
         }
         assert!(observers.tracked_bytes <= TRACKED_BYTES_MIN);
-        let told: usize = notices.invalidated.iter().map(|(_, clients)| clients.len()).sum();
-        assert_eq!(told + observers.tracked().1, 20_000);
+        let notified: usize = notices.invalidated.iter().map(|(_, clients)| clients.len()).sum();
+        assert_eq!(notified + observers.tracked().1, 20_000);
     }
 }

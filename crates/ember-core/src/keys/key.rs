@@ -66,33 +66,32 @@ impl<'x> Key<'x> {
         Names::for_journal(&self.turn.journal)
     }
 
-    /// Counts fields of this key's value that were removed because their time had come, one edit, and tells them to the
-    /// journal.
+    /// Counts fields of this key's value that one edit removed because they had expired, and records them in the journal.
     pub fn note_expired_fields(&mut self, count: u64, names: &Names) {
         self.turn.counters.expired_fields += count;
         names.journal_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
-    /// Tells the journal a command on this key to be run in the place of the one that runs
-    /// ([`crate::effects::journal::Journal::record`]): its name, this key, and what `write` adds.
+    /// Records a command on this key that replaces the current one ([`crate::effects::journal::Journal::record`]): its name,
+    /// this key, and what `write` adds.
     pub fn journal(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         self.turn.journal.record(self.database, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
-    /// As [`Key::journal`], for commands whose key is not their first argument: `write` adds all words; it is given this key.
+    /// As [`Key::journal`], for commands whose key is not their first argument: `write` adds all words; it is given this
+    /// key.
     pub fn journal_words(&mut self, write: impl FnOnce(&mut Words<'_>, &[u8])) {
         let name = self.name;
         self.turn.journal.record(self.database, |words| write(words, name));
     }
 
-    /// Whether somebody reads the journal.
+    /// Whether the journal has a reader.
     pub fn is_journaled(&self) -> bool {
         self.turn.journal.is_on()
     }
 
-    /// Tells the journal that the command has done no more than to change the expiry of this key, or removed it because that
-    /// has passed.
+    /// Records that the command has only changed the expiry of this key, or removed it because that has passed.
     pub fn journal_expiry(&mut self) {
         match (self.exists(), self.expire_at_ms()) {
             (false, _) => self.journal_removal(),
@@ -101,12 +100,12 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Tells the journal that the command has done no more than to remove this key.
+    /// Records that the command has only removed this key.
     pub fn journal_removal(&mut self) {
         self.journal("DEL", |_| {});
     }
 
-    /// Tells the journal what has happened to this key beside the command that runs: `name` of a command, this key, and what
+    /// Records an effect on this key apart from the current command: `name` of a command, this key, and what
     /// `write` adds. `changes` of those counted so far were that.
     pub fn journal_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
@@ -115,13 +114,13 @@ impl<'x> Key<'x> {
             .record_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
-    /// Tells an event of this key.
+    /// Notifies subscribers of an event of this key.
     #[inline]
     pub fn notify(&mut self, event: Event) {
         self.turn.notices.notify(event, self.database, self.name);
     }
 
-    /// Counts a change, and tells it to those who observe the key.
+    /// Counts a change, and notifies the observers of the key.
     #[inline]
     fn note_change(&mut self) {
         self.turn.counters.changes += 1;
@@ -172,7 +171,7 @@ impl<'x> Key<'x> {
     }
 
     /// Lets `edit` change the value of a key that is there; `None`, without calling, if it is not. If `edit` has changed
-    /// anything, that is a use, and `event` is told; a value left vacant is removed with its key.
+    /// anything, that is a use, and `event` is published; a value left vacant is removed with its key.
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
@@ -200,7 +199,7 @@ impl<'x> Key<'x> {
         Ok(Some(result))
     }
 
-    /// Lets `edit` change what those who observe the key are not told of, such as the consumer groups of a stream; `None`,
+    /// Lets `edit` change what observers of the key are not notified of, such as the consumer groups of a stream; `None`,
     /// without calling, if the key is not there. It is a use. What has changed is for [`Key::count_changes`].
     ///
     /// # Errors
@@ -220,7 +219,7 @@ impl<'x> Key<'x> {
         self.turn.counters.changes += count;
     }
 
-    /// Tells those who wait for the key that it has changed, and nobody else.
+    /// Wakes those who wait for the key; other observers are not notified.
     pub fn wake(&mut self) {
         self.shard.wake_waiters(self.database, self.name, &mut self.turn.notices);
     }
@@ -249,8 +248,8 @@ impl<'x> Key<'x> {
         Ok(result)
     }
 
-    /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Tells `event`, or the
-    /// removal of a key that was there.
+    /// Puts a value without an expiry in the place of whatever is there; a vacant one removes the key. Publishes `event`, or
+    /// the removal of a key that was there.
     pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
         let replaced = self.detach();
         if !value.is_vacant() {
@@ -349,7 +348,7 @@ impl<'x> Key<'x> {
         Some(self.edit_slot(at, edit))
     }
 
-    /// As [`Key::edit`] for an edit that tells whether it was a change; `None` if the key is not there.
+    /// As [`Key::edit`] for an edit that returns whether it was a change; `None` if the key is not there.
     pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
         let at = self.at?;
         self.touch();

@@ -117,12 +117,12 @@ impl<'c, 'k> Keys<'c, 'k> {
         typed(self.entry(arg))
     }
 
-    /// Tells an event of the key in argument `arg`.
+    /// Notifies subscribers of an event of the key in argument `arg`.
     pub fn notify(&mut self, event: Event, arg: usize) {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }
 
-    /// Tells the journal a command to be run in the place of this one ([`crate::effects::journal::Journal::record`]).
+    /// Records a command that replaces this one ([`crate::effects::journal::Journal::record`]).
     pub fn journal(&mut self, write: impl FnOnce(&mut Words<'_>)) {
         self.turn.journal.record(self.database, write);
     }

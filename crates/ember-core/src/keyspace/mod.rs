@@ -4,7 +4,7 @@
 //!   account and expiry index consistent behind one lock; [`expiry`] knows when to look for what has expired.
 //! * This file has the array of shards and what concerns all of them.
 //!
-//! Locks are taken in ascending order of shards by whoever needs several ([`crate::keys::Guards`]).
+//! Locks are taken in ascending order of shards when several are needed ([`crate::keys::Guards`]).
 
 pub mod expiry;
 pub mod shard;
@@ -179,7 +179,7 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).volatile()).sum()
     }
 
-    /// Makes room for so many keys in all of a database, so that tables need not grow while they come. O(the room).
+    /// Makes room for `keys` keys in all of a database, so that its tables need not grow. O(the room).
     pub fn make_room_for(&self, database: usize, keys: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -208,7 +208,7 @@ impl Keyspace {
         self.publish_bytes(growth);
     }
 
-    /// Empties a database, or all, at one moment for everybody, and tells it to those who watch or wait for its keys.
+    /// Empties a database, or all, at one moment for all workers, and notifies those who watch or wait for its keys.
     /// `at_moment` is called then. Returns what was in them, to be freed by the caller.
     pub fn flush(
         &self,
@@ -233,7 +233,7 @@ impl Keyspace {
         taken
     }
 
-    /// Exchanges two databases at one moment for everybody, and tells it to those who watch or wait for their keys.
+    /// Exchanges two databases at one moment for all workers, and notifies those who watch or wait for their keys.
     /// `at_moment` is called then.
     pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices, at_moment: impl FnOnce()) {
         let mut guards = self.lock_all();
@@ -246,7 +246,7 @@ impl Keyspace {
         self.release_all(guards);
     }
 
-    /// Tells the observers of keys of database `observed` that are there, or in database `other`, of a change.
+    /// Notifies the observers of those keys of database `observed` that exist there or in database `other`.
     fn notify_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
         let Some(observers) = data.observers() else { return };
         let is_there = |key: &[u8]| {

@@ -70,7 +70,7 @@ pub struct ShardData {
     expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
-    /// Who wants to know of changes; `None` when nobody does.
+    /// The observers of this shard's keys; `None` when there are none.
     observers: Option<Box<Observers>>,
 }
 
@@ -146,12 +146,12 @@ impl ShardData {
         self.database(database).table.slot(at).entry()
     }
 
-    /// Makes room for so many entries in all of a database, so that inserting them does not make its table grow.
+    /// Makes room for `entries` entries in all of a database, so that its table need not grow.
     pub fn make_room_for(&mut self, database: usize, entries: usize) {
         self.database_mut(database).table.make_room_for(entries);
     }
 
-    /// Gives back room that entries have not come for.
+    /// Gives back unused room.
     pub fn give_back_room(&mut self, database: usize) {
         self.database_mut(database).table.shrink_if_sparse();
     }
@@ -242,7 +242,7 @@ impl ShardData {
         slot
     }
 
-    /// Tells whoever observes a key that it has changed.
+    /// Notifies the observers of a key that it has changed.
     #[inline]
     pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() || notices.collects_changes {
@@ -250,7 +250,7 @@ impl ShardData {
         }
     }
 
-    /// Tells those who wait for a key that it has changed.
+    /// Wakes those who wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
             observers.wake_waiters(database, key, notices);
@@ -311,8 +311,8 @@ impl ShardData {
         }
     }
 
-    /// Removes entries and elements whose time has come, looking at no more than `budget` references and elements, and tells
-    /// it. Returns the entries that have expired and the number of looks.
+    /// Removes entries and elements whose time has come, looking at no more than `budget` references and elements, and
+    /// records it. Returns the entries that have expired and the number of looks.
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
         let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
@@ -354,7 +354,7 @@ impl ShardData {
     }
 
     /// Removes elements of an entry that have expired, looking at no more than `looks_max`, and the entry with the last one,
-    /// and tells it. Returns the number of looks, at least 1.
+    /// and records it. Returns the number of looks, at least 1.
     fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
         let now_ms = turn.now_ms;
         let mut names = Names::for_journal(&turn.journal);

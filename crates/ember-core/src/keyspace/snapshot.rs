@@ -1,7 +1,7 @@
-//! Snapshots: all entries as they were at one moment, saved while commands go on. Nothing is forked and no table copied.
+//! Snapshots: all entries as they were at one moment, saved while commands run. Nothing is forked and no table copied.
 //!
 //! ```text
-//! begin      nobody else at the keyspace: each shard's generation changes, so all entries are older than it
+//! begin      exclusive access: each shard's generation changes, so all entries are older than it
 //! before a change   an entry that is still to be saved is handed over      [`crate::keyspace::shard`]
 //! the walk   [`Walker`]s, on any number of threads: shard by shard, a few entries under the lock at a time
 //! the rest   [`Saver::next_piece`], on the thread that writes: heavy values one at a time, shared and not copied
@@ -26,7 +26,7 @@ use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
 
 impl Keyspace {
-    /// Begins a snapshot of all entries as they are now. The caller is alone at the keyspace and holds no lock, and no other
+    /// Begins a snapshot of all entries as they are now. The caller has exclusive access and holds no lock, and no other
     /// snapshot is under way: the [`Saver`] of the last one is gone. O(shards).
     pub fn begin_snapshot(&self, options: SnapshotOptions) -> Arc<Snapshot> {
         let count = |database: usize| (self.len(database) as u64, self.volatile(database) as u64);
@@ -38,15 +38,15 @@ impl Keyspace {
 }
 
 impl Snapshot {
-    /// Walks through all shards through which nobody else does.
+    /// Walks through all shards that no other thread has taken.
     pub fn walk(&self, keyspace: &Keyspace) {
         let mut walker = Walker::new(self);
         while walker.step(keyspace) {}
     }
 }
 
-/// Saves what nobody else has saved, but for heavy values: shard by shard. Any number of threads may do this at once; it
-/// needs somebody who takes what is saved out of the [`Saver`].
+/// Saves what is not saved yet, except heavy values, shard by shard. Any number of threads may do this at once; it waits
+/// when the [`Saver`] does not take pieces out.
 pub struct Walker<'s> {
     snapshot: &'s Snapshot,
     gathering: Gathering<'s>,
@@ -56,7 +56,7 @@ pub struct Walker<'s> {
 }
 
 impl<'s> Walker<'s> {
-    /// One that begins with the next shard through which nobody walks.
+    /// A walker that begins with the next shard that no thread has taken.
     pub fn new(snapshot: &'s Snapshot) -> Walker<'s> {
         Walker { snapshot, gathering: Gathering::new(snapshot), shard: None, walked: 0 }
     }
@@ -66,15 +66,15 @@ impl<'s> Walker<'s> {
         let next = || (self.snapshot.next_shard.fetch_add(1, Ordering::Relaxed), Cursor::default());
         let (shard, cursor) = self.shard.get_or_insert_with(next);
         if *shard >= SHARDS {
-            self.gathering.give_on(1);
+            self.gathering.flush(1);
             let mut queue = self.snapshot.queue.lock();
             queue.shards_left -= std::mem::take(&mut self.walked);
-            // The saver may be waiting for that, or somebody who ends the snapshot.
+            // The saver may be waiting for that, or the thread that cancels the snapshot.
             self.snapshot.filled.notify_all();
             return false;
         }
         let goes_on = keyspace.lock(*shard).save_step(cursor, &mut self.gathering);
-        self.gathering.give_on(BLOCK_BYTES);
+        self.gathering.flush(BLOCK_BYTES);
         if !goes_on {
             self.shard = None;
             self.walked += 1;
@@ -135,7 +135,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Tells those who wait, if there are any, to try again.
+    /// Wakes those who wait, if there are any, to try again.
     fn release(&self) {
         if self.snapshot.is_awaited.swap(false, Ordering::SeqCst) {
             (self.on_release)();
@@ -187,7 +187,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Notes that so many bytes that were handed over do not wait any more.
+    /// Subtracts `bytes` from those that were handed over and wait.
     fn discount(&mut self, bytes: usize) {
         let left = self.snapshot.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
         // Half of it, so that those who wait do not have to do so again at once.
@@ -217,7 +217,7 @@ impl<'k> Saver<'k> {
         let snapshot = &self.snapshot;
         snapshot.is_cancelled.store(true, Ordering::Relaxed);
         {
-            // Under the lock, so that nobody of the walk misses it between looking and waiting.
+            // Under the lock, so that no walker misses it between looking and waiting.
             let mut queue = snapshot.queue.lock();
             queue.pieces.clear();
             queue.requests.clear();

@@ -167,7 +167,7 @@ enum Length {
 
 /// How a string is written; of the first two the bytes follow.
 pub(super) enum StringForm {
-    /// As so many bytes.
+    /// As a number of bytes.
     Plain(u64),
     /// Packed by LZF.
     Packed { packed_len: u64, len: u64 },
@@ -195,7 +195,7 @@ impl<R: Read> Reader<R> {
     /// Reads `N` bytes.
     ///
     /// # Errors
-    /// If there are not so many.
+    /// If there are fewer bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
         let mut bytes = [0; N];
         self.source.read_exact(&mut bytes)?;

@@ -24,7 +24,7 @@ pub struct KeyFacts {
     pub database: usize,
     /// When it expires: Unix time in ms.
     pub expire_at_ms: Option<i64>,
-    /// For how many seconds nobody had asked for it.
+    /// Seconds since its last use.
     pub idle_s: Option<u64>,
     /// How often it was asked for: the logarithmic counter of the LFU policies.
     pub frequency: Option<u8>,
@@ -77,7 +77,7 @@ impl Encoded {
         Encoded { writer, version, needed: version, keys: 0 }
     }
 
-    /// Adds a key; its database is that of whoever writes it, not that of `facts`. O(the bytes of its value).
+    /// Adds a key; its database is that of the writer, not that of `facts`. O(the bytes of its value).
     pub fn push<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) {
         let kind = write_key(&mut self.writer, facts, name, value.into(), self.version);
         self.needed = self.needed.max(kind.expect("a vector takes all bytes").version());

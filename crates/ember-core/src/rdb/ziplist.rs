@@ -59,7 +59,7 @@ fn entries(bytes: &[u8]) -> Option<(&[u8], u16)> {
 
 /// The first entry of `bytes` and its length; it says that the one before takes `len_before`.
 fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
-    let (told, rest) = match bytes {
+    let (len_declared, rest) = match bytes {
         [WIDE, rest @ ..] => {
             let (&len, rest) = rest.split_first_chunk::<4>()?;
             (u32::from_le_bytes(len) as usize, rest)
@@ -68,7 +68,7 @@ fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
         [len, rest @ ..] => (usize::from(*len), rest),
     };
     let (entry, rest) = body(rest)?;
-    (told == len_before).then_some((entry, bytes.len() - rest.len()))
+    (len_declared == len_before).then_some((entry, bytes.len() - rest.len()))
 }
 
 /// An entry behind the length of the one before, and what follows it.

@@ -85,8 +85,8 @@ impl Gate {
     }
 
     /// Closes the gate behind a worker that is inside and holds no shard's lock, and waits until all others are outside.
-    /// While another worker keeps the gate closed, calls `waits_on` after each `timeout`; when that returns false, this returns
-    /// `None` and the worker is outside.
+    /// While another worker keeps the gate closed, calls `waits_on` after each `timeout`; when that returns false, this
+    /// returns `None` and the worker is outside.
     #[cfg(not(shuttle))]
     pub fn try_close(
         &self,

@@ -13,8 +13,8 @@ use crate::effects::journal::Names;
 use crate::memory::reclaim;
 use crate::memory::size_class;
 
-/// Values that take at least so many deallocations are freed by the background thread: fewer take less time than it takes
-/// to wake it.
+/// Values that take at least this number of deallocations are freed by the background thread: fewer take less time than it
+/// takes to wake it.
 const RECLAIM_EFFORT_MIN: usize = 256;
 
 /// A value with elements, of one of the types.

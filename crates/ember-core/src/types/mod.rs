@@ -3,8 +3,8 @@
 //! An entry owns an [`Aggregate`] behind one pointer. What a type must offer for that is [`Collection`].
 //!
 //! The recursion of this crate is here: an entry owns an aggregate, and the tables of large aggregates own entries
-//! ([`elements`]). `entry`, `table`, `elements`, `aggregate` and the types with tables know each other; everything else stands
-//! above or below them.
+//! ([`elements`]). `entry`, `table`, `elements`, `aggregate` and the types with tables know each other; everything else
+//! stands above or below them.
 
 pub(crate) mod aggregate;
 pub(crate) mod collection;

@@ -1,4 +1,4 @@
-//! The facts of the generic and keyspace-wide commands, as `COMMAND INFO` of redis-server 7.0.15 tells them.
+//! The facts of the generic and keyspace-wide commands, as `COMMAND INFO` of redis-server 7.0.15 shows them.
 
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;

@@ -97,7 +97,7 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     ]
 }
 
-/// What tells a value from others, and that it is whole.
+/// What distinguishes a value from others, and shows that it is whole.
 fn look(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
     let show = show.replace(" k", &format!(" {key}"));
     assert_eq!(

@@ -94,7 +94,7 @@ fn every_database_gives_up_its_share() {
     }
 }
 
-/// What is done to so many keys before memory is short.
+/// What is done to a number of keys before memory is short.
 type Prepare = fn(&mut Local, usize);
 
 /// The share of the `kept` and of the other keys that survive when half of the memory is given up.
@@ -284,7 +284,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     (ours, exact)
 }
 
-/// So many accesses that a whole cacheful passes by in a few ticks of the LRU clock.
+/// Enough accesses that a whole cacheful passes by in a few ticks of the LRU clock.
 const FAST: usize = 10_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Expired keys are never seen, leave soon although nobody asks for them, and cost bounded work and memory.
+//! Expired keys are never seen, leave soon without being asked for, and cost bounded work and memory.
 
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::SHARDS;
@@ -47,7 +47,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
         set(&mut local, &number.to_string(), Some(ttl_ms));
     }
     let full_bytes = local.keyspace.used_bytes();
-    // How many keys expire after so many ms.
+    // How many keys expire after how many ms.
     let mut left = vec![0usize; SPREAD_MS as usize + 2];
     ttls_ms.iter().for_each(|&ttl_ms| left[ttl_ms as usize - 1] += 1);
     for ms in (0..=SPREAD_MS as usize).rev() {

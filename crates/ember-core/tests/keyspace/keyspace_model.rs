@@ -14,7 +14,7 @@ const DATABASES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 enum Value {
     Int(i64),
-    /// So many bytes, all of them this one.
+    /// A number of bytes, all of them this one.
     Bytes(usize, u8),
 }
 
@@ -65,9 +65,9 @@ enum Step {
     SwapDb(usize, usize),
     Advance(i64),
     ExpireDue(usize),
-    /// Sets so many keys of the bulk, every second one with an expiry.
+    /// Sets a number of keys of the bulk, every second one with an expiry.
     Fill(usize, i64),
-    /// Removes so many keys of the bulk.
+    /// Removes a number of keys of the bulk.
     Drain(usize),
 }
 

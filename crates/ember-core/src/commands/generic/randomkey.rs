@@ -20,7 +20,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(randomkey),
 )];
 
-/// Draws before all keys are searched: so many expired ones in a row mean that there is hardly another.
+/// Draws before all keys are searched: that number of expired ones in a row means that there is hardly another.
 const DRAWS_MAX: usize = 100;
 
 fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {

@@ -42,7 +42,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 #[derive(Clone, Copy)]
 enum Usage {
     Unknown,
-    /// Not used for so many seconds.
+    /// Not used for this number of seconds.
     Idle(u64),
     /// The counter of uses.
     Frequency(u8),

@@ -13,7 +13,7 @@ use crate::types::hash::{Hash, NewExpiry, NewField};
 /// once, the others are passed over until active expiry gets to them: no command waits for millions of removals.
 const EXPIRED_MAX: usize = 1024;
 
-/// Lets `look` read the hash in argument 1, as a use; it is told the time now, Unix time in ms.
+/// Lets `look` read the hash in argument 1, as a use; it is given the time now, Unix time in ms.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.

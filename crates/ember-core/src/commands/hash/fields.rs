@@ -90,7 +90,7 @@ impl Condition {
     }
 }
 
-/// Tells the journal that the expiry of fields was changed, and nothing else; those whose expiry has passed were removed.
+/// Records that only the expiry of fields was changed; those whose expiry has passed were removed.
 pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
     if names.is_empty() {
         return;

@@ -38,7 +38,7 @@ fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let from = cursor(args, 2)?;
     access::read(call, |hash, reply, now_ms| {
-        // As in Redis, nobody looks at the options when there is nothing to look for.
+        // As in Redis, the options are not read when there is nothing to look for.
         let Some(hash) = hash else {
             write_nothing(reply);
             return Ok(());

@@ -122,7 +122,7 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sets the fields. One event tells of that and another of the expiry; when that has passed, the second is of the removal.
+/// Sets the fields. One event reports that and another the expiry; when that has passed, the second reports the removal.
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.settings.encoding);
     let Options { expiry, pairs, .. } = options;
@@ -153,7 +153,7 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     Ok(())
 }
 
-/// Tells the journal which fields were set, whatever the conditions were.
+/// Records which fields were set, whatever the conditions were.
 fn journal_set(key: &mut Key<'_>, args: Args<'_>, expiry: NewExpiry, pairs: &Range<usize>) {
     let command = if expiry == NewExpiry::None { "HSET" } else { "HSETEX" };
     key.journal(command, |words| {

@@ -90,7 +90,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Tells the journal what was popped: all members with their key, or these.
+/// Records what was popped: all members with their key, or these.
 fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
         key.journal_removal();

@@ -105,7 +105,7 @@ impl Options {
         !(self.only_new || self.only_existing || self.only_greater || self.only_less || self.increment)
     }
 
-    /// The score that a member with `current` is to have; `None` to leave it alone.
+    /// The score that a member with `current` is to have; `None` to leave it as it is.
     fn score(&self, current: Option<f64>, given: f64) -> Result<Option<f64>, CommandError> {
         let Some(current) = current else { return Ok((!self.only_existing).then_some(given)) };
         if self.only_new {
@@ -156,7 +156,7 @@ fn zadd(call: &mut Call<'_, '_>, mut options: Options) -> CommandResult {
 struct Outcome {
     added: usize,
     changed: usize,
-    /// The score of the last member that was not left alone.
+    /// The score of the last member that was set.
     score: Option<f64>,
 }
 

@@ -196,7 +196,7 @@ impl By<'_> {
     }
 }
 
-/// Up to so many members are counted rather than looking for the other end of a range.
+/// The most members that are counted rather than looking for the other end of a range.
 const COUNTED_MAX: usize = 128;
 
 /// What a command asks for.
@@ -212,7 +212,7 @@ struct Query<'a> {
 
 impl<'a> Query<'a> {
     /// Reads the arguments from the one before the range on. `kind` and `is_reverse` are fixed by the command's name, unless
-    /// options may tell them.
+    /// options may give them.
     fn parse(
         args: Args<'a>,
         source: usize,

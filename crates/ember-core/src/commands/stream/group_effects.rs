@@ -1,4 +1,4 @@
-//! What the journal is journaled of consumer groups: where they stand and what is pending, whatever brought it there.
+//! What commands on consumer groups record in the journal: a position, or what is pending, whatever the command was.
 
 use crate::keys::Key;
 use crate::types::stream::{Pending, StreamId};
@@ -10,7 +10,7 @@ pub(super) fn journal_consumer(key: &mut Key<'_>, group: &[u8], consumer: &[u8])
     });
 }
 
-/// A group has read up to an entry, so many in all if that is known.
+/// A group has read up to an entry; `entries_read` is how many in all, if that is known.
 pub(super) fn journal_position(
     key: &mut Key<'_>,
     group: &[u8],
@@ -50,7 +50,7 @@ pub(super) fn journal_acknowledged(key: &mut Key<'_>, group: &[u8], ids: &[Strea
     });
 }
 
-/// Entries that a call has claimed: their number, and when somebody reads the journal, what is pending since.
+/// Entries that a call has claimed: their number, and if the journal has a reader, what is pending since.
 pub(super) struct Claimed {
     count: usize,
     journaled: Option<Vec<(StreamId, Pending)>>,
@@ -75,7 +75,7 @@ impl Claimed {
         self.count
     }
 
-    /// Tells the journal.
+    /// Records them in the journal.
     pub(super) fn journal(self, key: &mut Key<'_>, group: &[u8], consumer: &[u8]) {
         for (id, pending) in self.journaled.into_iter().flatten() {
             journal_pending(key, group, consumer, id, pending);

@@ -34,7 +34,7 @@ impl Trimming {
     }
 }
 
-/// Tells the journal that entries were trimmed: by how many are left, as far as that says which.
+/// Records that entries were trimmed: by how many are left, as far as that says which.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -44,7 +44,7 @@ pub(super) fn journal_trimmed(key: &mut Key<'_>, trimming: &Trimming) -> Command
     key.journal("XTRIM", |words| match references {
         References::Keep => _ = words.word(b"MAXLEN").word(b"=").integer(len),
         References::Delete => _ = words.word(b"MAXLEN").word(b"=").integer(len).word(b"DELREF"),
-        // Entries that somebody has yet to acknowledge stay between those that go.
+        // Entries that are not acknowledged yet stay between those that go.
         References::Respect => {
             let operator: &[u8] = if is_approximate { b"~" } else { b"=" };
             match trim {

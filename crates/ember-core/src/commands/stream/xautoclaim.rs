@@ -110,7 +110,7 @@ struct Outcome {
     is_new: bool,
     changes: u64,
     claimed: Claimed,
-    /// Entries that nobody can acknowledge any more, because they were deleted.
+    /// Entries that can no longer be acknowledged, because they were deleted.
     gone: Vec<StreamId>,
 }
 

@@ -137,7 +137,7 @@ struct Outcome {
     /// Where the group stands, if that has changed.
     position: Option<(StreamId, Option<i64>)>,
     claimed: Claimed,
-    /// Entries that nobody can acknowledge any more, because they were deleted.
+    /// Entries that can no longer be acknowledged, because they were deleted.
     gone: Vec<StreamId>,
 }
 

@@ -129,7 +129,7 @@ const HELP: [&str; 10] = [
     "    Print this help.",
 ];
 
-/// Entries and pending entries that FULL tells without COUNT.
+/// Entries and pending entries that FULL shows without COUNT.
 const COUNT: usize = 10;
 
 fn help(call: &mut Call<'_, '_>) -> CommandResult {
@@ -215,7 +215,7 @@ fn stream(call: &mut Call<'_, '_>) -> CommandResult {
     let log = stream.log();
     reply.map(if count.is_some() { 9 } else { 10 });
     reply_field(reply, "length", log.len() as i64);
-    // There is no radix tree; what Redis would have for the same blocks is told as far as they fill one node each.
+    // There is no radix tree; the reply has what Redis would have for the same blocks if each filled one node.
     reply_field(reply, "radix-tree-keys", log.block_count() as i64);
     reply_field(reply, "radix-tree-nodes", log.block_count() as i64 + 1);
     reply_id_field(reply, "last-generated-id", log.last_id());
@@ -265,7 +265,7 @@ fn reply_group(reply: &mut Reply, log: &Log, name: &[u8], group: &Group, count: 
     group.consumers().for_each(|consumer| reply_consumer(reply, group, consumer, count));
 }
 
-/// How many of `len` pending entries are told.
+/// How many of `len` pending entries are shown.
 fn told(len: usize, count: usize) -> usize {
     if count == 0 { len } else { len.min(count) }
 }

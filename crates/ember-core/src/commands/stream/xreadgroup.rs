@@ -204,7 +204,7 @@ fn deliver_new(
     reply.insert_array(mark, delivered);
 }
 
-/// Delivers again what the consumer has yet to acknowledge. An entry that was deleted is told by its ID alone. False: what
+/// Delivers again what the consumer has yet to acknowledge. Of an entry that was deleted only the ID is sent. False: what
 /// this changes is not counted as a change.
 fn deliver_pending(
     log: &Log,

@@ -67,7 +67,7 @@ pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     }
 }
 
-/// Stores a value and an expiry and tells both. An expiry that has passed removes the key, which is told too.
+/// Stores a value and an expiry and publishes both. An expiry that has passed removes the key, which is published too.
 #[inline]
 pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option<i64>) {
     key.set(value, expire_at_ms);
@@ -103,7 +103,7 @@ pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce
     }
 }
 
-/// As [`edit_bytes`] for an edit that tells whether it was a change, which only then counts as one; a key that is created
+/// As [`edit_bytes`] for an edit that returns whether it was a change, which only then counts as one; a key that is created
 /// counts in any case.
 pub(crate) fn edit_bytes_maybe(
     key: &mut Key<'_>,

@@ -49,7 +49,7 @@ impl Slot {
         }
     }
 
-    /// Makes the entry the only owner of its value with elements; a copy of it while somebody else owns it too.
+    /// Makes the entry the only owner of its value with elements; a copy of it while it has another owner.
     #[cold]
     fn unshare(&mut self) {
         let aggregate = Box::new(Arc::unwrap_or_clone(self.take_shared()));
@@ -236,7 +236,7 @@ impl Slot {
         *self = self.rebuilt(value, self.entry().expire_at_ms());
     }
 
-    /// Lets `edit` change a `Large` value in any way (copied first when somebody still shares it).
+    /// Lets `edit` change a `Large` value in any way (copied first while it has another owner).
     /// `None`, without calling, for the other encodings.
     pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
         self.large_mut().map(edit)
@@ -302,7 +302,7 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
         bytes.resize(len, 0);
         return;
     }
-    // Zeros that are most of it come from the system, which has not to write them before somebody else does. What was there
+    // Zeros that are most of it come from the system, which writes them only on first use. What was there
     // is copied but for zeros: a bitmap stays as sparse as it was.
     let mut grown = vec![0; capacity];
     for (old, new) in bytes.chunks(PAGE_BYTES).zip(grown.chunks_mut(PAGE_BYTES)) {

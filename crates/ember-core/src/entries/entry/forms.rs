@@ -72,7 +72,7 @@ impl EntryRef<'_> {
     }
 }
 
-/// A value that its entry and somebody else own together: it stays as it is, whatever becomes of the entry.
+/// A value that an entry shares with another owner: it stays as it is, whatever happens to the entry.
 #[derive(Clone, Debug)]
 pub enum SharedValue {
     /// A large string.

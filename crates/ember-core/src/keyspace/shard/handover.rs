@@ -1,7 +1,7 @@
 //! What a snapshot and the shards share: what is saved, and the queue in which it waits to be written.
 //!
-//! A shard puts in what is about to change, the walk what it finds; the saver takes out. [`crate::keyspace::snapshot`] drives the walk and
-//! the saver; `saving` is the shard's side.
+//! A shard puts in what is about to change, the walk what it finds; the saver takes out. [`crate::keyspace::snapshot`]
+//! drives the walk and the saver; `saving` is the shard's side.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub const QUEUE_MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that were handed over before changes and wait to be written; when there are more, changes wait.
 pub const HANDED_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Entries that the walk gives on together, in bytes.
+/// Bytes of entries that the walk queues together.
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Keys whose saving was asked for. Who asks for more waits until the walk is over.
@@ -77,7 +77,7 @@ pub(crate) struct Queue {
     pub(crate) walked_bytes: usize,
     /// Keys that calls wait for.
     pub(crate) requests: VecDeque<(KeyHash, Box<[u8]>)>,
-    /// Shards through which nobody has walked.
+    /// Shards not walked through yet.
     pub(crate) shards_left: usize,
 }
 
@@ -92,7 +92,7 @@ pub struct Snapshot {
     /// Bytes handed over that wait; a plain counter, which may be off for a moment.
     pub(crate) handed_bytes: AtomicUsize,
     handed_total_bytes: AtomicU64,
-    /// Whether somebody waits, since those who do were last told to try again.
+    /// Whether a call waits since waiting calls were last woken.
     pub(crate) is_awaited: AtomicBool,
     pub(crate) queue: Mutex<Queue>,
     /// There is something in the queue for the one who writes.
@@ -209,7 +209,7 @@ impl Snapshot {
         self.handed_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Queues what was handed over. Under the lock of a shard: it waits for nobody.
+    /// Queues what was handed over. Under the lock of a shard: it does not wait.
     pub(crate) fn push_handed(&self, piece: Piece, bytes: usize) {
         self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_handed: true });
         self.filled.notify_one();
@@ -229,7 +229,7 @@ impl Snapshot {
     }
 }
 
-/// What one thread of the walk has saved and not given on.
+/// What one thread of the walk has saved and not queued yet.
 pub(crate) struct Gathering<'s> {
     snapshot: &'s Snapshot,
     number: usize,
@@ -283,8 +283,8 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Gives on what is complete, and the rest if that is at least so many bytes. No lock is held.
-    pub(crate) fn give_on(&mut self, bytes_min: usize) {
+    /// Queues what is complete, and the rest if that is at least `bytes_min`. No lock is held.
+    pub(crate) fn flush(&mut self, bytes_min: usize) {
         if self.block.bytes().len() >= bytes_min {
             self.complete_block();
         }

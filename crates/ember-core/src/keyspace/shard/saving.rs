@@ -1,13 +1,14 @@
 //! What a snapshot under way has to do with a shard: entries saved before they change, and entries saved in their turn.
 //!
 //! While a shard has a [`Saving`], entries whose generation is not the shard's are older than the snapshot and not saved.
-//! Whoever is about to change one of them hands it over first; the others are found by a walk in the order of tags, which
-//! goes on at the right place whatever becomes of the table in between. Saving an entry gives it the shard's generation,
+//! A worker that is about to change one of them hands it over first; the others are found by a walk in the order of tags,
+//! which continues at the right place however the table changes in between. Saving an entry gives it the shard's generation,
 //! which new entries have from the beginning, so none is saved twice.
 //!
 //! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a moment
-//! whatever their size. Those of them that are *heavy* are left to [`crate::keyspace::snapshot::Saver`], which saves them one at a
-//! time, and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
+//! whatever their size. Those of them that are *heavy* are left to [`crate::keyspace::snapshot::Saver`], which saves them
+//! one at a time, and calls that would change one of them wait meanwhile ([`ShardData::must_wait`]), so that it need not be
+//! copied.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::types::value::StringValue;
 /// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
 
-/// Entries handed over in a shard that are given on together.
+/// Bytes of entries handed over in a shard that are queued together.
 const HANDED_BLOCK_BYTES: usize = 16 * 1024;
 
 /// Groups of entries, and bytes of them, that are saved in one go under the lock: some 50 µs.
@@ -130,8 +131,8 @@ impl Saving {
         Some(key)
     }
 
-    /// Gives on what was handed over.
-    fn give_on(&mut self) {
+    /// Queues what was handed over.
+    fn flush(&mut self) {
         for (number, block) in self.handed.drain(..) {
             let bytes = block.bytes().len();
             self.snapshot.push_handed(Piece::Keys(number, block), bytes);
@@ -140,7 +141,8 @@ impl Saving {
 }
 
 impl ShardData {
-    /// Lets all entries that are here be saved as they are now. Nobody else is at the keyspace, and no snapshot under way.
+    /// Lets all entries that are here be saved as they are now. The caller has exclusive access, and no snapshot is under
+    /// way.
     pub(crate) fn begin_saving(&mut self, snapshot: &Arc<Snapshot>) {
         assert!(self.saving.is_none(), "there is one snapshot at a time");
         self.generation = self.generation.next();
@@ -240,7 +242,7 @@ impl ShardData {
                 return true;
             }
         }
-        saving.give_on();
+        saving.flush();
         if !cursor.leaves_heavy && saving.held.is_none() {
             self.saving = None;
         }
@@ -267,7 +269,7 @@ impl ShardData {
         let Some(saving) = saving.as_deref_mut() else { return Held::End };
         for _ in 0..STEP_GROUPS {
             if cursor.name >= saving.numbers.len() {
-                saving.give_on();
+                saving.flush();
                 self.saving = None;
                 return Held::End;
             }

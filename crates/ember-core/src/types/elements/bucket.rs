@@ -6,7 +6,7 @@
 //!
 //! The tag in a slot is what follows the prefix, so a bucket's table is in the order of hashes. A division makes the first
 //! bit of the tag a bit of the prefix and shifts the others up. What would follow is not in the slot; rather than hash
-//! every element again, the bucket leaves the last bit 0 in all tags and goes on with one bit less: `missing` counts the
+//! every element again, the bucket leaves the last bit 0 in all tags and continues with one bit less: `missing` counts the
 //! bits that are left out. Elements are hashed again, to have full tags, when [`MISSING_MAX`] would be exceeded.
 //!
 //! # Invariants

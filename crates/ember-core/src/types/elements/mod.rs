@@ -41,8 +41,8 @@ use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
 use hash::ElementHasher;
 
-/// The elements a bucket may have. Dividing so many takes some tens of microseconds; fewer would make more buckets for the
-/// cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.
+/// The elements a bucket may have. Dividing that number takes some tens of microseconds; fewer would make more buckets for
+/// the cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.
 pub(crate) const LEN_MAX: usize = if cfg!(test) { 24 } else { 4096 };
 
 /// Two halves with this many elements together are united: far below [`LEN_MAX`], so that a set that grows and
@@ -221,7 +221,7 @@ impl Elements {
         is_new
     }
 
-    /// The place of the element of this name; or adds it with this value, and tells the address of its entry.
+    /// The place of the element of this name; or adds it with this value and returns the address of its entry.
     /// O(1) as [`Elements::insert`].
     pub fn find_or_add(&mut self, name: &[u8], value: NewValue<'_>) -> Result<Place, EntryAddress> {
         let hash = self.hasher.hash(name);

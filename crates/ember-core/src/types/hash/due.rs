@@ -3,7 +3,7 @@
 //! An element is twelve bytes: a time, and the hash bits that lead to the field ([`Elements::position_of`]), never the field
 //! itself. So a field that is removed, or whose expiry moves, leaves nothing dangling, only an element that finds nothing
 //! when its time comes. When these may be more than the others, all elements are *checked*, a few with each change, so
-//! that no change waits for all: the table tells which fields still need one, and they get a new one.
+//! that no change waits for all: the table knows which fields still need one, and they get a new one.
 //!
 //! Both parts are binary heaps (Williams, "Algorithm 232: Heapsort", CACM 7(6), 1964). Elements to be checked are taken
 //! from the end of theirs, which leaves a heap.
@@ -21,7 +21,8 @@ const TIME_MAX_MS: i64 = (1 << PART_BITS) - 1;
 /// A few expiries are not checked for a handful of elements that find nothing.
 const BLOAT_MIN: usize = 64;
 
-/// So many rounds of checks are told apart: what a field can note ([`Slot::set_clock`]) but 0, which new fields have.
+/// The number of rounds of checks that can be distinguished: what a field can note ([`Slot::set_clock`]) but 0, which new
+/// fields have.
 ///
 /// [`Slot::set_clock`]: crate::entries::entry::Slot::set_clock
 const ROUNDS: u32 = (1 << 24) - 1;

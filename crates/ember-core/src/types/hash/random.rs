@@ -6,7 +6,7 @@ use super::{Field, Hash, View, packed};
 use crate::algorithms::random::Random;
 use crate::types::collection::Collection;
 
-/// A table's fields are drawn one by one while at most one of so many of them is wanted; of more, drawing would meet the
+/// A table's fields are drawn one by one while at most one in this number is wanted; of more, drawing would meet the
 /// same ones too often, and all are looked at instead. Redis has the same factor.
 const FIELDS_PER_DRAW_MIN: usize = 3;
 

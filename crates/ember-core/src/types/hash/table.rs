@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Gives the fields at a position an element for which `is_wanted` holds, told expiry and clock.
+    /// Gives the fields at a position an element for which `is_wanted`, given expiry and clock, holds.
     fn renew_due(&mut self, position: u64, is_wanted: impl Fn(i64, u32) -> bool) {
         let round = self.due.round();
         let needs_one =

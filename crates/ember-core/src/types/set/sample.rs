@@ -13,10 +13,10 @@ use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// From this share of the members on, 1 in so many, different ones are found by one pass.
+/// When at least one member in this number is wanted, different ones are found by one pass.
 const PASS_SHARE: usize = 3;
 
-/// If what stays is less than this share of what goes, 1 in so many, the set is made anew of what stays.
+/// When more than this number of members go for each one that stays, the set is made anew of those that stay.
 const KEEP_SHARE: usize = 5;
 
 /// Takes `wanted` of `len` things one after the other, each with the same chance.

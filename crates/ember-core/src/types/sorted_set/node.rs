@@ -273,7 +273,7 @@ impl<R: Copy + Default> Inner<R> {
     }
 
     /// Makes room in the full child at `index`, this node having room for another: a neighbouring leaf takes some of its
-    /// elements, or it is split. `is_before` tells where the element that needs the room will stand: one that goes behind or
+    /// elements, or it is split. `is_before` says where the element that needs the room will stand: one that goes behind or
     /// before all of a node at the edge leaves that node full, so that sets that grow in order are packed.
     /// Returns how many nodes there are more.
     pub(super) fn make_room(&mut self, index: usize, is_before: &impl Fn(f64, R) -> bool) -> usize {

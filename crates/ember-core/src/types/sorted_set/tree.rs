@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Elements are ordered by score, those of one score by what their references stand for. The tree does not know what that
-//! is: searches take a function that tells where an element stands in relation to what is looked for, and nearly always
+//! is: searches take a function that says where an element stands in relation to what is looked for, and nearly always
 //! the score alone decides. Rank, look-up by rank, insertion and removal take O(log n); a change moves elements within
 //! two neighbouring nodes at most.
 //!
@@ -52,7 +52,7 @@ impl<R: Copy + Default> Tree<R> {
         self.nodes * size_class(NODE_BYTES)
     }
 
-    /// Adds an element. `order` tells where an element of the tree stands in relation to it, never `Equal`. O(log n).
+    /// Adds an element. `order` says where an element of the tree stands in relation to it, never `Equal`. O(log n).
     pub(super) fn insert(&mut self, score: f64, reference: R, order: impl Fn(f64, R) -> Ordering) {
         let is_before = |score, reference| order(score, reference) == Ordering::Less;
         self.len += 1;
@@ -238,7 +238,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// The element of `rank`, if there are so many. O(log n).
+    /// The element of `rank`, if there is one. O(log n).
     #[cfg(test)]
     fn at(&self, rank: usize) -> Option<(f64, R)> {
         (rank < self.len).then(|| {
@@ -269,7 +269,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Panics unless the invariants hold; `is_before` tells whether one element belongs before another.
+    /// Panics unless the invariants hold; `is_before` says whether one element belongs before another.
     pub(super) fn check_invariants(&self, is_before: impl Fn((f64, R), (f64, R)) -> bool)
     where
         R: PartialEq,

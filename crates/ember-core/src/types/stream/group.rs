@@ -95,7 +95,7 @@ impl Group {
         }
     }
 
-    /// A group without consumers that has read up to `last_id`; how many entries of `log` that are is told where it can be
+    /// A group without consumers that has read up to `last_id`; how many entries of `log` that are is known where it can be
     /// without counting.
     pub fn reckoned(log: &Log, last_id: StreamId) -> Group {
         Group::new(last_id, entries_up_to(log, last_id))
@@ -256,7 +256,7 @@ fn has_tombstones_from(log: &Log, start: StreamId) -> bool {
     !log.is_empty() && log.max_deleted_id() != StreamId::MIN && start <= log.max_deleted_id()
 }
 
-/// How many entries were added up to the one with this ID, where that can be told without counting: at the stream's ends,
+/// How many entries were added up to the one with this ID, where that is known without counting: at the stream's ends,
 /// or before its beginning, if nothing was deleted from its midst.
 fn entries_up_to(log: &Log, id: StreamId) -> Option<i64> {
     let (added, len) = (log.entries_added() as i64, log.len() as i64);

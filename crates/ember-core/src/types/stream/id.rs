@@ -7,7 +7,7 @@ use std::fmt;
 pub struct StreamId {
     /// Mostly Unix time in ms, when the server chose it.
     pub ms: u64,
-    /// Tells entries of the same time from each other.
+    /// Distinguishes entries of the same time.
     pub sequence: u64,
 }
 

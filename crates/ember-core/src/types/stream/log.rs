@@ -217,11 +217,11 @@ impl Log {
     /// Removes entries from the beginning and returns how many. Only whole blocks if `whole_blocks`; no more than `limit`
     /// entries, unless that is 0. O(blocks removed + a block).
     pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
-        self.trim_and_tell(trim, whole_blocks, limit, None)
+        self.trim_and_visit(trim, whole_blocks, limit, None)
     }
 
-    /// As [`Log::trim`], and tells the ID of each entry that it removes. O(entries removed + a block).
-    pub(super) fn trim_and_tell(
+    /// As [`Log::trim`], and passes on the ID of each entry that it removes. O(entries removed + a block).
+    pub(super) fn trim_and_visit(
         &mut self,
         trim: Trim,
         whole_blocks: bool,

@@ -51,7 +51,7 @@ impl Stream {
         match references {
             References::Delete if !groups.is_empty() => {
                 let mut forget = |id| _ = groups.acknowledge_everywhere(id);
-                log.trim_and_tell(trim, whole_blocks, limit, Some(&mut forget))
+                log.trim_and_visit(trim, whole_blocks, limit, Some(&mut forget))
             }
             References::Respect if !groups.is_empty() => {
                 log.trim_unneeded(trim, whole_blocks, limit, |id| groups.need(id))

@@ -10,7 +10,7 @@ pub(crate) const TABLES: EncodingLimits =
     EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT };
 
 /// Runs a script with the limits of the configuration, and with limits that put every field into a table. The encodings that
-/// `ENTRY` tells are those of the first; the second must have tables in their place.
+/// `ENTRY` shows are those of the first; the second must have tables in their place.
 pub(crate) fn check_encodings(steps: &[(&str, &str)]) {
     check(steps);
     for protocol in [Protocol::Resp2, Protocol::Resp3] {

@@ -17,7 +17,7 @@ pub(crate) fn run(local: &mut Local, line: &str) -> String {
 }
 
 /// All that can be asked of the keys in all databases, in an order that does not depend on chance. Asking removes what has
-/// expired, which the journal is told.
+/// expired, which the journal records.
 pub(crate) fn contents(local: &mut Local) -> Vec<String> {
     let mut all = Vec::new();
     for database in 0..2 {
@@ -73,7 +73,7 @@ fn stream(local: &mut Local, key: &str) -> String {
         pending +=
             &consumers.split("\r\n").filter(|line| line.starts_with("c")).collect::<Vec<_>>().join(" ");
     }
-    // The first numbers tell of blocks, whose sizes trimming by another way may leave different.
+    // The first numbers are of blocks, whose sizes trimming by another way may leave different.
     let facts: Vec<&str> = facts.split("\r\n").collect();
     let told = facts.iter().position(|line| *line == "last-generated-id").unwrap_or(0);
     format!("{entries}{}{groups}{pending}", facts[told..].join(" "))

@@ -1,6 +1,6 @@
 //! SORT and SORT_RO.
 //!
-//! The keys that a pattern with `*` makes of the elements stand nowhere among the arguments: such a call runs alone.
+//! The keys that a pattern with `*` makes of the elements stand nowhere among the arguments: such a call locks all shards.
 
 mod options;
 mod order;

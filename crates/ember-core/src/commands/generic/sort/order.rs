@@ -16,7 +16,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Sorts elements by what `weight` tells of each: nothing counts as 0, or as less than all text. Equal numbers are
+    /// Sorts elements by what `weight` returns for each: nothing counts as 0, or as less than all text. Equal numbers are
     /// ordered by the elements' bytes. O(n log n).
     ///
     /// # Errors
