@@ -1,6 +1,6 @@
 //! GEOADD.
 
-use super::arguments::position;
+use super::positions::position;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::commands::sorted_set::zadd::{self, Options};

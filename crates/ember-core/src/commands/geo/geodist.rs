@@ -1,6 +1,6 @@
 //! GEODIST.
 
-use super::arguments::{unit, write_distance};
+use super::positions::{unit, write_distance};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

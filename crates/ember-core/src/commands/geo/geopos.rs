@@ -1,6 +1,6 @@
 //! GEOPOS and GEOHASH.
 
-use super::arguments::write_position;
+use super::positions::write_position;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

@@ -2,7 +2,7 @@
 
 use ember_protocol::Args;
 
-use super::arguments::position;
+use super::positions::position;
 use super::search::{self, Kind, Query, circle, position_of};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;

@@ -1,11 +1,11 @@
 //! Geographic commands: sorted sets whose scores are positions.
 
-mod arguments;
 mod geoadd;
 mod geodist;
 mod geopos;
 mod georadius;
 mod geosearch;
+mod positions;
 mod search;
 
 use crate::call::DataCommand;

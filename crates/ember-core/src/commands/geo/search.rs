@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use ember_protocol::{Args, Reply};
 
-use super::arguments::{length, position, unit, write_distance, write_position};
+use super::positions::{length, position, unit, write_distance, write_position};
 use crate::call::{Call, CommandResult};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;

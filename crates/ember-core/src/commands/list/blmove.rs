@@ -2,7 +2,7 @@
 
 use ember_protocol::Reply;
 
-use super::arguments::end;
+use super::ends::end;
 use super::lmove::{LMOVE, move_element};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Wait};
 use crate::commands::arguments::timeout_ms;

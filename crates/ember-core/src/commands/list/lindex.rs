@@ -1,6 +1,6 @@
 //! LINDEX.
 
-use super::arguments::position;
+use super::ends::position;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

@@ -1,6 +1,6 @@
 //! LINSERT.
 
-use super::arguments::limit;
+use super::ends::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;

@@ -1,6 +1,6 @@
 //! LMOVE, and RPOPLPUSH, its old form.
 
-use super::arguments::{end, limit};
+use super::ends::{end, limit};
 use super::{lpop, lpush};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::error::CommandError;

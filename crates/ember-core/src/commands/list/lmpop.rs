@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ember_protocol::{Args, Reply};
 
-use super::arguments::{at_least, end};
+use super::ends::{at_least, end};
 use super::lpop::take_many;
 use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Wait};
 use crate::commands::arguments::{is_word, timeout_ms};

@@ -2,7 +2,7 @@
 
 use ember_protocol::Reply;
 
-use super::arguments::{at_least, limit};
+use super::ends::{at_least, limit};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::error::CommandError;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use ember_protocol::Args;
 
-use super::arguments::at_least;
+use super::ends::at_least;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;

@@ -1,6 +1,6 @@
 //! LPUSH and RPUSH, and LPUSHX and RPUSHX, which want the list to be there.
 
-use super::arguments::limit;
+use super::ends::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

@@ -1,6 +1,6 @@
 //! LRANGE.
 
-use super::arguments::range;
+use super::ends::range;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

@@ -1,6 +1,6 @@
 //! LREM.
 
-use super::arguments::limit;
+use super::ends::limit;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;

@@ -1,6 +1,6 @@
 //! LSET.
 
-use super::arguments::{limit, position};
+use super::ends::{limit, position};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;

@@ -1,6 +1,6 @@
 //! LTRIM.
 
-use super::arguments::{limit, range};
+use super::ends::{limit, range};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::effects::events::Event;

@@ -1,8 +1,8 @@
 //! List commands.
 
-mod arguments;
 mod blmove;
 mod blpop;
+mod ends;
 mod lindex;
 mod linsert;
 mod llen;

@@ -1,7 +1,7 @@
 //! Stream commands.
 
-mod arguments;
 mod group_effects;
+mod ids;
 mod reading;
 mod trimming;
 mod xack;

@@ -2,7 +2,7 @@
 
 use ember_protocol::{Args, Reply};
 
-use super::arguments::{count, integer_or};
+use super::ids::{count, integer_or};
 use crate::call::Wait;
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;

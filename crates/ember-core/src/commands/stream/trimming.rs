@@ -2,7 +2,7 @@
 
 use ember_protocol::Args;
 
-use super::arguments::{exact_id, references_at};
+use super::ids::{exact_id, references_at};
 use crate::call::CommandResult;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;

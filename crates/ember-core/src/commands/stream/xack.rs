@@ -1,6 +1,6 @@
 //! XACK.
 
-use super::arguments::ids;
+use super::ids::ids;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

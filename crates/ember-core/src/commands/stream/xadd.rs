@@ -1,6 +1,6 @@
 //! XADD.
 
-use super::arguments::{NewId, new_id, reply_id};
+use super::ids::{NewId, new_id, reply_id};
 use super::trimming::{TrimOptions, Trimming, block_limits, journal_trimmed};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;

@@ -2,8 +2,8 @@
 
 use ember_protocol::{Args, Reply};
 
-use super::arguments::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
 use super::group_effects::{Claimed, journal_acknowledged, journal_consumer, journal_position};
+use super::ids::{exact_id, integer_or, no_key_or_group, reply_entry, reply_id};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;

@@ -1,6 +1,6 @@
 //! XDEL.
 
-use super::arguments::ids;
+use super::ids::ids;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};

@@ -2,7 +2,7 @@
 
 use ember_protocol::Args;
 
-use super::arguments::{exact_id, references_at};
+use super::ids::{exact_id, references_at};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;

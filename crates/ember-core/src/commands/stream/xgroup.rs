@@ -1,6 +1,6 @@
 //! XGROUP CREATE, CREATECONSUMER, DELCONSUMER, DESTROY, HELP, SETID.
 
-use super::arguments::{exact_id, id, no_group, unknown_options};
+use super::ids::{exact_id, id, no_group, unknown_options};
 use super::xreadgroup::see_consumer;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};

@@ -2,7 +2,7 @@
 
 use ember_protocol::Reply;
 
-use super::arguments::{no_group, reply_entries, reply_entry, reply_id, unknown_options};
+use super::ids::{no_group, reply_entries, reply_entry, reply_id, unknown_options};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;

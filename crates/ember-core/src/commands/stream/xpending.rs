@@ -1,6 +1,6 @@
 //! XPENDING.
 
-use super::arguments::{count, interval_last, interval_start, no_key_or_group, reply_id};
+use super::ids::{count, interval_last, interval_start, no_key_or_group, reply_id};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;

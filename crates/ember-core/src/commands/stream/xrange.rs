@@ -1,6 +1,6 @@
 //! XRANGE and XREVRANGE.
 
-use super::arguments::{count, interval_last, interval_start, reply_entries};
+use super::ids::{count, interval_last, interval_start, reply_entries};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;

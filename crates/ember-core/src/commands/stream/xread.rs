@@ -2,7 +2,7 @@
 
 use ember_protocol::{Args, OwnedBatch};
 
-use super::arguments::{exact_id, reply_entries};
+use super::ids::{exact_id, reply_entries};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::error::CommandError;

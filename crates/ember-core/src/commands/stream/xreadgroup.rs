@@ -2,8 +2,8 @@
 
 use ember_protocol::Reply;
 
-use super::arguments::{exact_id, no_key_or_group, reply_entry, reply_id};
 use super::group_effects::{journal_consumer, journal_pending, journal_position};
+use super::ids::{exact_id, no_key_or_group, reply_entry, reply_id};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;

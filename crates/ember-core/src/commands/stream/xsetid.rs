@@ -1,6 +1,6 @@
 //! XSETID.
 
-use super::arguments::exact_id;
+use super::ids::exact_id;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;

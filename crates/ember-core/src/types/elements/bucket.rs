@@ -14,7 +14,7 @@
 //! * Every tag is the element's hash bits behind the prefix, the last `missing` of them 0.
 //! * `depth` is at most [`DEPTH_MAX`].
 
-use super::hash::ElementHasher;
+use super::hasher::ElementHasher;
 use crate::entries::entry::{EntryRef, Slot};
 use crate::entries::hash::TAG_BITS;
 use crate::entries::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};

@@ -27,11 +27,11 @@
 
 mod ahead;
 mod bucket;
-mod hash;
+mod hasher;
 #[cfg(test)]
 mod tests;
 
-pub use hash::choose_hash_function;
+pub use hasher::choose_hash_function;
 
 use crate::algorithms::random::Random;
 use crate::entries::entry::{EntryAddress, EntryRef, NewValue, Slot};
@@ -39,7 +39,7 @@ use crate::entries::table::Position;
 use crate::memory::{prefetch, size_class};
 use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
-use hash::ElementHasher;
+use hasher::ElementHasher;
 
 /// The elements a bucket may have. Dividing that number takes some tens of microseconds; fewer would make more buckets for
 /// the cache to hold (44 bytes each). The tests of this module divide early, to have many buckets.

@@ -22,7 +22,7 @@
 //! et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
 
 mod estimate;
-mod hash;
+mod murmur;
 mod sparse;
 
 pub use estimate::Histogram;
@@ -71,7 +71,7 @@ pub struct Observation {
 impl Observation {
     /// What `element` adds. O(bytes).
     pub fn of(element: &[u8]) -> Observation {
-        let hash = hash::murmur64a(element);
+        let hash = murmur::murmur64a(element);
         let rest = (hash >> INDEX_BITS) | (1 << RANK_BITS);
         Observation {
             register: (hash & (REGISTERS as u64 - 1)) as usize,
