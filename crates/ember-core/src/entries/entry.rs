@@ -26,8 +26,8 @@
 //!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
 //!
-//! `forms` has the forms of values, `editing` what changes them where they stand. Here and in `editing` is the only `unsafe`
-//! of the keyspace; `tests/keyspace_model.rs` compares what is built on it with a safe model.
+//! `forms` has the forms of values, `editing` what changes them where they stand. Here and in `editing` is all `unsafe`
+//! code of the layout; `tests/keyspace/keyspace_model.rs` compares what is built on it with a safe model.
 #![allow(unsafe_code, reason = "the entry layout is laid out by hand here and in `editing`")]
 
 mod editing;

@@ -144,9 +144,9 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
     let references = entry(call).map(|entry| match entry.value_type() {
         ValueType::String => match entry.string() {
             StringValue::Int(number) if SHARED_INTEGERS.contains(&number) => SHARED_REFERENCES,
-            _ => 1,
+            StringValue::Int(_) | StringValue::Inline(_) | StringValue::Large(_) => 1,
         },
-        _ => 1,
+        ValueType::List | ValueType::Set | ValueType::SortedSet | ValueType::Hash | ValueType::Stream => 1,
     });
     reply_number(call, references)
 }

@@ -252,7 +252,9 @@ impl<'a> Source<'a> {
         match entry.aggregate() {
             Some(Aggregate::SortedSet(set)) => Ok(Source::SortedSet(set)),
             Some(Aggregate::Set(set)) => Ok(Source::Set(set)),
-            _ => Err(CommandError::WrongType),
+            Some(Aggregate::List(_) | Aggregate::Hash(_) | Aggregate::Stream(_)) | None => {
+                Err(CommandError::WrongType)
+            }
         }
     }
 

@@ -23,7 +23,9 @@ pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'
     let Some(entry) = entry else { return Ok(None) };
     match entry.value_type() {
         ValueType::String => Ok(Some(entry.string())),
-        _ => Err(CommandError::WrongType),
+        ValueType::List | ValueType::Set | ValueType::SortedSet | ValueType::Hash | ValueType::Stream => {
+            Err(CommandError::WrongType)
+        }
     }
 }
 

@@ -93,7 +93,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
         Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
-        Some(_) => return Err(CommandError::WrongType),
+        Some(Some(Aggregate::Hash(_) | Aggregate::Stream(_)) | None) => return Err(CommandError::WrongType),
     };
     leave_listpack(call)?;
     let mut order = options.order;
@@ -152,7 +152,7 @@ fn load(
         Some(Aggregate::List(list)) => list_elements(list).collect(),
         Some(Aggregate::SortedSet(set)) => members(set).collect(),
         Some(Aggregate::Set(set)) => set_members(set),
-        _ => Vec::new(),
+        Some(Aggregate::Hash(_) | Aggregate::Stream(_)) | None => Vec::new(),
     };
     let is_part = keeps_order && !matches!(value, Some(Aggregate::Set(_)));
     let range = if is_part { 0..elements.len() } else { range };
