@@ -18,7 +18,7 @@
 //!
 //! # Invariants
 //!
-//! * A non-zero slot owns exactly one live allocation of [`layout`] bytes; `Slot` is neither `Copy` nor `Clone`.
+//! * A non-zero slot owns exactly one live allocation of `Shape::layout` bytes; `Slot` is neither `Copy` nor `Clone`.
 //! * The size of the allocation is always the size class of the bytes the header declares, so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds

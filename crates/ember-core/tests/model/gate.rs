@@ -10,7 +10,7 @@ const SCHEDULES: usize = 3000;
 const WORKERS: usize = 3;
 
 #[test]
-fn nobody_is_inside_while_one_is_alone() {
+fn no_worker_is_inside_while_one_has_exclusive_access() {
     shuttle::check_random(
         || {
             let gate = Arc::new(Gate::new(WORKERS));
