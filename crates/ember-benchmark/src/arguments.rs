@@ -78,7 +78,7 @@ pub(crate) struct LoadOptions {
     #[arg(short = 'n', value_name = "COUNT", default_value_t = 100_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: u64,
-    /// Measure for so many seconds instead of a number of requests.
+    /// Measure for this many seconds instead of a number of requests.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) duration: Option<Duration>,
     /// Connections.
@@ -97,10 +97,10 @@ pub(crate) struct LoadOptions {
     /// to wait for a free connection: what a server's pause costs is seen in full.
     #[arg(long, value_name = "REQUESTS", value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Load for so many seconds before each test that is not counted.
+    /// Load for this many seconds before each test that is not counted.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) warm_up: Option<Duration>,
-    /// Give up when no answer comes for so many seconds.
+    /// Give up when no answer comes for this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     pub(crate) timeout: Duration,
 }
@@ -112,7 +112,7 @@ pub(crate) struct WorkOptions {
     /// Tests, with commas between; without it all of them.
     #[arg(short = 't', value_name = "TESTS", value_delimiter = ',')]
     pub(crate) tests: Vec<String>,
-    /// SET and GET mixed, so many of one for so many of the other: 1:10.
+    /// SET and GET mixed in this ratio: 1:10.
     #[arg(long, value_name = "SETS:GETS", value_parser = ratio)]
     pub(crate) ratio: Option<(u32, u32)>,
     /// A command of your own; __key__ is a key, __rand_int__ its number alone, __data__ a value.
@@ -132,7 +132,7 @@ pub(crate) struct WorkOptions {
     /// seeds, one for each connection, are the same every time.
     #[arg(long)]
     pub(crate) distinct_seeds: bool,
-    /// Keys that SET writes expire after so many seconds.
+    /// Keys that SET writes expire after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ttl: Option<u32>,
 }

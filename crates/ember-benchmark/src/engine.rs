@@ -40,7 +40,7 @@ const EVENTS_MAX: usize = 256;
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Goal {
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
     /// After so much time, and the replies to what was sent until then.
     Time(Duration),
@@ -173,7 +173,7 @@ struct ThreadResult {
     last_reply_ns: u64,
 }
 
-/// When the requests of one thread are due in an open loop: this one and every so many nanoseconds.
+/// When the requests of one thread are due in an open loop: this one and another each interval.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     first_ns: f64,
@@ -382,7 +382,7 @@ impl<'a> Runner<'a> {
         self.send(index, count, None)
     }
 
-    /// Takes up to so many of the requests that are left.
+    /// Takes up to `wanted` of the requests that are left.
     fn take(&self, wanted: u32) -> u32 {
         if matches!(self.plan.goal, Goal::Time(_)) {
             // Of an open loop all is sent that is due before the end, if connections are free.

@@ -66,7 +66,7 @@ struct Ticks {
 }
 
 impl Series {
-    /// A series that so many threads record into.
+    /// A series that `threads` threads record into.
     pub(super) fn new(threads: usize) -> Series {
         Series { threads, ticks: Arc::default() }
     }
@@ -96,7 +96,7 @@ impl Series {
         (ticks.replies, ticks.done.last().copied())
     }
 
-    /// All ticks of a run of so many nanoseconds. The last one is as long as the run left of it.
+    /// All ticks of a run of `elapsed_ns`. The last one is as long as the run left of it.
     pub(super) fn finish(&self, elapsed_ns: u64) -> Vec<Moment> {
         let mut ticks = self.lock();
         let open = std::mem::take(&mut ticks.open);

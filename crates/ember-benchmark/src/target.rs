@@ -190,7 +190,7 @@ impl Target {
         }
     }
 
-    /// Sends a command so many times, with one number after the other.
+    /// Sends a command `count` times, with one number after the other.
     fn send_all(&self, words: &[Vec<u8>], count: u64, load: &Load) -> Result<(), Failure> {
         if count == 0 {
             return Ok(());

@@ -27,7 +27,7 @@ pub(super) enum Needs {
     Nothing,
     /// A string at every key.
     Keys,
-    /// A list of so many elements, or of as many as there are requests.
+    /// A list of this many elements, or of as many as there are requests.
     List(Option<u64>),
     /// A set with the elements of all keys, or of as many as there are requests.
     Set,

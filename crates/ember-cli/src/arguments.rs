@@ -74,10 +74,10 @@ pub(crate) struct SessionOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub(crate) struct RunOptions {
-    /// Run the command so many times; -1 for ever.
+    /// Run the command this many times; -1 for ever.
     #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) repeat: i64,
-    /// Wait so many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured.
+    /// Wait this many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured.
     #[arg(short = 'i', value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) interval: f64,
     /// Read the last argument from standard input.
@@ -143,7 +143,7 @@ pub(crate) struct ModeOptions {
     /// Send requests from standard input as they are, as fast as the server takes them.
     #[arg(long)]
     pub(crate) pipe: bool,
-    /// Give up when no answer comes for so many seconds behind the last request; 0 never.
+    /// Give up when no answer comes for this many seconds behind the last request; 0 never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) pipe_timeout: u64,
     /// List all keys.
@@ -155,7 +155,7 @@ pub(crate) struct ModeOptions {
     /// The same as a quoted string.
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub(crate) quoted_pattern: Option<OsString>,
-    /// Ask for so many keys at once.
+    /// Ask for this many keys at once.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) count: u64,
     /// Look for the largest key of each type, by elements.
@@ -164,7 +164,7 @@ pub(crate) struct ModeOptions {
     /// Look for the largest key of each type, by memory.
     #[arg(long)]
     pub(crate) memkeys: bool,
-    /// The same; of so many elements each, 0 for all.
+    /// The same; of this many elements each, 0 for all.
     #[arg(long, value_name = "COUNT")]
     pub(crate) memkeys_samples: Option<u64>,
     /// Look for the keys most used; needs an LFU eviction policy.

@@ -188,7 +188,7 @@ impl Client {
         Ok(())
     }
 
-    /// Runs a command so many times, or for ever if `repeat` is negative, and prints the answers.
+    /// Runs a command `repeat` times, or for ever if `repeat` is negative, and prints the answers.
     pub(crate) fn run(&mut self, words: &[Vec<u8>], repeat: i64) -> Outcome {
         let mut left = repeat;
         let mut outcome = Outcome::Answered;

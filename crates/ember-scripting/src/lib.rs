@@ -64,7 +64,7 @@ pub struct Scripting {
 }
 
 impl Scripting {
-    /// No scripts, for so many workers.
+    /// No scripts, for this many workers.
     pub fn new(workers: usize) -> Scripting {
         Scripting {
             scripts: Scripts::default(),
@@ -79,7 +79,7 @@ impl Scripting {
         self.interpreter_bytes.load(Ordering::Relaxed)
     }
 
-    /// Calls `act` with this worker's interpreter, which may hold so many bytes.
+    /// Calls `act` with this worker's interpreter, which may hold `memory_bytes_max` bytes.
     ///
     /// # Errors
     /// If the memory limit has no room for an interpreter.

@@ -159,7 +159,7 @@ impl Writer<'_> {
         Ok(None)
     }
 
-    /// Counts an element, and so many bytes that it brings.
+    /// Counts an element, and the bytes that it brings.
     fn count(&self, bytes: usize) -> Result<(), &'static str> {
         if self.reply.len_bytes() - self.start + bytes > self.shared.memory_bytes_max {
             return Err(TOO_LARGE);

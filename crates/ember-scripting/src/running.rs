@@ -54,7 +54,7 @@ pub struct RunningScripts {
 }
 
 impl RunningScripts {
-    /// None, on so many workers.
+    /// None, on this many workers.
     pub fn new(workers: usize) -> RunningScripts {
         let places = (0..workers).map(|_| CachePadded::new(Place::default())).collect();
         RunningScripts { epoch: Instant::now(), places }
@@ -95,7 +95,7 @@ impl RunningScripts {
         self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
     }
 
-    /// The places of programs that have been running for at least so many milliseconds, with their states and for how long;
+    /// The places of programs that have been running for at least `threshold` milliseconds, with their states and for how long;
     /// none if that is 0.
     fn busy(&self, threshold_ms: u64) -> impl Iterator<Item = (&Place, u64, Duration)> {
         let now = if threshold_ms == 0 { Duration::ZERO } else { self.epoch.elapsed() };

@@ -9,7 +9,7 @@ use ember_protocol::{Protocol, Reply};
 use super::interpreter::{CommandRunner, Interpreter};
 use super::scripts::sha_of;
 
-/// Knows ECHO and a few others, and stops scripts after so many questions.
+/// Knows ECHO and a few others, and stops scripts after a number of questions.
 struct Echo {
     questions_left: usize,
 }

@@ -16,7 +16,7 @@ use crate::aof;
 use crate::aof::service::Aof;
 use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
-use crate::clients::mailbox::{Letter, Mailbox};
+use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
 use crate::config::ConfigHandle;
 use crate::control_plane::Sockets;
@@ -118,12 +118,12 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );
-    supervisor::tell(config.supervised, supervisor::READY);
+    supervisor::notify(config.supervised, supervisor::READY);
     server.wait_for_stop();
-    supervisor::tell(config.supervised, supervisor::STOPPING);
+    supervisor::notify(config.supervised, supervisor::STOPPING);
     tracing::info!("stopping: connections are drained");
     for worker in &server.workers {
-        worker.mailbox.send(Letter::Stop);
+        worker.mailbox.send(Message::Stop);
     }
     for thread in threads {
         if thread.join().is_err() {

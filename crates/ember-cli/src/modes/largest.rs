@@ -11,7 +11,7 @@ use ember_client::put;
 pub(super) enum Measure {
     /// By elements, of strings by bytes.
     Elements,
-    /// By bytes of memory, of so many elements each.
+    /// By bytes of memory, of at most this many elements each.
     Memory(Option<u64>),
 }
 

@@ -118,7 +118,7 @@ impl Outgoing {
 struct Incoming {
     /// What is not counted yet; the beginning of an answer.
     buffer: Vec<u8>,
-    /// There is no use in reading an answer again before so many bytes of it are there.
+    /// There is no use in reading an answer again before this many bytes of it are there.
     retry_at: usize,
     errors: u64,
     answers: u64,

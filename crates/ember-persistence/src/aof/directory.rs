@@ -346,7 +346,7 @@ impl AofDirectory {
     }
 
     /// Removes bases and manifests that a server which did not end by itself has not written to their ends; how many. Only
-    /// for who is alone in writing this AOF.
+    /// for the only writer of this AOF.
     ///
     /// # Errors
     /// Those of the disk.

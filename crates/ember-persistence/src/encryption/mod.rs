@@ -3,7 +3,7 @@
 //! ```text
 //! file     "EMBERENC" | version, 1 byte = 1 | 3 bytes of 0 | key's fingerprint, 16 bytes | salt, 32 random bytes | chunk …
 //! chunk    "EChk" | length, 4 bytes, its highest bit set in the last chunk | number, 8 bytes | nonce, 12 bytes
-//!          | durable, 8 bytes | so many encrypted bytes | tag, 16 bytes                                little-endian
+//!          | durable, 8 bytes | encrypted bytes | tag, 16 bytes                                little-endian
 //! ```
 //!
 //! Each file has a key of its own: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. A nonce is a random number that

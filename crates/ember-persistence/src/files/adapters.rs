@@ -180,7 +180,7 @@ pub fn unfinished_target(name: &str) -> Option<&str> {
 }
 
 /// Removes the temporary files in a directory that a server which did not end by itself has left, where `is_own` says so of
-/// the name that they were to get; how many. Only for who is alone in writing the files of those names.
+/// the name that they were to get; how many. Only for the one writer of the files of those names.
 ///
 /// # Errors
 /// Those of the disk.

@@ -4,8 +4,8 @@
 /// What reaches a disk as a whole or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// A sector was lost if all of it that belongs to the write is zeros, or at least so many bytes at its end: of those that
-/// were written, so many are hardly ever zeros by chance.
+/// A sector was lost if all of it that belongs to the write is zeros, or at least this many bytes at its end: that
+/// many written bytes are hardly ever zeros by chance.
 const ZEROS_MIN: u64 = 8;
 
 /// Looks through the bytes of a write, in order, for a sector that was lost.

@@ -7,7 +7,7 @@ use crate::interpreter::{ELEMENT_WORK, Shared};
 use crate::output::PIECE_BYTES;
 use crate::raised;
 
-/// Bytes of a number that are read; nobody writes so many digits, and reading them all could take long.
+/// Bytes of a number that are read; no number needs more, and reading them all could take long.
 const NUMBER_BYTES_MAX: usize = 1024 * 1024;
 
 /// A piece of a text.

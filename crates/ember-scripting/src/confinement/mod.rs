@@ -6,7 +6,7 @@
 //!
 //! It must be known beforehand. A program cannot be run again once it has written, and cannot wait for further locks while
 //! others wait for those it holds; nor could it be ended while they do, which is why it must be short. What is not short
-//! because of the values it meets, and has had no effect, is ended and run alone (`commands/scripting/host.rs`). After an
+//! because of the values it meets, and has had no effect, is ended and run with exclusive access (`script_host/program.rs` of the server). After an
 //! effect it is too late for that. So of programs with effects the checker also wants that they nest few tables: the same
 //! table in others many times makes one call, or the reply, as long as one likes.
 //!
@@ -44,7 +44,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Whether a run is short that was called with so many keys and arguments.
+    /// Whether a run is short that was called with this many keys and arguments.
     pub fn holds_for(&self, arguments: usize) -> bool {
         self.steps.saturating_add(self.steps_per_argument.saturating_mul(arguments as u64)) <= STEPS_MAX
     }

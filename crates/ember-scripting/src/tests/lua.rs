@@ -8,7 +8,7 @@ use super::super::interpreter::Interpreter;
 use super::super::scripts::sha_of;
 use super::{Echo, run};
 
-/// Runs a script that is stopped when it has been asked so many times whether it goes on.
+/// Runs a script that is stopped when it has been asked a number of times whether it goes on.
 fn run_for(questions: usize, script: &str) -> String {
     let mut interpreter = Interpreter::new(256 * 1024 * 1024).unwrap();
     let body = interpreter.script(&sha_of(script.as_bytes()), script.as_bytes()).unwrap();

@@ -50,7 +50,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     }
     let mut directory = open(server, &config)?;
     let shown = |error: AofError| error.to_string();
-    loading::tell_removed(directory.remove_leftovers().map_err(shown)?);
+    loading::log_removed(directory.remove_leftovers().map_err(shown)?);
     if !directory.exists() && server.disk.open_to_read(&directory.single_file()).is_ok() {
         directory.adopt().map_err(shown)?;
         tracing::info!("{} is now the base of an AOF in {}", config.appendfilename, config.appenddirname);
@@ -172,7 +172,7 @@ fn load_file(
             }
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
-                loading.tell(path);
+                loading.log_progress(path);
             }
         }
     }

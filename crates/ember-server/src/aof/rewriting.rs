@@ -1,6 +1,6 @@
 //! Rewriting the AOF: a base of all data at one moment, in the place of the commands before.
 //!
-//! The moment is taken by a worker, alone at the keyspace: that of a command, or worker 0 when nobody has asked. The base is
+//! A worker with exclusive access takes the moment: that of a command, or worker 0 when nobody has asked. The base is
 //! written on a thread of its own, beside the AOF writer, which goes on with the next increment.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// The data of now. The executor is alone at the keyspace.
+    /// The data of now. The executor has exclusive access.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
         let point = point_in_time::begin(&claim, executor);
@@ -62,7 +62,7 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
     if !server.journal.is_on() {
         return begin_apart(executor, claim).map_err(Err);
     }
-    executor.alone(|executor, _| {
+    executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.last_number();
         order(server, Order::Rotate { behind, base: Some(base) });
@@ -77,7 +77,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let mut directory = super::loading::open(server, &executor.config)?;
     let begun = directory.begin_anew().and_then(|(_, rewrite)| Ok((rewrite, directory.begin_base()?)));
     let (rewrite, file) = begun.map_err(|error| error.to_string())?;
-    let base = executor.alone(|executor, _| Base::take(claim, executor));
+    let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
     let done = move |written: BaseWritten| {
         let finished = written
             .result
@@ -109,7 +109,7 @@ pub(crate) fn begin_due(executor: &mut Executor) {
     if aof.wants_base.load(Ordering::Relaxed) {
         let Ok(claim) = Claim::take(server, Purpose::AofBase) else { return };
         aof.wants_base.store(false, Ordering::Relaxed);
-        executor.alone(|executor, _| {
+        executor.with_exclusive_access(|executor, _| {
             let base = Base::take(claim, executor);
             let behind = server.journal.last_number();
             order(server, Order::BaseTaken(Box::new((base, behind))));
@@ -135,10 +135,10 @@ fn is_grown(server: &Server, config: &Config) -> bool {
     let (size, base) = (aof.size.load(Ordering::Relaxed), aof.base_size.load(Ordering::Relaxed).max(1));
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
     // After failures it takes longer to the next try.
-    let patience = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
+    let retry_factor = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
     percentage != 0
         && size > config.auto_aof_rewrite_min_size
-        && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * patience
+        && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * retry_factor
 }
 
 /// What the thread that has written a base for the AOF writer does then.
@@ -226,7 +226,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         tracing::error!("CONFIG SET appendonly yes: {error}");
         "Unable to turn on AOF. Check server logs.".to_owned()
     })?;
-    executor.alone(|executor, _| {
+    executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
         let behind = server.journal.switch(true);
         Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
@@ -238,7 +238,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
 /// Switches the AOF off: it ends with what was written before. The worker is inside the gate and holds no lock.
 pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
-    executor.alone(|_, _| {
+    executor.with_exclusive_access(|_, _| {
         let behind = server.journal.switch(false);
         order(server, Order::End { behind });
     });

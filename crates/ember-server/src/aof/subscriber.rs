@@ -275,7 +275,7 @@ impl AofSubscriber {
         self.begin_file();
         (self.appended, self.synced, self.oldest) = (last, last, None);
         self.aof.state.is_enabled.store(true, Ordering::Relaxed);
-        self.tell_size();
+        self.report_size();
     }
 
     fn begin_file(&mut self) {
@@ -329,7 +329,7 @@ impl AofSubscriber {
             Ok(()) => {
                 self.holds = false;
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
-                self.tell_size();
+                self.report_size();
                 let aof = &self.aof.state;
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
                 aof.end_rewrite(true);
@@ -543,13 +543,13 @@ impl AofSubscriber {
 
     // The others.
 
-    fn tell_size(&self) {
+    fn report_size(&self) {
         let size = self.files.as_ref().map_or(0, |files| files.closed_size + files.writer.size());
         self.aof.state.size.store(size, Ordering::Relaxed);
     }
 
-    fn tell_state(&mut self, waiting_bytes: usize) {
-        self.tell_size();
+    fn report_state(&mut self, waiting_bytes: usize) {
+        self.report_size();
         let aof = &self.aof.state;
         let files = self.files.as_ref();
         let unsynced = files.map_or(0, |files| files.writer.size() - files.writer.durable_size());
@@ -652,7 +652,7 @@ impl Subscriber for AofSubscriber {
     }
 
     fn report(&mut self, waiting_bytes: usize) {
-        self.tell_state(waiting_bytes);
+        self.report_state(waiting_bytes);
     }
 
     fn is_left_to_thread(&self) -> bool {

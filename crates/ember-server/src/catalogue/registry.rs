@@ -200,7 +200,7 @@ impl Registry {
         subcommands.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The command that a call means, if there is one and it takes so many arguments.
+    /// The command that a call means, if there is one and it takes that number of arguments.
     ///
     /// # Errors
     /// In Redis's words: unknown command, unknown subcommand, or wrong number of arguments.

@@ -203,7 +203,7 @@ impl Connection {
             && !self.closing
     }
 
-    /// Whether so many replies wait for the socket that no more are to be made.
+    /// Whether too many replies wait for the socket to make more.
     pub(crate) fn is_output_high(&self, absorbed_max: usize) -> bool {
         let high = if self.query_bytes() < absorbed_max { OUTPUT_HIGH_BYTES } else { OUTPUT_FULL_BYTES };
         self.output.len_bytes() > high

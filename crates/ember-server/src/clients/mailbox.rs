@@ -10,9 +10,9 @@ use super::push::{Push, Receiver};
 use crate::system::driver::Bell;
 
 /// Something for a worker to do.
-pub(crate) enum Letter {
+pub(crate) enum Message {
     /// Serve this new connection.
-    Adopt(Incoming),
+    Accept(Incoming),
     /// Run these commands on your shards and send them back.
     Run(Box<Forwarded>),
     /// Here are the replies to what you sent.
@@ -37,42 +37,42 @@ pub(crate) enum Letter {
 
 /// A worker's mailbox and the bell that ends its waiting.
 pub(crate) struct Mailbox {
-    letters: emberkv_core::mailbox::Mailbox<Letter>,
+    messages: emberkv_core::mailbox::Mailbox<Message>,
     bell: Bell,
 }
 
 impl Mailbox {
     /// An empty mailbox of the worker that `bell` wakes.
     pub(crate) fn new(bell: Bell) -> Mailbox {
-        Mailbox { letters: emberkv_core::mailbox::Mailbox::new(), bell }
+        Mailbox { messages: emberkv_core::mailbox::Mailbox::new(), bell }
     }
 
-    /// Puts a letter in and wakes the worker if it sleeps.
-    pub(crate) fn send(&self, letter: Letter) {
-        if self.letters.post(letter) {
+    /// Puts a message in and wakes the worker if it sleeps.
+    pub(crate) fn send(&self, message: Message) {
+        if self.messages.post(message) {
             self.bell.ring();
         }
     }
 
-    /// Wakes the worker if it sleeps, for something that is not in a letter.
+    /// Wakes the worker if it sleeps, for something that is not in a message.
     pub(crate) fn ring(&self) {
-        if self.letters.rouse() {
+        if self.messages.rouse() {
             self.bell.ring();
         }
     }
 
-    /// The worker is about to wait; false if there is a letter, and it must not.
+    /// The worker is about to wait; false if there is a message, and it must not.
     pub(crate) fn fall_asleep(&self) -> bool {
-        self.letters.fall_asleep()
+        self.messages.fall_asleep()
     }
 
     /// The worker has waited.
     pub(crate) fn wake_up(&self) {
-        self.letters.wake_up();
+        self.messages.wake_up();
     }
 
-    /// Exchanges the letters for an empty list.
-    pub(crate) fn take(&self, into: &mut Vec<Letter>) {
-        self.letters.take(into);
+    /// Exchanges the messages for an empty list.
+    pub(crate) fn take(&self, into: &mut Vec<Message>) {
+        self.messages.take(into);
     }
 }

@@ -39,10 +39,10 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(3);
 /// The time from a connection's begin to the end of its answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The head of a request may have so many bytes; the least that hyper can be told.
+/// The most bytes of a request's head; the least that hyper can be told.
 const HEAD_BYTES_MAX: usize = 8192;
 
-/// And so many header fields.
+/// The most fields of a request's head.
 const HEADERS_MAX: usize = 32;
 
 /// After this time accepting is tried again when it failed, for lack of descriptors most likely.

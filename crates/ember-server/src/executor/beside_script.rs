@@ -1,4 +1,4 @@
-//! Beside a script: what a worker does with commands while a script that runs for long is alone with the keyspace.
+//! Beside a script: what a worker does with commands while a script has had exclusive access for long.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use crate::clients::client::Client;
 use crate::executor::session::Outcome;
 
 /// How long a worker waits outside the gate before it looks whether a script keeps it closed.
-const GATE_PATIENCE: Duration = Duration::from_millis(10);
+const GATE_WAIT: Duration = Duration::from_millis(10);
 
 impl Executor {
     /// Goes inside the gate. False if a script keeps everyone out and has been doing so for long.
     #[inline]
     pub(crate) fn enter_gate(&mut self) -> bool {
-        while !self.server.gate.try_enter(self.index, GATE_PATIENCE) {
+        while !self.server.gate.try_enter(self.index, GATE_WAIT) {
             if self.is_script_busy() {
                 return false;
             }
@@ -51,7 +51,7 @@ impl Executor {
             self.publish();
             !self.is_script_busy()
         };
-        let Some(alone) = server.gate.try_close(index, GATE_PATIENCE, waits_on) else {
+        let Some(access) = server.gate.try_close(index, GATE_WAIT, waits_on) else {
             self.is_outside = true;
             return Err(self.busy_error());
         };
@@ -60,17 +60,17 @@ impl Executor {
             self.clock = Instant::now();
         }
         server.journal.attach(&mut self.turn.journal);
-        Ok(alone)
+        Ok(access)
     }
 
     /// As [`Executor::close_gate`], for what must not fail: the worker's other connections are served while it waits.
-    pub(crate) fn close_gate_patiently(&mut self) -> ExclusiveAccess<'static> {
+    pub(crate) fn close_gate_serving_others(&mut self) -> ExclusiveAccess<'static> {
         let (server, index) = (self.server, self.index);
         loop {
             let waits_on = || !self.is_script_busy();
-            if let Some(alone) = server.gate.try_close(index, GATE_PATIENCE, waits_on) {
+            if let Some(access) = server.gate.try_close(index, GATE_WAIT, waits_on) {
                 server.journal.attach(&mut self.turn.journal);
-                return alone;
+                return access;
             }
             attendance::attend(self);
         }

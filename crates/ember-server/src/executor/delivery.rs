@@ -1,7 +1,7 @@
 //! Publishing, and pushes on their way to connections.
 //!
 //! A message is sent once to each worker that has receivers, and written by the worker to each of its connections. A
-//! worker opens its letters in order, so what one client publishes arrives in order everywhere. Publishing never
+//! worker handles its messages in order, so what one client publishes arrives in order everywhere. Publishing never
 //! waits for a subscriber: what a slow one does not read counts against its output-buffer limit.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use emberkv_core::events::{EventClass, Notice};
 
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::clients::push::{Push, Receiver};
 use crate::clients::subscriptions::{Address, Kind, Name};
 use crate::server::conditions::Condition;
@@ -54,7 +54,7 @@ impl Server {
                 receivers.iter().for_each(|receiver| self.overrun(receiver.client_id));
                 continue;
             }
-            worker.mailbox.send(Letter::Push(Arc::clone(&push), receivers));
+            worker.mailbox.send(Message::Push(Arc::clone(&push), receivers));
             if waiting + bytes > DELAYING_BYTES {
                 self.conditions.set(Condition::PUSHES_BEHIND, true);
                 // It may have taken them before the condition was there to be ended.
@@ -84,7 +84,7 @@ impl Server {
         let is_short = |worker: &WorkerHandle| worker.push_bytes.load(Ordering::Relaxed) <= DELAYING_BYTES;
         if self.conditions.get().contains(Condition::PUSHES_BEHIND) && self.workers.iter().all(is_short) {
             self.conditions.set(Condition::PUSHES_BEHIND, false);
-            self.workers.iter().for_each(|worker| worker.mailbox.send(Letter::TryAgain));
+            self.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
         }
     }
 

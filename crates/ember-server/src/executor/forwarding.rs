@@ -18,7 +18,7 @@ use crate::clients::assembly::Assembly;
 use crate::clients::assembly::Forwarded;
 use crate::clients::client::{Client, ReplyMode};
 use crate::clients::connection::Connection;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 
 /// Empty messages kept for their buffers: as many as are on their way at once, usually.
 const SPARE_MAX: usize = 64;
@@ -102,7 +102,7 @@ impl Executor {
         let outstanding = outgoing.len();
         for message in outgoing {
             self.stats.forwarded.add(message.prepared.len() as u64);
-            self.server.workers[message.owner].mailbox.send(Letter::Run(message));
+            self.server.workers[message.owner].mailbox.send(Message::Run(message));
         }
         // Not through execute_for: a pause that has begun meanwhile comes too late for commands already under way.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Executor {
         self.settle_quick();
         self.publish();
         message.last_record = std::mem::take(&mut self.last_record);
-        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
+        self.server.workers[message.origin].mailbox.send(Message::Answer(message));
     }
 
     /// Appends the replies of all workers in the order of the commands to the connection's.
@@ -248,6 +248,6 @@ impl Executor {
             self.answer_error(&error, &mut message.reply);
         }
         message.marks.push(message.reply.mark());
-        self.server.workers[message.origin].mailbox.send(Letter::Answer(message));
+        self.server.workers[message.origin].mailbox.send(Message::Answer(message));
     }
 }

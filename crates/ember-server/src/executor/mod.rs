@@ -110,7 +110,7 @@ pub(crate) enum Section {
     /// The same, and the locks of all shards that the command needs are pinned: a transaction's.
     Pinned,
     /// Nobody: the gate is closed.
-    Alone,
+    Exclusive,
 }
 
 /// What a worker runs commands with.
@@ -135,7 +135,7 @@ pub(crate) struct Executor {
     pub(crate) section: Section,
     /// A script has kept this worker from closing the gate, which left it outside.
     is_outside: bool,
-    /// The number of the last record of what the batch under way has changed and that was handed over; 0 if there is none.
+    /// The number of the last record of what the batch under way has changed and that was published; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) client_memory: ClientMemory,
     /// Empty messages whose buffers wait to be used again.
@@ -540,12 +540,12 @@ impl Executor {
         match (command.handler, &mut caller.client) {
             (Handler::Data(data), client) => {
                 let server = self.server;
-                let mut alone = None;
+                let mut exclusive = None;
                 if matches!(data.run, Run::Exclusive(_)) && self.section == Section::Shared {
                     guards.release(&server.keyspace, &mut self.turn);
-                    // Whoever is alone now may be so for long.
+                    // Another worker may have exclusive access, and for long.
                     self.publish();
-                    alone = Some(self.close_gate(client.as_ref().map(|client| client.view.id))?);
+                    exclusive = Some(self.close_gate(client.as_ref().map(|client| client.view.id))?);
                 }
                 let (turn, database) = (&mut self.turn, caller.database);
                 turn.reads_any_key = client
@@ -555,7 +555,7 @@ impl Executor {
                 let waiting = if may_wait { Waiting::Allowed } else { Waiting::Never };
                 let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
-                drop(alone);
+                drop(exclusive);
                 match (attempt, client) {
                     (Attempt::Done, _) => Ok(Outcome::Done),
                     (Attempt::Wait(wait), Some(client)) => {

@@ -1,4 +1,4 @@
-//! Sampling: one in so many commands is looked at, for HOTKEYS. What is not looked at costs one comparison a batch.
+//! Sampling: HOTKEYS looks at one of `hotkeys-sampling` commands. The others cost one comparison a batch.
 
 use ember_protocol::Batch;
 use emberkv_core::dispatch::Access as Locks;
@@ -11,7 +11,7 @@ use crate::observability::hot_keys::{Access, Sample};
 /// The commands to come until the next one that is looked at.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// One in so many is looked at; 0 for none.
+    /// Commands of which one is looked at; 0 for none.
     interval: u32,
     left: usize,
 }

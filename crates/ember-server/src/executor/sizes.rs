@@ -47,14 +47,14 @@ impl SizeLimits {
         }
     }
 
-    /// A batch begins, of at most so many bytes.
+    /// A batch begins, of at most this many bytes.
     #[inline]
     pub(super) fn begin_batch(&mut self, bytes: usize) {
         self.looked_at_bytes = self.reply_bytes;
         self.include(bytes);
     }
 
-    /// Calls that come from elsewhere, of at most so many bytes, belong to the present batch.
+    /// Calls that come from elsewhere, of at most this many bytes, belong to the present batch.
     #[inline]
     pub(crate) fn include(&mut self, bytes: usize) {
         if bytes >= self.request_bytes {

@@ -3,7 +3,7 @@
 //! A client in the default mode is told of keys that it has read: the shard's observers note them under the lock of the
 //! read, so no change slips in between. A client in the broadcasting mode is told of all keys with certain prefixes.
 //! What it is told may stand behind the reply of the read, never before it: a tracked client's reads are not forwarded to
-//! another worker, and what another worker has to tell comes by letter, after the batch.
+//! another worker, and what another worker has to tell comes as a message, after the batch.
 
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! Transactions: calls queued by MULTI, run by EXEC as if at one moment, unless a watched key has changed.
 //!
 //! A transaction whose calls name all their keys runs with the locks of just those shards held from its first call to
-//! its last, beside others on other shards. Any other closes the gate: it runs alone.
+//! its last, beside others on other shards. Any other runs with exclusive access: it closes the gate.
 
 use std::sync::atomic::Ordering;
 
@@ -94,7 +94,7 @@ impl Executor {
             let shards = self.shards_of_transaction(&transaction, watched.as_deref());
             Ok(self.with_pinned(shards, run))
         } else {
-            self.alone_for(client_id, run)
+            self.with_exclusive_access_for(client_id, run)
         };
         if let Some(watched) = watched {
             watched.end(&self.server.keyspace, &mut self.turn);
@@ -125,38 +125,41 @@ impl Executor {
     }
 
     /// Runs `act` with nobody else at the keyspace. No lock is held before. Inside such a section it just goes on.
-    pub(crate) fn alone<R>(&mut self, act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R) -> R {
-        let alone = (self.section == Section::Shared).then(|| self.close_gate_patiently());
-        self.run_alone(alone, act)
+    pub(crate) fn with_exclusive_access<R>(
+        &mut self,
+        act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
+    ) -> R {
+        let access = (self.section == Section::Shared).then(|| self.close_gate_serving_others());
+        self.run_exclusively(access, act)
     }
 
     /// The same for a command of a client.
     ///
     /// # Errors
-    /// If a script that is alone has been running for long.
-    pub(crate) fn alone_for<R>(
+    /// If a script has had exclusive access for long.
+    pub(crate) fn with_exclusive_access_for<R>(
         &mut self,
         client_id: u64,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
     ) -> Result<R, CommandError> {
-        let alone =
+        let access =
             if self.section == Section::Shared { Some(self.close_gate(Some(client_id))?) } else { None };
-        Ok(self.run_alone(alone, act))
+        Ok(self.run_exclusively(access, act))
     }
 
-    fn run_alone<R>(
+    fn run_exclusively<R>(
         &mut self,
-        alone: Option<ExclusiveAccess<'static>>,
+        access: Option<ExclusiveAccess<'static>>,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
     ) -> R {
-        let outer = std::mem::replace(&mut self.section, Section::Alone);
+        let outer = std::mem::replace(&mut self.section, Section::Exclusive);
         let mut guards = Guards::None;
         self.turn.journal.begin_unit();
         let result = act(self, &mut guards);
         self.turn.journal.end_unit();
         self.section = outer;
         guards.release(&self.server.keyspace, &mut self.turn);
-        drop(alone);
+        drop(access);
         result
     }
 

@@ -28,7 +28,7 @@ use super::{Executor, authorization};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 
 /// Time-outs further away than this are for ever, as far as anybody can tell.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -164,8 +164,8 @@ impl Executor {
             guards.unpin(&self.server.keyspace, &mut self.turn);
             self.note_served(command, attempt.err(), &waiter, &mut reply);
             let record = self.turn.journal.last_number().unwrap_or(0);
-            let letter = Letter::Served(waiter.token, waiter.client_id, Box::new(reply), record);
-            self.server.workers[waiter.worker].mailbox.send(letter);
+            let message = Message::Served(waiter.token, waiter.client_id, Box::new(reply), record);
+            self.server.workers[waiter.worker].mailbox.send(message);
         }
     }
 
@@ -182,7 +182,7 @@ impl Executor {
         self.note_sizes(command, args, waiter.client_id, reply.len_bytes());
     }
 
-    /// The first in a key's queue who has not been tried in vain already.
+    /// The first in a key's queue who has not been tried without success.
     fn first_waiter(
         &self,
         database: usize,

@@ -9,7 +9,7 @@ use emberkv_core::journal::Segment;
 /// above that.
 const SPLIT_BYTES: usize = 1024 * 1024 * 1024;
 
-/// What one worker has handed over and is not written.
+/// What one worker has published and is not passed on.
 #[derive(Default)]
 struct Queue {
     segments: VecDeque<Segment>,
@@ -24,7 +24,7 @@ impl Queue {
         self.segments.front().and_then(|segment| segment.number(self.at))
     }
 
-    /// Goes on by so many records of the first segment. Returns it when it is used up.
+    /// Goes on by this many records of the first segment. Returns it when it is used up.
     fn advance(&mut self, records: usize) -> Option<Segment> {
         self.at += records;
         if self.segments.front().is_some_and(|segment| self.at == segment.len()) {
@@ -51,7 +51,7 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    /// For so many workers, behind record `last`.
+    /// For this many workers, behind record `last`.
     pub(super) fn new(workers: usize, last: u64) -> Merger {
         let queues = (0..workers).map(|_| Queue::default()).collect();
         Merger { queues, spare: Vec::new(), last, taken: 0, database: None, bytes: 0 }
@@ -80,7 +80,7 @@ impl Merger {
         }
     }
 
-    /// Adds what a worker has handed over.
+    /// Adds what a worker has published.
     pub(super) fn add(&mut self, worker: usize, segment: Segment) {
         // In front of a queue it would have no next record, as if nothing had come behind it either.
         if segment.is_empty() {
@@ -197,7 +197,7 @@ mod tests {
             journal.record_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
-        // Both may hand over once more, and the stream collect again, before anything is there.
+        // Both may publish once more, and the stream collect again, before anything is there.
         merger.add(0, first.take());
         merger.add(1, second.take());
         set(&mut second, "one");

@@ -11,8 +11,7 @@ use ember_persistence::aof::Batch;
 use super::JournalHub;
 use super::merge::Merger;
 
-/// Bytes that are passed on at once, at least if there are so many, and a record more at most: so few that they are in the
-/// core's own cache from when they are put together until they are written.
+/// A batch is passed on when it has this many bytes. They stay in the core's own cache until they are written.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// Bytes of an emptied batch whose memory is kept.

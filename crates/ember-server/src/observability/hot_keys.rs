@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use emberkv_core::keyspace::hash::KeyHash;
 
-/// Counters of a sketch: a key with one in so many accesses is always found. To look them all up is cheap.
+/// Counters of a sketch: a key with one in 128 accesses is always found. To look them all up is cheap.
 const COUNTERS: usize = 128;
 
 /// Bytes of a key that are kept and shown.

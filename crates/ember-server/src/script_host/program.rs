@@ -29,7 +29,7 @@ use ember_scripting::shebang::ScriptFlags;
 /// together before it is asked whether it goes on.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// For how long a program runs beside others, unless it has had effects: then it is ended and run alone. Others may wait for
+/// For how long a program runs beside others, unless it has had effects: then it is ended and run with exclusive access. Others may wait for
 /// the locks that it holds.
 const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
 
@@ -87,7 +87,7 @@ impl Program<'_> {
 
 /// Runs a program: `run` is called when its locks are held, and told whether the program is confined.
 ///
-/// A confined program runs with the locks of its keys' shards, beside others; any other runs alone.
+/// A confined program runs with the locks of its keys' shards, beside others; any other runs with exclusive access.
 ///
 /// # Errors
 /// If the program must not run, or fails.
@@ -139,13 +139,13 @@ pub(crate) fn run_program(
         if host.has_escaped {
             tracing::error!("a script was taken for confined and is not");
         }
-        let (is_to_run_alone, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
+        let (needs_exclusive_access, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
         // A script selects a database for itself only.
         client.database = database;
-        if is_to_run_alone {
+        if needs_exclusive_access {
             reply.truncate_to(mark);
         }
-        (result, is_to_run_alone, has_effects)
+        (result, needs_exclusive_access, has_effects)
     };
     let is_confined = executor.section == Section::Shared
         && program.confinement.is_some_and(|confinement| confinement.holds_for(args.len()));
@@ -157,17 +157,17 @@ pub(crate) fn run_program(
             hash.shard()
         };
         let shards = program.keys.iter().map(shards_of).collect();
-        let (result, is_to_run_alone, has_effects) = executor.with_pinned(shards, &mut run_once);
-        if is_to_run_alone && has_effects {
+        let (result, needs_exclusive_access, has_effects) = executor.with_pinned(shards, &mut run_once);
+        if needs_exclusive_access && has_effects {
             return Err(ESCAPED.into());
         }
-        executor.stats.scripts_beside.add(u64::from(!is_to_run_alone));
-        outcome = (!is_to_run_alone).then_some(result);
+        executor.stats.scripts_beside.add(u64::from(!needs_exclusive_access));
+        outcome = (!needs_exclusive_access).then_some(result);
     }
     let result = match outcome {
         Some(result) => result,
         None => {
-            let (result, ..) = executor.alone_for(client_id, run_once)?;
+            let (result, ..) = executor.with_exclusive_access_for(client_id, run_once)?;
             executor.stats.scripts_alone.add(1);
             result
         }

@@ -21,7 +21,7 @@ use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
 use crate::catalogue::registry::Registry;
 use crate::clients::client::{ClientView, Clients};
-use crate::clients::mailbox::{Letter, Mailbox};
+use crate::clients::mailbox::{Mailbox, Message};
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::subscriptions::PubSub;
@@ -44,7 +44,7 @@ use crate::tls::Tls;
 
 /// What others know of a worker.
 pub(crate) struct WorkerHandle {
-    /// For letters to it.
+    /// For messages to it.
     pub(crate) mailbox: Mailbox,
     /// What it counts.
     pub(crate) stats: WorkerStats,
@@ -94,7 +94,7 @@ pub(crate) struct Server {
     /// Bytes that all clients take, as far as workers have told
     /// ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
-    /// Keeps workers away from the keyspace while one must be alone with it.
+    /// Gives one worker exclusive access to the keyspace.
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
@@ -246,7 +246,7 @@ impl Server {
 
     /// Makes worker `worker` look at one of its connections.
     pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
-        self.workers[worker].mailbox.send(Letter::Look(token, client_id));
+        self.workers[worker].mailbox.send(Message::Look(token, client_id));
     }
 
     /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process
@@ -254,7 +254,7 @@ impl Server {
     pub(crate) fn end_by_signal(&self) {
         let saves = !self.config.snapshot().save.is_empty();
         if saves && !self.is_loading() && !self.is_stopping() {
-            self.workers[0].mailbox.send(Letter::SaveAndEnd);
+            self.workers[0].mailbox.send(Message::SaveAndEnd);
         } else {
             self.request_stop();
         }

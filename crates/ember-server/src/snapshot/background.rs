@@ -119,11 +119,11 @@ impl Background {
         due.is_some()
     }
 
-    /// Ends what is under way, because the server ends, and waits for that, as long as `patience` says: its file does not
+    /// Ends what is under way, because the server ends, and waits for that, for at most `longest`: its file does not
     /// appear, or has appeared.
-    pub(crate) fn give_up(&self, server: &Server, patience: Option<Duration>) {
+    pub(crate) fn give_up(&self, server: &Server, longest: Option<Duration>) {
         SnapshotState::of(server).is_given_up.store(true, Ordering::Relaxed);
-        let until = patience.map(|patience| Instant::now() + patience);
+        let until = longest.map(|longest| Instant::now() + longest);
         let mut is_running = self.is_running.lock();
         while *is_running {
             match until {
@@ -145,7 +145,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let background = &SnapshotState::of(server).background;
     background.is_scheduled.store(false, Ordering::Relaxed);
     background.tried_ms.store(unix_ms(), Ordering::Relaxed);
-    let point = executor.alone(|executor, _| {
+    let point = executor.with_exclusive_access(|executor, _| {
         executor.publish();
         begin(&claim, executor)
     });

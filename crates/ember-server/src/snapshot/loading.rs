@@ -43,18 +43,18 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Begins with files of so many bytes.
+    /// Begins with files of `total_bytes` bytes together.
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.since_ms.store(unix_ms(), Ordering::Relaxed);
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
     }
 
-    /// Notes that so many bytes of a file were read.
+    /// Notes how many bytes of a file were read.
     pub(crate) fn note_read(&self, bytes: u64) {
         self.read_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that a file of so many bytes is read.
+    /// Notes that a file of `bytes` bytes is read.
     pub(crate) fn end_file(&self, bytes: u64) {
         self.read_bytes.store(0, Ordering::Relaxed);
         self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl Loading {
     }
 
     /// Tells the log how far it is.
-    pub(crate) fn tell(&self, path: &Path) {
+    pub(crate) fn log_progress(&self, path: &Path) {
         let (percent, eta_s) = self.outlook();
         tracing::info!("loading {}: {percent:.1} % is read, {eta_s} seconds to go", path.display());
     }
@@ -105,7 +105,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     // A file that another server is writing is not left over.
     if server.data_lock.is_nobody_elses() {
         let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
-        tell_removed(removed.map_err(|error| error.to_string())?);
+        log_removed(removed.map_err(|error| error.to_string())?);
     }
     let file = match disk.open_to_read(path) {
         Ok(file) => file,
@@ -123,7 +123,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
 }
 
 /// Tells the log of files that a server which did not end by itself has left, and that are gone now.
-pub(crate) fn tell_removed(leftovers: usize) {
+pub(crate) fn log_removed(leftovers: usize) {
     if leftovers > 0 {
         tracing::warn!("{leftovers} files that were not written to their ends are removed");
     }
@@ -157,7 +157,7 @@ pub(crate) fn load_from(
             }
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
-                state.loading.tell(path);
+                state.loading.log_progress(path);
             }
             match step {
                 Step::Function(code) => add_library(server, config, &code),

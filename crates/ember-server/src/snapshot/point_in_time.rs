@@ -1,6 +1,6 @@
 //! The keyspace at one moment, to be written on any thread while commands go on.
 //!
-//! Who wants one takes the [`Claim`] first, since there is one at a time, then calls [`begin`] while alone at the keyspace,
+//! Who wants one takes the [`Claim`] first, since there is one at a time, then calls [`begin`] with exclusive access,
 //! and gives the [`PointInTime`] to the thread that writes the file. Half of the cores at most are busy with it besides.
 
 use std::io;
@@ -15,7 +15,7 @@ use emberkv_core::rdb::VERSION_MAX;
 use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::executor::{Executor, Section};
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -41,7 +41,7 @@ pub(crate) struct Claims {
     /// Keys that were written, and all there are.
     processed: AtomicU64,
     total: AtomicU64,
-    /// Bytes that were handed over before changes.
+    /// Bytes that were saved before changes.
     handed_bytes: AtomicU64,
 }
 
@@ -115,12 +115,12 @@ impl Drop for Underway {
 
 /// Lets calls be tried again that had to wait for a snapshot.
 fn try_again(server: &Server) {
-    server.workers.iter().for_each(|worker| worker.mailbox.send(Letter::TryAgain));
+    server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
 }
 
-/// Takes a snapshot. The executor is alone at the keyspace, holds no lock and has published what it counted. O(shards).
+/// Takes a snapshot. The executor has exclusive access, holds no lock and has published what it counted. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
-    assert!(executor.section == Section::Alone, "a snapshot is taken while nobody else is at the keyspace");
+    assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     let (server, config) = (claim.0, &executor.config);
     let options = SnapshotOptions {
         // An encrypted file is for no reader but this program.

@@ -39,7 +39,7 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
 pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     let server = executor.server;
     SnapshotState::of(server).background.give_up(server, None);
-    let saved = executor.alone(|executor, _| {
+    let saved = executor.with_exclusive_access(|executor, _| {
         executor.publish();
         save(server, &executor.config, &executor.turn)
     });
@@ -48,7 +48,7 @@ pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     saved
 }
 
-/// Writes the file. The calling worker is alone at the keyspace and holds no lock; `turn` is its own. O(N) for N bytes.
+/// Writes the file. The calling worker has exclusive access and holds no lock; `turn` is its own. O(N) for N bytes.
 ///
 /// # Errors
 /// One line that says what failed. The file that was there before is there still.
@@ -82,7 +82,7 @@ pub(super) fn write_file(
     written.map_err(|error| error.to_string())
 }
 
-/// Writes all data. The caller is alone at the keyspace, or no worker runs.
+/// Writes all data. The caller has exclusive access, or no worker runs.
 ///
 /// # Errors
 /// Those of the file.

@@ -48,7 +48,7 @@ impl SnapshotState {
         server.sum(|stats| &stats.changes).saturating_sub(self.saved_changes.load(Ordering::Relaxed))
     }
 
-    /// Notes that the file has been written, with the data set as it was after so many changes.
+    /// Notes that the file has been written, with the data set as it was after `changes` changes.
     pub(super) fn note_saved(&self, changes: u64) {
         self.saved_ms.store(unix_ms(), Ordering::Relaxed);
         self.saved_changes.store(changes, Ordering::Relaxed);

@@ -23,7 +23,7 @@ pub(crate) fn is_told(supervised: Supervised) -> bool {
 }
 
 /// Tells the supervisor `state`, if one is configured.
-pub(crate) fn tell(supervised: Supervised, state: &str) {
+pub(crate) fn notify(supervised: Supervised, state: &str) {
     if is_told(supervised)
         && let Err(error) = send(state)
     {

@@ -1,6 +1,6 @@
 //! A worker: a thread with an event loop of its own that serves its connections and runs commands.
 //!
-//! One turn: wait for readiness, read the clock, open the letters, then give every connection that has something to do
+//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection that has something to do
 //! one read, its commands and one write; the writes of several connections are made in a row. A connection that could go on
 //! is served again in the next turn, after the others: a deep pipeline costs everybody else [`SLICE`](serving) of time, not
 //! its whole length.
@@ -10,9 +10,9 @@
 //! until all of them are answered.
 
 /// The parts of a worker that can be attended to while the connection of this token runs something.
-macro_rules! bystanders {
+macro_rules! other_connections {
     ($worker:expr, $token:expr) => {
-        Bystanders {
+        OtherConnections {
             server: $worker.server,
             driver: &mut $worker.driver,
             listeners: &mut $worker.listeners,
@@ -29,13 +29,13 @@ macro_rules! bystanders {
     };
 }
 
-pub(crate) mod bystanders;
+pub(crate) mod other_connections;
 
-mod adoption;
+mod accepting;
 pub(crate) mod barrier;
-mod departure;
+mod closing;
 mod evicting;
-mod letters;
+mod messages;
 mod periodic;
 mod serving;
 mod waits;
@@ -47,7 +47,7 @@ use ember_protocol::{Batch, Limits, Reply};
 
 use crate::clients::connection::{self, Connection, RequestLimits};
 use crate::clients::listener::Listener;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::observability::hot_keys::Announced;
@@ -55,8 +55,8 @@ use crate::server::Server;
 use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
 use barrier::Barrier;
-use bystanders::Bystanders;
-use departure::is_drained;
+use closing::is_drained;
+use other_connections::OtherConnections;
 
 /// Tokens of listeners are counted down from here, connections' up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
@@ -89,9 +89,9 @@ pub(crate) struct Worker {
     paused: Vec<usize>,
     /// When connections in blocking commands stop waiting.
     deadlines: BTreeSet<(Instant, usize)>,
-    letters: Vec<Letter>,
-    /// Letters that came while a script ran.
-    postponed: Vec<Letter>,
+    messages: Vec<Message>,
+    /// Messages that came while a script ran.
+    postponed: Vec<Message>,
     /// What any connection without leftovers reads into.
     scratch: Vec<u8>,
     /// What encrypted bytes are read into.
@@ -151,7 +151,7 @@ impl Worker {
             accepts_at_tick: false,
             paused: Vec::new(),
             deadlines: BTreeSet::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
             postponed: Vec::new(),
             scratch: Vec::new(),
             wire: Vec::new(),
@@ -219,16 +219,16 @@ impl Worker {
         {
             timeout = Duration::ZERO;
         }
-        bystanders!(self, NOBODY).look_around(timeout);
+        other_connections!(self, NOBODY).look_around(timeout);
         mailbox.wake_up();
         self.count_time(now, timeout);
         if self.executor.begin_turn() {
             self.apply_config();
         }
-        self.open_letters();
+        self.handle_messages();
         self.release_held();
         if self.is_accepting {
-            self.accept();
+            self.accept_waiting();
         }
         self.handshake_time = Duration::ZERO;
         self.serve_all();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ember_protocol::{Batch, Reply};
 
 use super::barrier::Barrier;
-use super::bystanders::Bystanders;
+use super::other_connections::OtherConnections;
 use super::{Worker, list};
 use crate::clients::connection::{self, Connection, Fill, Parked};
 use crate::executor::Progress;
@@ -200,7 +200,7 @@ impl Worker {
         start: usize,
     ) {
         let (client, output) = (&mut connection.client, &mut connection.output);
-        let mut bystanders = bystanders!(self, token);
+        let mut bystanders = other_connections!(self, token);
         let progress = attendance::beside(&mut bystanders, || {
             self.executor.run(token, client, batch, input, start, output)
         });

@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "wait",
-            summary: "Waits until so many replicas have what the connection has written; returns how many do.",
+            summary: "Waits until a number of replicas have what the connection has written; returns how many do.",
             since: "3.0.0",
             arity: 3,
             syntax: "numreplicas timeout",
@@ -48,7 +48,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "waitaof",
-            summary: "Waits until the disks of this server and of so many replicas have what the connection has written.",
+            summary: "Waits until the disks of this server and of a number of replicas have what the connection has written.",
             since: "7.2.0",
             arity: 4,
             syntax: "numlocal numreplicas timeout",

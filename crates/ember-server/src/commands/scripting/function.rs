@@ -241,7 +241,7 @@ pub(super) fn compiled(
 /// journal have one order.
 fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
-    let answer = executor.alone_for(client.view.id, |executor, _| {
+    let answer = executor.with_exclusive_access_for(client.view.id, |executor, _| {
         let config = Arc::clone(&executor.config);
         let answer = change(executor.server, &config, *args)?;
         executor.turn.counters.changes += 1;

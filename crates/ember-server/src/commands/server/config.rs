@@ -202,7 +202,7 @@ fn put_into_effect(
     Ok(())
 }
 
-/// Makes sure that the system lets so many connections be open.
+/// Makes sure that the system lets this many connections be open.
 fn check_maxclients(value: &[u8]) -> Result<(), CommandError> {
     // What is no number, or out of range, is refused in its own words later.
     let Some(wanted) = parse_i64(value).and_then(|wanted| u32::try_from(wanted).ok()) else { return Ok(()) };

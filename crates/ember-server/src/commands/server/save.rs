@@ -49,7 +49,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     ),
 ];
 
-/// Saves the data set, alone at the keyspace.
+/// Saves the data set, with exclusive access.
 ///
 /// # Errors
 /// Says what the disk said.
@@ -57,7 +57,7 @@ fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     if SnapshotState::of(execution.executor.server).claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());
     }
-    let saved = execution.executor.alone_for(execution.client.view.id, |executor, _| {
+    let saved = execution.executor.with_exclusive_access_for(execution.client.view.id, |executor, _| {
         executor.publish();
         saving::save(executor.server, &executor.config, &executor.turn)
     })?;

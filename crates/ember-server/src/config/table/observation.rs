@@ -79,7 +79,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(hotkeys_sampling, 0..=SAMPLING_MAX),
         default: "64",
         mutable: true,
-        about: "One in so many commands is looked at for HOTKEYS; 0 for none.",
+        about: "HOTKEYS looks at one of this many commands; 0 for none.",
     },
     Parameter {
         name: "latency-monitor-threshold",

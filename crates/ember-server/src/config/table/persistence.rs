@@ -166,7 +166,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "3600 1 300 100 60 10000",
         mutable: true,
-        about: "When the data set is saved in the background by itself: after so many seconds with so many changes \
+        about: "When the data set is saved in the background by itself: after a number of seconds with a number of changes \
                 at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is \
                 told to. Further lines of a file add their pairs.",
     },

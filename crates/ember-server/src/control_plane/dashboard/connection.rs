@@ -16,7 +16,7 @@ use ember_protocol::client::{Value, encode_command, read_value};
 use super::door::Credentials;
 use crate::clients::client::Peer;
 use crate::clients::listener::Incoming;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::server::Server;
 
 /// The time from a connection's begin to its last reply.
@@ -97,7 +97,7 @@ pub(super) struct Connection {
 pub(super) fn open(server: &Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
     let (ours, theirs) = UnixStream::pair()?;
     let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
-    server.workers[server.reserve_place()].mailbox.send(Letter::Adopt(incoming));
+    server.workers[server.reserve_place()].mailbox.send(Message::Accept(incoming));
     let ours = Arc::new(ours);
     let lifeline = Lifeline(Arc::clone(&ours));
     Ok((
@@ -160,7 +160,7 @@ impl Connection {
     }
 }
 
-/// A socket that is read and written until its time is over, or so many bytes have come.
+/// A socket that is read and written until its time is over, or the most bytes have come.
 struct Bounded {
     socket: Arc<UnixStream>,
     deadline: Instant,

@@ -51,7 +51,7 @@ const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The time that may take.
 const DISCARDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Requests whose commands are run at a time; so many replies at most are in memory.
+/// Requests whose commands run at a time: the most replies in memory.
 const RUNNING_MAX: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(RUNNING_MAX);

@@ -5,7 +5,7 @@ use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::template::ADMIN;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const UNBLOCK: ServerCommand = Command::new(
@@ -36,8 +36,8 @@ fn unblock(session: &mut Session<'_>) -> SessionResult {
         let waiter = view.waiter.lock().clone();
         let is_mine = waiter.is_some_and(|waiter| waiter.cancel());
         if is_mine {
-            let letter = Letter::Unblock(view.token, view.id, with_error);
-            session.server.workers[view.worker].mailbox.send(letter);
+            let message = Message::Unblock(view.token, view.id, with_error);
+            session.server.workers[view.worker].mailbox.send(message);
         }
         is_mine
     });

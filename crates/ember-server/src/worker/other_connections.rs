@@ -12,7 +12,7 @@ use super::{LISTENER_TOKEN, connection_of, list, note_readiness};
 use crate::clients::assembly::Forwarded;
 use crate::clients::connection::{Connection, Fill, RequestLimits};
 use crate::clients::listener::{Accepted, Incoming, Listener};
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::executor::attendance::Attend;
 use crate::executor::{Executor, Progress};
 use crate::server::Server;
@@ -22,7 +22,7 @@ use crate::system::driver::{Driver, Readiness};
 const ROUND_BATCHES_MAX: usize = 16;
 
 /// Parts of a worker.
-pub(crate) struct Bystanders<'w> {
+pub(crate) struct OtherConnections<'w> {
     pub(super) server: &'static Server,
     pub(super) driver: &'w mut Driver,
     pub(super) listeners: &'w mut [Listener],
@@ -33,19 +33,19 @@ pub(crate) struct Bystanders<'w> {
     /// Connections whose replies wait to be sent.
     pub(super) unsent: &'w [usize],
     pub(super) is_accepting: &'w mut bool,
-    /// Letters for later.
-    pub(super) postponed: &'w mut Vec<Letter>,
+    /// Messages for later.
+    pub(super) postponed: &'w mut Vec<Message>,
     pub(super) limits: &'w RequestLimits,
     /// The connection that runs something, and what has become of its socket.
     pub(super) token: usize,
     pub(super) missed: Vec<Readiness>,
 }
 
-impl Attend for Bystanders<'_> {
+impl Attend for OtherConnections<'_> {
     fn attend(&mut self, executor: &mut Executor) {
         self.look_around(Duration::ZERO);
-        self.open_letters(executor);
-        self.accept(executor);
+        self.handle_messages(executor);
+        self.accept_waiting(executor);
         let mut scratch = Vec::new();
         for token in 0..self.connections.len() {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
@@ -67,10 +67,11 @@ impl Attend for Bystanders<'_> {
     }
 }
 
-impl Bystanders<'_> {
+impl OtherConnections<'_> {
     /// Waits at most so long for something to happen, and notes it.
     pub(super) fn look_around(&mut self, timeout: Duration) {
-        let Bystanders { driver, listeners, connections, ready, is_accepting, token, missed, .. } = self;
+        let OtherConnections { driver, listeners, connections, ready, is_accepting, token, missed, .. } =
+            self;
         let waited = driver.wait(timeout, |readiness| {
             if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
                 **is_accepting = true;
@@ -85,14 +86,14 @@ impl Bystanders<'_> {
         }
     }
 
-    fn open_letters(&mut self, executor: &mut Executor) {
-        let mut letters = Vec::new();
-        self.server.workers[executor.index].mailbox.take(&mut letters);
-        for letter in letters {
-            match letter {
-                Letter::Adopt(incoming) => self.adopt(executor, incoming),
-                Letter::Run(message) => executor.refuse_forwarded(message),
-                Letter::Answer(message) => self.accept_answer(executor, message),
+    fn handle_messages(&mut self, executor: &mut Executor) {
+        let mut messages = Vec::new();
+        self.server.workers[executor.index].mailbox.take(&mut messages);
+        for message in messages {
+            match message {
+                Message::Accept(incoming) => self.accept(executor, incoming),
+                Message::Run(message) => executor.refuse_forwarded(message),
+                Message::Answer(message) => self.accept_answer(executor, message),
                 other => self.postponed.push(other),
             }
         }
@@ -104,7 +105,7 @@ impl Bystanders<'_> {
         let Some(connection) = connection_of(self.connections, token, message.client_id) else { return };
         if connection.parked.is_some() {
             // The rest of its batch is to be run behind the answer: the worker's work, after the script.
-            self.postponed.push(Letter::Answer(message));
+            self.postponed.push(Message::Answer(message));
             return;
         }
         let Some(assembly) = connection.accept_answer(message) else { return };
@@ -113,7 +114,7 @@ impl Bystanders<'_> {
         list(self.ready, connection, token);
     }
 
-    fn accept(&mut self, executor: &mut Executor) {
+    fn accept_waiting(&mut self, executor: &mut Executor) {
         if !std::mem::take(self.is_accepting) {
             return;
         }
@@ -121,16 +122,16 @@ impl Bystanders<'_> {
             while let Accepted::Connection(incoming) = self.listeners[number].accept() {
                 let workers = &self.server.workers;
                 workers[executor.index].connections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                self.adopt(executor, incoming);
+                self.accept(executor, incoming);
             }
         }
         // If a listener failed, the next turn finds out.
         *self.is_accepting = true;
     }
 
-    fn adopt(&mut self, executor: &mut Executor, incoming: Incoming) {
-        // One that is refused is counted out again when the worker opens this letter's successor.
-        if self.try_adopt(executor, incoming).is_none() {
+    fn accept(&mut self, executor: &mut Executor, incoming: Incoming) {
+        // One that is refused is counted out again when the worker handles the next message.
+        if self.try_accept(executor, incoming).is_none() {
             executor.stats.connections_rejected.add(1);
             let connections = &self.server.workers[executor.index].connections;
             connections.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);

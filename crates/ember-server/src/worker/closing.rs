@@ -1,4 +1,4 @@
-//! Departure: a connection is closed, and everything that knew of it forgets it.
+//! Closing a connection: everything that knew of it forgets it.
 
 use std::sync::atomic::Ordering;
 

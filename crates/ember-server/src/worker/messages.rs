@@ -9,44 +9,44 @@ use super::{Worker, connection_of, list};
 use crate::clients::assembly::Forwarded;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::OUTPUT_HIGH_BYTES;
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::clients::push::{Push, Receiver};
 
 impl Worker {
-    pub(super) fn open_letters(&mut self) {
-        let mut letters = std::mem::take(&mut self.letters);
-        self.server.workers[self.executor.index].mailbox.take(&mut letters);
+    pub(super) fn handle_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.server.workers[self.executor.index].mailbox.take(&mut messages);
         // Those that were postponed are older than those that are still in the mailbox.
         if !self.postponed.is_empty() {
-            let newer = std::mem::replace(&mut letters, std::mem::take(&mut self.postponed));
-            letters.extend(newer);
+            let newer = std::mem::replace(&mut messages, std::mem::take(&mut self.postponed));
+            messages.extend(newer);
         }
-        for letter in letters.drain(..) {
-            match letter {
-                Letter::Adopt(incoming) => self.adopt(incoming),
-                Letter::Run(message) => self.executor.run_forwarded(message),
-                Letter::Answer(message) => self.accept_answer(message),
-                Letter::Push(push, receivers) => {
+        for message in messages.drain(..) {
+            match message {
+                Message::Accept(incoming) => self.accept(incoming),
+                Message::Run(message) => self.executor.run_forwarded(message),
+                Message::Answer(message) => self.accept_answer(message),
+                Message::Push(push, receivers) => {
                     self.push(&push, &receivers);
                     let bytes = push.message_bytes(&receivers);
                     self.server.workers[self.executor.index].push_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 }
-                Letter::Look(token, client_id) => self.look(token, client_id),
-                Letter::Served(token, client_id, reply, record) => {
+                Message::Look(token, client_id) => self.look(token, client_id),
+                Message::Served(token, client_id, reply, record) => {
                     self.end_waiting(token, client_id, Ending::Served(reply, record))
                 }
-                Letter::Unblock(token, client_id, false) => {
+                Message::Unblock(token, client_id, false) => {
                     self.end_waiting(token, client_id, Ending::TimedOut)
                 }
-                Letter::Unblock(token, client_id, true) => {
+                Message::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
-                Letter::TryAgain => self.resume_paused(),
-                Letter::SaveAndEnd => self.saves_and_ends = true,
-                Letter::Stop => self.stop(),
+                Message::TryAgain => self.resume_paused(),
+                Message::SaveAndEnd => self.saves_and_ends = true,
+                Message::Stop => self.stop(),
             }
         }
-        self.letters = letters;
+        self.messages = messages;
         self.server.end_push_delay();
     }
 

@@ -1,4 +1,4 @@
-//! Adoption: sockets become connections of a worker.
+//! Accepting: sockets become connections of a worker.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use ember_protocol::{Protocol, Reply};
 use parking_lot::Mutex;
 
-use super::bystanders::Bystanders;
+use super::other_connections::OtherConnections;
 use super::{NOBODY, Worker};
 use crate::acl::identity::Identity;
 use crate::clients::client::{Client, ClientView, Names};
 use crate::clients::connection::Connection;
 use crate::clients::listener::{self, Accepted, Incoming};
-use crate::clients::mailbox::Letter;
+use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 
 /// Connections accepted in one turn; a flood of them must not hold up those already served.
 const ACCEPTS_MAX: usize = 256;
 
 impl Worker {
-    pub(super) fn accept(&mut self) {
+    pub(super) fn accept_waiting(&mut self) {
         self.is_accepting = false;
         let mut accepted = 0;
         for number in 0..self.listeners.len() {
@@ -46,31 +46,31 @@ impl Worker {
     pub(super) fn place(&mut self, incoming: Incoming) {
         let chosen = self.server.reserve_place();
         if chosen == self.executor.index {
-            self.adopt(incoming);
+            self.accept(incoming);
         } else {
-            self.server.workers[chosen].mailbox.send(Letter::Adopt(incoming));
+            self.server.workers[chosen].mailbox.send(Message::Accept(incoming));
         }
     }
 
-    pub(super) fn adopt(&mut self, incoming: Incoming) {
-        if self.stop_at.is_some() || self.try_adopt(incoming).is_none() {
+    pub(super) fn accept(&mut self, incoming: Incoming) {
+        if self.stop_at.is_some() || self.try_accept(incoming).is_none() {
             self.executor.stats.connections_rejected.add(1);
             self.discount();
         }
     }
 
-    pub(super) fn try_adopt(&mut self, incoming: Incoming) -> Option<()> {
+    pub(super) fn try_accept(&mut self, incoming: Incoming) -> Option<()> {
         // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
         if self.executor.refresh_config() {
             self.apply_config();
         }
-        bystanders!(self, NOBODY).try_adopt(&mut self.executor, incoming)
+        other_connections!(self, NOBODY).try_accept(&mut self.executor, incoming)
     }
 }
 
-impl Bystanders<'_> {
+impl OtherConnections<'_> {
     /// Makes a socket a connection; `None` if that is not possible, which the peer is told.
-    pub(super) fn try_adopt(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
+    pub(super) fn try_accept(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
         let config = &executor.config;
         if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
             tracing::warn!("cannot set up a connection: {error}");
