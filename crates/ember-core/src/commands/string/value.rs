@@ -9,7 +9,7 @@ use crate::entries::entry::{EntryRef, NewValue};
 use crate::error::CommandError;
 use crate::keys::Key;
 use crate::turn::Turn;
-use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
+use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 
 /// A string was stored.
 pub(crate) const SET: Event = Event::string("set");
@@ -21,11 +21,9 @@ pub(crate) const SET: Event = Event::string("set");
 #[inline]
 pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'_>>, CommandError> {
     let Some(entry) = entry else { return Ok(None) };
-    match entry.value_type() {
-        ValueType::String => Ok(Some(entry.string())),
-        ValueType::List | ValueType::Set | ValueType::SortedSet | ValueType::Hash | ValueType::Stream => {
-            Err(CommandError::WrongType)
-        }
+    match entry.aggregate() {
+        None => Ok(Some(entry.string())),
+        Some(_) => Err(CommandError::WrongType),
     }
 }
 
