@@ -95,8 +95,8 @@ impl RunningScripts {
         self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
     }
 
-    /// The places of programs that have been running for at least `threshold` milliseconds, with their states and for how long;
-    /// none if that is 0.
+    /// The places of programs that have been running for at least `threshold` milliseconds, with their states and for how
+    /// long; none if that is 0.
     fn busy(&self, threshold_ms: u64) -> impl Iterator<Item = (&Place, u64, Duration)> {
         let now = if threshold_ms == 0 { Duration::ZERO } else { self.epoch.elapsed() };
         let threshold = Duration::from_millis(threshold_ms);

@@ -29,7 +29,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ),
     ("crates/ember-core/tests/allocations.rs", "the allocator that counts"),
     ("crates/ember-lua/src/lib.rs", "what ember adds to Lua is written in C"),
-    ("crates/ember-server/src/scripting/stack.rs", "what scripts pass and get, on Lua's own stack"),
+    ("crates/ember-scripting/src/stack.rs", "what scripts pass and get, on Lua's own stack"),
     (
         "crates/ember-server/src/system/allocator.rs",
         "what is very large is mapped by itself; the symbol jemalloc reads its options from",

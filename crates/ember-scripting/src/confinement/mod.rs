@@ -6,9 +6,9 @@
 //!
 //! It must be known beforehand. A program cannot be run again once it has written, and cannot wait for further locks while
 //! others wait for those it holds; nor could it be ended while they do, which is why it must be short. What is not short
-//! because of the values it meets, and has had no effect, is ended and run with exclusive access (`script_host/program.rs` of the server). After an
-//! effect it is too late for that. So of programs with effects the checker also wants that they nest few tables: the same
-//! table in others many times makes one call, or the reply, as long as one likes.
+//! because of the values it meets, and has had no effect, is ended and run with exclusive access (`script_host/program.rs`
+//! of the server). After an effect it is too late for that. So of programs with effects the checker also wants that they
+//! nest few tables: the same table in others many times makes one call, or the reply, as long as one likes.
 //!
 //! [`checker`] reads a part of Lua's grammar only, and takes what is not in it for not confined: functions inside the
 //! program, other loops, methods, `KEYS` anywhere but in `KEYS[…]`, `#KEYS`, `ipairs(KEYS)` and `unpack(KEYS)`, `redis`

@@ -29,8 +29,8 @@ use ember_scripting::shebang::ScriptFlags;
 /// together before it is asked whether it goes on.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// For how long a program runs beside others, unless it has had effects: then it is ended and run with exclusive access. Others may wait for
-/// the locks that it holds.
+/// For how long a program runs beside others, unless it has had effects: then it is ended and run with exclusive access.
+/// Others may wait for the locks that it holds.
 const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// What the caller of a program is told that has written and then wants more than the locks that are held. Nobody should see

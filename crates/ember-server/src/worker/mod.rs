@@ -1,9 +1,9 @@
 //! A worker: a thread with an event loop of its own that serves its connections and runs commands.
 //!
-//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection that has something to do
-//! one read, its commands and one write; the writes of several connections are made in a row. A connection that could go on
-//! is served again in the next turn, after the others: a deep pipeline costs everybody else [`SLICE`](serving) of time, not
-//! its whole length.
+//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection that has
+//! something to do one read, its commands and one write; the writes of several connections are made in a row. A connection
+//! that could go on is served again in the next turn, after the others: a deep pipeline costs everybody else
+//! [`SLICE`](serving) of time, not its whole length.
 //!
 //! A connection that waits (for answers of other workers, for `CLIENT PAUSE` to end, for the peer to read replies) runs
 //! nothing, but what its peer sends is taken in up to a bound. At the end of a peer's requests its connection lives on

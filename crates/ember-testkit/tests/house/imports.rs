@@ -51,7 +51,7 @@ fn module_of(path: &str) -> Vec<String> {
 
 /// A file without comments, strings and unit tests.
 fn code(text: &str) -> String {
-    let text = text.find("#[cfg(test)]\nmod ").map_or(text, |at| &text[..at]);
+    let text = text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.map(|line| line.split('"').step_by(2).collect::<String>() + "\n").collect()
 }
@@ -72,7 +72,9 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         }
     }
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    let words = code.split(|letter| !is_name(letter)).filter(|word| word.contains("::"));
+    // What is in front of a group was read with the group.
+    let is_path = |word: &&str| word.contains("::") && !word.ends_with("::");
+    let words = code.split(|letter| !is_name(letter)).filter(is_path);
     found.extend(words.map(|path| path.split("::").map(str::to_owned).collect()));
     found
 }

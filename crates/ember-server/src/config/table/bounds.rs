@@ -7,4 +7,4 @@ pub(super) const INT_MAX: i64 = i32::MAX as i64;
 pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// The parameter whose CONFIG SET reads the keys of files again, changed or not.
-pub(in crate::config) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
+pub(crate) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
