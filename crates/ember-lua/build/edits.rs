@@ -158,6 +158,23 @@ pub(crate) const EDITS: &[Edit] = &[
     },
     Edit {
         file: "lvm.c",
+        reason: "strings of many megabytes were joined at once, copied twice, and no script could be ended meanwhile",
+        before: "      buffer = luaZ_openspace(L, &G(L)->buff, tl);
+      tl = 0;
+",
+        after: "      if (tl >= EMBER_JOINED_MIN) {
+        TString *joined = ember_join(L, n, last, tl);
+        setsvalue2s(L, L->base + last + 1 - n, joined);
+        total -= n-1;
+        last -= n-1;
+        continue;
+      }
+      buffer = luaZ_openspace(L, &G(L)->buff, tl);
+      tl = 0;
+",
+    },
+    Edit {
+        file: "lvm.c",
         reason: COUNT,
         before: "l_strcmp(rawtsvalue(l), rawtsvalue(r)) < 0",
         after: "ember_compare(L, rawtsvalue(l), rawtsvalue(r)) < 0",

@@ -8,8 +8,11 @@
 
 #include "ldebug.h"
 #include "ldo.h"
+#include "lgc.h"
+#include "lmem.h"
 #include "lobject.h"
 #include "lstate.h"
+#include "lstring.h"
 
 void ember_ask (lua_State *L) {
   if (L->hookmask & LUA_MASKCOUNT) {
@@ -28,6 +31,76 @@ int ember_compare (lua_State *L, const TString *left, const TString *right) {
   int order = memcmp(getstr(left), getstr(right), shorter);
   ember_charge(L, EMBER_BYTES(shorter));
   return order != 0 ? order : (left_length > right_length) - (left_length < right_length);
+}
+
+/* Strings on the stack on their way into one. */
+typedef struct {
+  TString *joined;
+  int count, last;
+} Joining;
+
+/* Copies them, a piece at a time. The hook may raise an error, and may move the stack. */
+static void copy_pieces (lua_State *L, void *data) {
+  const Joining *joining = (const Joining *)data;
+  char *to = (char *)(joining->joined + 1);
+  int at = joining->last + 1 - joining->count;
+  for (; at <= joining->last; at++) {
+    size_t done = 0, length = tsvalue(L->base + at)->len;
+    while (done < length) {
+      size_t piece = length - done < EMBER_PIECE ? length - done : EMBER_PIECE;
+      memcpy(to, svalue(L->base + at) + done, piece);
+      to += piece;
+      done += piece;
+      ember_step(L, EMBER_BYTES(piece));
+    }
+  }
+  *to = '\0';
+}
+
+/*
+ * Joins the `count` strings of the stack up to `base + last`, which have `length` bytes together. Nobody but this function
+ * knows of the memory until all of it is written: the collector does not see it, and an error gives it back.
+ */
+TString *ember_join (lua_State *L, int count, int last, size_t length) {
+  stringtable *table = &G(L)->strt;
+  Joining joining;
+  TString *joined;
+  GCObject *same;
+  unsigned int hash;
+  int status;
+  if (length > MAX_SIZET - sizeof(TString) - 1)
+    luaM_toobig(L);
+  joined = (TString *)luaM_malloc(L, sizeof(TString) + length + 1);
+  joining.joined = joined;
+  joining.count = count;
+  joining.last = last;
+  status = luaD_rawrunprotected(L, copy_pieces, &joining);
+  if (status != 0) {
+    luaM_freemem(L, joined, sizeof(TString) + length + 1);
+    luaD_throw(L, status);
+  }
+  hash = ember_hash(getstr(joined), length);
+  ember_charge(L, EMBER_BYTES(length));
+  for (same = table->hash[lmod(hash, table->size)]; same != NULL; same = same->gch.next) {
+    TString *other = rawgco2ts(same);
+    if (other->tsv.len == length && memcmp(getstr(other), getstr(joined), length) == 0) {
+      if (isdead(G(L), same))
+        changewhite(same);
+      luaM_freemem(L, joined, sizeof(TString) + length + 1);
+      return other;
+    }
+  }
+  joined->tsv.len = length;
+  joined->tsv.hash = hash;
+  joined->tsv.marked = luaC_white(G(L));
+  joined->tsv.tt = LUA_TSTRING;
+  joined->tsv.reserved = 0;
+  joined->tsv.next = table->hash[lmod(hash, table->size)];
+  table->hash[lmod(hash, table->size)] = obj2gco(joined);
+  table->nuse++;
+  if (table->nuse > (lu_int32)table->size && table->size <= MAX_INT / 2)
+    luaS_resize(L, table->size * 2);
+  return joined;
 }
 
 uint64_t ember_secrets[4] = {

@@ -103,6 +103,26 @@ fn work_in_functions_written_in_c_is_counted() {
 }
 
 #[test]
+fn long_strings_are_joined_in_pieces() {
+    let same = "local a = ('ab'):rep(1000000) local b, c, d = a .. 'ab', 'ab' .. a, 'a' .. ('ba'):rep(1000000) .. 'b' \
+                return table.concat({#b, tostring(b == c), tostring(b == d), b:sub(1, 3), b:sub(-3), #(b .. 12 .. c)}, ' ')";
+    assert_eq!(run(same), "$33|2000002 true true aba bab 4000006");
+    // Wherever a script is ended, it gives the memory back: a tenth of the rounds would take all there may be.
+    let mut interpreter = Interpreter::new(256 * 1024 * 1024).unwrap();
+    let script = b"local s = ('x'):rep(10000000) while true do local t = s .. s end";
+    let body = interpreter.script(&sha_of(script), script).unwrap();
+    for questions in 100..200 {
+        let mut reply = Reply::new(Protocol::Resp3);
+        let given = interpreter.given([&[], &[]]).unwrap();
+        interpreter.make_room();
+        let failure =
+            interpreter.run(&body, false, given, &mut Echo { questions_left: questions }, &mut reply);
+        let text = String::from_utf8_lossy(&failure.unwrap_err().text).into_owned();
+        assert!(text.contains("Script killed by user"), "{questions}: {text}");
+    }
+}
+
+#[test]
 fn what_is_made_to_be_slow_is_not() {
     // The length of a table took as long as it has elements, if it was made for that.
     let length = "local t = {} for i = 31, 0, -1 do t[2 ^ i] = 1 end for i = 100000, 1, -1 do t[i] = 1 end \

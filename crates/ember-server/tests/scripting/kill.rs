@@ -115,7 +115,7 @@ fn a_library_that_does_not_end_is_not_loaded() {
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Scripts that are inside calls of functions written in Rust, each of them long or all of them together.
-const INSIDE_CALLS: [&str; 12] = [
+const INSIDE_CALLS: [&str; 14] = [
     "local t = {} for i = 1, 40 do t = {t, t} end return t",
     "local t = {} for i = 1, 40 do t = {t, t} end return {map = {t}}",
     "local t = {} for i = 1, 40 do t = {t, t} end while true do pcall(cjson.encode, t) end",
@@ -128,6 +128,8 @@ const INSIDE_CALLS: [&str; 12] = [
     "local s = ('x'):rep(5000000) while true do struct.pack(s) end",
     "local s = ('x'):rep(20000000) while true do redis.sha1hex(s) end",
     "while true do redis.call('LRANGE', 'list', 0, -1) end",
+    "while true do string.rep('x', 100000000) end",
+    "local s = ('x'):rep(20000000) while true do local t = s .. s .. 'y' end",
 ];
 
 #[test]
