@@ -15,7 +15,7 @@ IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
 	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency bench-persistence \
-	bench-memtier docker-build clean
+	bench-memtier charts docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ bench-memory: release ## Memory for each key, beside redis-server.
 
 bench-memtier: release ## The full matrix driven by memtier_benchmark.
 	bench/bench-memtier.sh
+
+charts: ## Draw the charts of docs/charts from the CSV files beside them.
+	bench/chart.sh
 
 docker-build: ## Build the container image.
 	docker build -t $(IMAGE) .
