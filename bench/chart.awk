@@ -190,9 +190,10 @@ END {
     print ".title{font-size:15px;font-weight:600}.quiet{fill:#59636e}.page{fill:#fff}"
     print ".grid{stroke:#d8dee4}.axis{stroke:#8c959f}"
     print ".line{stroke:#1f2328;stroke-width:1.5;stroke-dasharray:4 3}.reach{stroke:#1f2328;stroke-width:1.5;fill:none}"
+    print ".value{stroke:#fff;stroke-width:3px;stroke-linejoin:round;paint-order:stroke}"
     print ".c1{fill:#d9541e}.c2{fill:#3d6fb4}.c3{fill:#2a8f7a}.c4{fill:#8c959f}.c5{fill:#8a5cc0}.c6{fill:#b98900}"
     print "@media (prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#9198a1}.page{fill:#0d1117}"
-    print ".grid{stroke:#2b323b}.axis{stroke:#6e7681}.line,.reach{stroke:#e6edf3}"
+    print ".grid{stroke:#2b323b}.axis{stroke:#6e7681}.line,.reach{stroke:#e6edf3}.value{stroke:#0d1117}"
     print ".c1{fill:#f0763f}.c2{fill:#6c9ee0}.c3{fill:#45b59c}.c4{fill:#7d8590}.c5{fill:#ac84e0}.c6{fill:#d6a520}}"
     print "</style>"
     printf "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n", width, height
@@ -226,11 +227,13 @@ END {
             if (shown == "spread")
                 printf "<path class=\"reach\" d=\"M%.1f %.1fv7m0 -3.5H%.1fm0 -3.5v7\"/>\n", \
                     left + low[row, at] * scale, y + bar / 2 - 3.5, x
-            printf "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x + 6, y + bar - 3, escaped(label[row, at])
+            values = values sprintf("<text class=\"value\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", \
+                x + 6, y + bar - 3, escaped(label[row, at]))
             y += bar + between
         }
         y += apart - between
     }
     if (has_line) printf "<path class=\"line\" d=\"M%.1f %dV%d\"/>\n", left + line * scale, top - 4, bottom - 4
-    print "</svg>"
+    # Values are drawn last, with a rim, so that the line does not cross them.
+    printf "%s</svg>\n", values
 }
