@@ -10,12 +10,15 @@ STRESS_SECONDS ?= 60
 # Servers that the tests of crashes kill in `make test-long`, and simulated power cuts there.
 CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
+# The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
+# with other packages dependencies would have other features, and be built again.
+PEERS_TESTS = $(patsubst crates/ember-peers/tests/%/main.rs,--test %,$(wildcard crates/ember-peers/tests/*/main.rs))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint test test-peers test-model test-asan test-asan-server test-long fuzz-short \
-	bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency bench-persistence \
-	bench-memtier charts docker-build clean
+.PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
+	fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
+	bench-persistence bench-memtier charts docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,14 +39,18 @@ fmt: ## Check the format.
 
 lint: ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
+
+build-tests: ## Build all test programs and the server and command line that they start.
+	$(CARGO) test --workspace --no-run
+	$(CARGO) test --workspace $(PEERS_TESTS) --no-run
 
 test: ## All tests that need nothing but Rust and a C compiler.
-	$(CARGO) test --workspace --exclude ember-peers --no-fail-fast
+	$(CARGO) test --workspace --no-fail-fast
 
-test-peers: ## Tests beside redis-server and under real clients, and of the page in a browser; installs those first.
+test-peers: build-tests ## Tests beside redis-server, under real clients and in a browser; installs those first.
 	scripts/setup-peers.sh
-	$(CARGO) build -p ember-server -p ember-cli
-	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test -p ember-peers
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test --workspace $(PEERS_TESTS) --no-fail-fast
 
 test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
@@ -62,11 +69,11 @@ test-asan-server: ## The stress test against a server under the address sanitize
 
 test-long: ## The tests with many more random cases (half an hour).
 	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_KILLS=$(CRASH_KILLS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
-		$(CARGO) test --profile test-long --workspace --exclude ember-peers --no-fail-fast
+		$(CARGO) test --profile test-long --workspace --no-fail-fast
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
-		$(CARGO) test --profile test-long -p ember-peers --test differential
+		$(CARGO) test --profile test-long --workspace --test comparison differential
 	$(CARGO) build -p ember-server -p ember-cli
 	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme
 

@@ -24,7 +24,7 @@ const PROGRAMS: [&str; 12] = [
     "chmod",
 ];
 
-/// Documents that `crates/ember-peers/tests/walks.rs` follows from the first line to the last: what they show needs what
+/// Documents that `crates/ember-peers/tests/walks` follows from the first line to the last: what they show needs what
 /// they have done before.
 const WALKED: [&str; 2] = ["docs/getting-started.md", "docs/migration.md"];
 

@@ -1,7 +1,5 @@
 //! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its clients beside.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,5 @@
 //! The Rust client `redis` does its everyday work with ember, over RESP2, RESP3 and a unix socket.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::collections::HashSet;
 
 use ember_peers::{Mode, start_ember};

@@ -4,8 +4,6 @@
 //! `PEERS_SEED` changes the seed. 7.0.15 describes the rules about commands otherwise than 7.2, and says "This user" where 7.2
 //! names it; both are taken out of what is compared.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, RawClient, Value, render};
 

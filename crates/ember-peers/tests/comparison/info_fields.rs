@@ -1,7 +1,5 @@
 //! INFO has the fields of redis-server, in the same sections, but for those with a reason.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use ember_peers::{Mode, start_ember, start_redis};

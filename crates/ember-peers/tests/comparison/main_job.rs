@@ -1,7 +1,5 @@
 //! The main job at full size: a million keys, loaded by redis-benchmark and by redis-cli, all there afterwards.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,5 @@
 //! RDB files and AOFs of one server are loaded by the other, and Redis's checkers find nothing wrong with ours.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -16,10 +14,9 @@ use ember_protocol::Protocol;
 use ember_testkit::{Server, Value, find_ember_server, split_arguments};
 use emberkv_core::local::Local;
 
-#[path = "../../ember-persistence/tests/support/mod.rs"]
-mod support;
-
-use support::{assert_same, load_file, must, sample, sample_commands, save, seen, start, write_keys};
+use crate::support::{
+    Seen, assert_same, load_file, must, sample, sample_commands, save, seen, start, write_keys,
+};
 
 /// A directory for one test.
 struct Folder(PathBuf);
@@ -67,13 +64,13 @@ fn saved_by(redis: &Server, folder: &Folder) -> Local {
 }
 
 /// When consumers were active is not in files of Redis 7.0.
-fn without_streams(mut seen: support::Seen) -> support::Seen {
+fn without_streams(mut seen: Seen) -> Seen {
     seen.retain(|(_, name), _| name != b"stream");
     seen
 }
 
 /// Relative expiries have begun at other times in other servers.
-fn without_relative_expiries(seen: support::Seen) -> support::Seen {
+fn without_relative_expiries(seen: Seen) -> Seen {
     let mut seen = without_streams(seen);
     seen.retain(|(_, name), _| name != b"text" && name != b"large-hash");
     seen

@@ -1,7 +1,5 @@
 //! What `ember-cli repair` writes is loaded by redis-server, and its checkers find nothing wrong with it.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,10 +11,7 @@ use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::rdb_file::FILE_VERSION;
 use ember_testkit::{Server, Value, find_ember_cli};
 
-#[path = "../../ember-persistence/tests/support/mod.rs"]
-mod support;
-
-use support::{begin_aof, sample, save};
+use crate::support::{begin_aof, sample, save};
 
 fn fresh_folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("ember-repaired-{name}-{}", std::process::id()));

@@ -1,7 +1,5 @@
 //! The scripts of `bench/` run: each prints tables, writes the same figures to CSV files and stops what it started.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,5 @@
 //! Charts are drawn from CSV files: those of the documents are what the script draws today, and show figures of the page.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

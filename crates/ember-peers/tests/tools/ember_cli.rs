@@ -1,7 +1,5 @@
 //! The same arguments to redis-cli and ember-cli, against one server, print the same bytes and exit alike.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

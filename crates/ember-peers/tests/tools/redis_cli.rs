@@ -1,7 +1,5 @@
 //! redis-cli works with ember, one command at a time, from standard input, and as a bulk loader.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,5 @@
 //! redis-cli speaks TLS with ember, and both judge each other's certificates.
 
-#![allow(clippy::unwrap_used, reason = "the whole file is a test")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

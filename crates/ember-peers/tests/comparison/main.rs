@@ -1,0 +1,17 @@
+//! ember beside redis-server: replies, facts, users, scripts, payloads and files of one are those of the other.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod acl;
+mod command_facts;
+mod differential;
+mod info_fields;
+mod main_job;
+mod payloads;
+mod raw_input;
+mod rdb_files;
+mod repaired_files;
+mod scripts;
+
+#[path = "../../../ember-persistence/tests/support/mod.rs"]
+mod support;
