@@ -74,10 +74,10 @@ pub(super) const METRICS: &[Metric] = &[
         Kind::Counter,
         "ember_scripts_total",
         &["isolation"],
-        "Scripts and functions run `alone` at the keyspace, and `beside` others",
+        "Scripts and functions run with `exclusive` access to the keyspace, and `concurrent` with other commands",
         |scene, samples| {
-            samples.add(&["alone"], scene.sum(|stats| &stats.scripts_alone));
-            samples.add(&["beside"], scene.sum(|stats| &stats.scripts_beside));
+            samples.add(&["exclusive"], scene.sum(|stats| &stats.scripts_exclusive));
+            samples.add(&["concurrent"], scene.sum(|stats| &stats.scripts_concurrent));
         },
     ),
     gauge("ember_cached_scripts", "Scripts that EVALSHA knows", |scene| {

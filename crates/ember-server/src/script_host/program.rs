@@ -161,14 +161,14 @@ pub(crate) fn run_program(
         if needs_exclusive_access && has_effects {
             return Err(ESCAPED.into());
         }
-        executor.stats.scripts_beside.add(u64::from(!needs_exclusive_access));
+        executor.stats.scripts_concurrent.add(u64::from(!needs_exclusive_access));
         outcome = (!needs_exclusive_access).then_some(result);
     }
     let result = match outcome {
         Some(result) => result,
         None => {
             let (result, ..) = executor.with_exclusive_access_for(client_id, run_once)?;
-            executor.stats.scripts_alone.add(1);
+            executor.stats.scripts_exclusive.add(1);
             result
         }
     };

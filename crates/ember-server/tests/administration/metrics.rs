@@ -186,7 +186,7 @@ fn metrics_and_info_agree() {
             ("ember_db_expiring_keys{db=\"0\"}", 0.0),
             ("ember_db_keys{db=\"1\"}", 1.0),
             ("ember_db_expiring_keys{db=\"1\"}", 1.0),
-            ("ember_scripts_total{isolation=\"beside\"}", 1.0),
+            ("ember_scripts_total{isolation=\"concurrent\"}", 1.0),
         ] {
             assert_eq!(value(&samples, name), count, "{name}");
         }

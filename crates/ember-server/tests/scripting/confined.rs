@@ -13,7 +13,7 @@ fn counts(client: &mut RawClient) -> (u64, u64) {
         let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim_start_matches(':').trim().parse().unwrap()
     };
-    (field("ember_scripts_run_alone"), field("ember_scripts_run_beside_others"))
+    (field("ember_scripts_run_exclusively"), field("ember_scripts_run_concurrently"))
 }
 
 /// Runs a script with these keys and arguments.

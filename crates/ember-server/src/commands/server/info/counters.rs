@@ -74,8 +74,8 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_large_requests", logged(LogKind::LargeRequest));
     report.line("ember_large_replies", logged(LogKind::LargeReply));
     report.line("ember_large_keys", logged(LogKind::LargeKey));
-    report.line("ember_scripts_run_alone", sum(|stats| &stats.scripts_alone));
-    report.line("ember_scripts_run_beside_others", sum(|stats| &stats.scripts_beside));
+    report.line("ember_scripts_run_exclusively", sum(|stats| &stats.scripts_exclusive));
+    report.line("ember_scripts_run_concurrently", sum(|stats| &stats.scripts_concurrent));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 
