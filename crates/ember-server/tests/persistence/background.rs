@@ -85,9 +85,12 @@ fn a_bgsave_is_one_moment_while_others_write() {
                     assert!(!other.run("EXEC").is_error());
                 }
             });
+            let mut has_copied = false;
             for round in 1..=5 {
                 assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
                 wait_for(&mut client, "rdb_saves", &round.to_string());
+                // On a busy machine a save may be over before anybody else has written.
+                has_copied |= info(&mut client, "rdb_last_cow_size") != "0";
                 let copy = Directory::new("moment-copy");
                 fs::copy(directory.0.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
                 let started = start_in(&copy.0, &["--shards", "1"]);
@@ -101,13 +104,13 @@ fn a_bgsave_is_one_moment_while_others_write() {
                 assert_eq!(client.command(&["EVAL", appended, "0"]), Value::Integer(count.min(30_000)));
             }
             is_over.store(true, Ordering::Relaxed);
+            assert!(has_copied, "nothing was written while a save went on");
         });
         wait_for(&mut client, "rdb_bgsave_in_progress", "0");
         assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
         assert_ne!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
         assert_eq!(info(&mut client, "rdb_current_bgsave_time_sec"), "-1");
         assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
-        assert_ne!(info(&mut client, "rdb_last_cow_size"), "0");
         assert!(server.log().contains("bytes were kept as they changed meanwhile"), "{}", server.log());
     }
 }
