@@ -57,18 +57,18 @@ pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
         if option.len() < 5 || !option[..5].eq_ignore_ascii_case(b"name=") {
             return Err(CommandError::quoting("ERR Invalid metadata value given: ", option, ""));
         }
-        if name.replace(&option[5..]).is_some() {
+        if name.replace(option[5..].to_vec()).is_some() {
             return Err("ERR Invalid metadata value, name argument was given multiple times".into());
         }
     }
     let name = name.ok_or("ERR Library name was not given")?;
-    if !is_name(name) {
+    if !is_name(&name) {
         return Err(format!("ERR {BAD_NAME}").into());
     }
     if !shebang.engine.eq_ignore_ascii_case(b"lua") {
-        return Err(CommandError::quoting("ERR Engine '", shebang.engine, "' not found"));
+        return Err(CommandError::quoting("ERR Engine '", &shebang.engine, "' not found"));
     }
-    Ok((name.to_vec(), shebang.body))
+    Ok((name, shebang.body))
 }
 
 /// How libraries that are restored meet those that are there.

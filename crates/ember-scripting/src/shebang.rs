@@ -5,21 +5,85 @@ use emberkv_core::error::CommandError;
 /// A first line, cut into its words.
 pub struct Shebang<'t> {
     /// The engine, without `#!`.
-    pub engine: &'t [u8],
+    pub engine: Vec<u8>,
     /// The words behind it.
-    pub options: Vec<&'t [u8]>,
+    pub options: Vec<Vec<u8>>,
     /// The text behind the line, its line end included, so that lines keep their numbers.
     pub body: &'t [u8],
 }
 
 impl<'t> Shebang<'t> {
-    /// The first line of a text that begins with `#!`; `None` if it has no end.
+    /// The first line of a text that begins with `#!`; `None` if it has no end, or its quotes have none.
     pub fn parse(text: &'t [u8]) -> Option<Shebang<'t>> {
         let end = memchr::memchr(b'\n', text)?;
         let (line, body) = text.split_at(end);
-        let mut words = line[2..].split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
-        let engine = if line.get(2).is_none_or(|&byte| is_blank(byte)) { b"" } else { words.next()? };
+        let mut words = words(&line[2..])?.into_iter();
+        let has_engine = line.get(2).is_some_and(|&byte| !is_blank(byte));
+        let engine = if has_engine { words.next()? } else { Vec::new() };
         Some(Shebang { engine, options: words.collect(), body })
+    }
+}
+
+/// The words of a line, cut as redis-cli cuts what is typed: a word may be in quotes, in whole or from its middle on. `None`
+/// if a quote has no end, or something sticks to the end of one.
+fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut words, mut at) = (Vec::new(), 0);
+    loop {
+        while line.get(at).is_some_and(|&byte| is_blank(byte)) {
+            at += 1;
+        }
+        if at == line.len() {
+            return Some(words);
+        }
+        let mut word = Vec::new();
+        while let Some(&byte) = line.get(at).filter(|&&byte| !is_blank(byte)) {
+            at += 1;
+            match byte {
+                b'"' | b'\'' => {
+                    at += quoted(&line[at..], byte, &mut word)?;
+                    if line.get(at).is_some_and(|&byte| !is_blank(byte)) {
+                        return None;
+                    }
+                }
+                _ => word.push(byte),
+            }
+        }
+        words.push(word);
+    }
+}
+
+/// Appends what stands in quotes at the beginning of `text`, behind the first `quote`; the bytes up to behind the last one.
+fn quoted(text: &[u8], quote: u8, word: &mut Vec<u8>) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let byte = *text.get(at)?;
+        at += 1;
+        match byte {
+            _ if byte == quote => return Some(at),
+            b'\\' if quote == b'"' => {
+                let escaped = *text.get(at)?;
+                let digits = text.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+                let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                at += 1;
+                word.push(match (escaped, code) {
+                    (b'x', Some(code)) => {
+                        at += 2;
+                        code
+                    }
+                    (b'n', _) => b'\n',
+                    (b'r', _) => b'\r',
+                    (b't', _) => b'\t',
+                    (b'b', _) => 8,
+                    (b'a', _) => 7,
+                    (other, _) => other,
+                });
+            }
+            b'\\' if text.get(at) == Some(&b'\'') => {
+                word.push(b'\'');
+                at += 1;
+            }
+            _ => word.push(byte),
+        }
     }
 }
 
@@ -72,13 +136,13 @@ pub fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
     }
     let shebang = Shebang::parse(text).ok_or("ERR Invalid script shebang")?;
     if shebang.engine != b"lua" {
-        let engine = [b"#!", shebang.engine].concat();
+        let engine = [b"#!", &shebang.engine[..]].concat();
         return Err(CommandError::quoting("ERR Unexpected engine in script shebang: ", &engine, ""));
     }
     let mut flags = ScriptFlags::empty();
     for option in shebang.options {
         let Some(names) = option.strip_prefix(b"flags=") else {
-            return Err(CommandError::quoting("ERR Unknown lua shebang option: ", option, ""));
+            return Err(CommandError::quoting("ERR Unknown lua shebang option: ", &option, ""));
         };
         for name in names.split(|&byte| byte == b',') {
             flags |= ScriptFlags::named(name)
@@ -103,6 +167,8 @@ mod tests {
             script_flags(b"#!lua  flags=no-writes,allow-stale flags=allow-oom\nreturn 1").unwrap();
         assert_eq!(flags, ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_STALE | ScriptFlags::ALLOW_OOM);
         assert_eq!(body, b"\nreturn 1");
+        let (flags, _) = script_flags(b"#!lua \"flags=no-writes\" flags='allow-oom'\nreturn 1").unwrap();
+        assert_eq!(flags, ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_OOM);
         assert_eq!(script_flags(b"return 1").unwrap(), (ScriptFlags::UNDECLARED, &b"return 1"[..]));
         assert_eq!(script_flags(b"#!lua\n").unwrap(), (ScriptFlags::empty(), &b"\n"[..]));
     }
@@ -110,6 +176,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_the_words_of_redis() {
         assert_eq!(error("#!lua"), "ERR Invalid script shebang");
+        assert_eq!(error("#!lua flags=\"no-writes\n"), "ERR Invalid script shebang");
+        assert_eq!(error("#!lua 'flags=no-writes'x\n"), "ERR Invalid script shebang");
         assert_eq!(error("#!luaa\n"), "ERR Unexpected engine in script shebang: #!luaa");
         assert_eq!(error("#!lua name=foo\n"), "ERR Unknown lua shebang option: name=foo");
         assert_eq!(error("#!lua flags=foo\n"), "ERR Unexpected flag in script shebang: foo");

@@ -329,13 +329,14 @@ impl ClientView {
         self.names_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command.
-    pub(crate) fn describe(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
+    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command;
+    /// `running_bytes` are those of its request that runs, if it asks itself.
+    pub(crate) fn describe(&self, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {
         let names = self.names.lock().clone();
         let user = Arc::clone(&self.user.lock());
         let tracking = self.tracking.lock().clone();
         let seconds = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
-        let query_bytes = self.query_bytes.load(Ordering::Relaxed);
+        let query_bytes = self.query_bytes.load(Ordering::Relaxed) + running_bytes;
         let multi_bytes = self.multi_bytes.load(Ordering::Relaxed);
         let output_bytes = self.output_bytes.load(Ordering::Relaxed);
         let buffered = output_bytes.min(OUTPUT_BUFFER_BYTES);

@@ -206,7 +206,7 @@ fn enter(
 ) {
     let now_ms = unix_ms();
     let mut about = Vec::new();
-    view.describe(now_ms, &command.full_name, &mut about);
+    view.describe(now_ms, &command.full_name, 0, &mut about);
     let entry = LogEntry {
         id: 0,
         count: 1,

@@ -98,6 +98,7 @@ impl Executor {
     ) -> Progress {
         // The script's own time goes on.
         let clock = self.clock;
+        let runs_script = std::mem::take(&mut self.runs_script);
         let mut progress = Progress::Done;
         for number in start..batch.len() {
             if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
@@ -106,6 +107,7 @@ impl Executor {
             }
         }
         self.clock = clock;
+        self.runs_script = runs_script;
         progress
     }
 

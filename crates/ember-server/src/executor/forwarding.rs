@@ -9,6 +9,7 @@ use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
 use super::authorization;
+use super::monitoring::{MonitoredCaller, is_monitored};
 use super::{
     Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
     fetch_portion,
@@ -84,9 +85,10 @@ impl Executor {
             let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
                 unreachable!("only a known command on one key may run anywhere");
             };
-            if !self.server.monitors.is_empty() {
+            if !self.server.monitors.is_empty() && is_monitored(command) {
                 let limit = &self.config.client_output_buffer_limit.pubsub;
-                self.server.show_to_monitors(client, command, batch.command(number, input), limit);
+                let args = batch.command(number, input);
+                self.server.show_to_monitors(client, command, args, limit, MonitoredCaller::Client);
             }
             if owner == self.index {
                 continue;

@@ -16,7 +16,7 @@ mod conditions;
 mod delivery;
 mod forwarding;
 mod hot_keys;
-mod monitoring;
+pub(crate) mod monitoring;
 mod sampling;
 pub(crate) mod session;
 mod sizes;
@@ -40,6 +40,7 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
 
+use monitoring::{MonitoredCaller, is_monitored};
 use sampling::Sampling;
 use sizes::SizeLimits;
 
@@ -133,6 +134,8 @@ pub(crate) struct Executor {
     pub(crate) sizes: SizeLimits,
     sampling: Sampling,
     pub(crate) section: Section,
+    /// The calls that are run are those of a script.
+    pub(crate) runs_script: bool,
     /// A script has kept this worker from closing the gate, which left it outside.
     is_outside: bool,
     /// The number of the last record of what the batch under way has changed and that was published; 0 if there is none.
@@ -168,6 +171,7 @@ impl Executor {
             sizes: SizeLimits::default(),
             sampling: Sampling::OFF,
             section: Section::Shared,
+            runs_script: false,
             is_outside: false,
             last_record: 0,
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
@@ -436,9 +440,10 @@ impl Executor {
             }
             result => result,
         };
-        if !self.server.monitors.is_empty() {
+        if !self.server.monitors.is_empty() && is_monitored(command) {
             let limit = &self.config.client_output_buffer_limit.pubsub;
-            self.server.show_to_monitors(client, command, args, limit);
+            let caller = if self.runs_script { MonitoredCaller::Script } else { MonitoredCaller::Client };
+            self.server.show_to_monitors(client, command, args, limit, caller);
         }
         if client.tracking.is_some() && result.is_ok() {
             self.track(client, command, args, guards);

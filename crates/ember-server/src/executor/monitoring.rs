@@ -11,8 +11,23 @@ use crate::config::OutputBufferLimit;
 use crate::server::Server;
 use crate::system::clock::unix_us;
 
+/// Who makes a call that monitors are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MonitoredCaller {
+    /// The client.
+    Client,
+    /// A script of the client.
+    Script,
+}
+
+/// Whether monitors are shown calls of a command where it is run. Commands of operators are not shown, and those that run
+/// scripts show themselves, before the calls of the script.
+pub(crate) fn is_monitored(command: &Command) -> bool {
+    !command.spec.flags.intersects(Flags::SKIP_MONITOR.union(Flags::ADMIN))
+}
+
 impl Server {
-    /// Shows monitors a call. Commands of operators are not shown, nor secret arguments. A line longer than `limit` allows
+    /// Shows monitors a call, without its secret arguments. A line longer than `limit` allows
     /// is not made to its end: it is what disconnects those who would get it.
     #[cold]
     pub(crate) fn show_to_monitors(
@@ -21,19 +36,14 @@ impl Server {
         command: &Command,
         args: Args<'_>,
         limit: &OutputBufferLimit,
+        caller: MonitoredCaller,
     ) {
-        let flags = command.spec.flags;
-        if flags.intersects(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
-            return;
-        }
         let us = unix_us();
-        let head = format!(
-            "{}.{:06} [{} {}]",
-            us / 1_000_000,
-            us % 1_000_000,
-            client.database,
-            client.view.peer.remote()
-        );
+        let name = match caller {
+            MonitoredCaller::Client => client.view.peer.remote(),
+            MonitoredCaller::Script => "lua".to_owned(),
+        };
+        let head = format!("{}.{:06} [{} {name}]", us / 1_000_000, us % 1_000_000, client.database);
         let mut line = head.into_bytes();
         let bytes_max = match limit.hard_bytes {
             0 => usize::MAX,

@@ -6,10 +6,11 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::turn::Turn;
 
+use super::Executor;
+use super::monitoring::MonitoredCaller;
 use crate::catalogue::registry::Command;
 use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
-use crate::executor::Executor;
 use crate::server::Server;
 
 /// What a call does to its connection once its reply is written.
@@ -36,6 +37,17 @@ pub(crate) struct Execution<'c> {
     pub(crate) args: Args<'c>,
     /// Where the reply goes.
     pub(crate) reply: &'c mut Reply,
+}
+
+impl Execution<'_> {
+    /// Shows monitors the call, before those that it makes itself.
+    pub(crate) fn show_to_monitors(&self) {
+        let Executor { server, config, .. } = &*self.executor;
+        if !server.monitors.is_empty() {
+            let limit = &config.client_output_buffer_limit.pubsub;
+            server.show_to_monitors(self.client, self.command, self.args, limit, MonitoredCaller::Client);
+        }
+    }
 }
 
 /// What a server command's handler returns: its reply is written, or an error and nothing is written.

@@ -134,7 +134,9 @@ pub(crate) fn run_program(
             is_long: false,
             attended: started,
         };
+        host.executor.runs_script = true;
         let result = run(is_confined, &mut host, reply);
+        host.executor.runs_script = false;
         host.end();
         if host.has_escaped {
             tracing::error!("a script was taken for confined and is not");

@@ -134,7 +134,7 @@ fn channels(session: &mut Session<'_>, kind: Kind) -> SessionResult {
 
 fn listeners(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     let names = session.args.skip(2);
-    session.reply.map(names.len());
+    session.reply.array(2 * names.len());
     for name in names.iter() {
         session.reply.bulk(name);
         session.reply.integer(session.server.pubsub.listeners(kind, name) as i64);

@@ -91,6 +91,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn eval(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    execution.show_to_monitors();
     let args = execution.args;
     let words = keys_and_arguments(args, CommandError::NotInteger)?;
     let server = execution.executor.server;
@@ -109,6 +110,7 @@ fn eval(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
 }
 
 fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    execution.show_to_monitors();
     let args = execution.args;
     let scripts = &execution.executor.server.scripting.scripts;
     let script = sha1::parse(args.at(1)).and_then(|sha| scripts.get(&sha));

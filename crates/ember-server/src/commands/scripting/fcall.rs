@@ -53,6 +53,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn call(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult {
+    execution.show_to_monitors();
     let args = execution.args;
     let libraries = execution.executor.server.scripting.libraries.snapshot();
     let (library, declaration) = libraries.find(args.at(1)).ok_or("ERR Function not found")?;

@@ -169,8 +169,11 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     }
     for (database, &(_, table_bytes)) in databases.iter().enumerate().filter(|(_, (keys, _))| *keys > 0) {
         reply.bulk(format!("db.{database}").as_bytes());
-        reply.map(1);
+        reply.map(3);
         reply_field(reply, "overhead.hashtable.main", &Count(table_bytes as u64));
+        // Expiries stand in the entries, and there is no table of slots.
+        reply_field(reply, "overhead.hashtable.expires", &Count(0));
+        reply_field(reply, "overhead.hashtable.slot-to-keys", &Count(0));
         fields += 1;
     }
     for (name, field) in [

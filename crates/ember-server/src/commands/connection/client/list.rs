@@ -104,7 +104,12 @@ fn describe(session: &Session<'_>, view: &ClientView, lines: &mut Vec<u8>) {
         Some(index) => &registry.get(index as u16).full_name,
         None => "NULL",
     };
-    view.describe(session.turn.now_ms, command, lines);
+    let is_own = view.id == session.client.view.id;
+    let mut running = Vec::new();
+    if is_own {
+        session.args.encode(&mut running);
+    }
+    view.describe(session.turn.now_ms, command, running.len() as u64, lines);
     lines.push(b'\n');
 }
 

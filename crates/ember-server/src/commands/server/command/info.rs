@@ -63,11 +63,15 @@ fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
     let categories = Category::NAMES.iter().filter(|(category, _)| all.contains(*category));
     let categories: Vec<String> = categories.map(|(_, name)| format!("@{name}")).collect();
     reply_words(reply, categories.iter().map(String::as_str));
-    reply.array(spec.tips.len());
+    reply.set(spec.tips.len());
     spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
-    reply.array(spec.keys.len());
+    reply.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| reply_key_spec(reply, keys));
-    reply.array(command.subcommands.len());
+    match command.subcommands.len() {
+        // As in Redis: only none are a set.
+        0 => reply.set(0),
+        count => reply.array(count),
+    }
     for &subcommand in &command.subcommands {
         reply_facts(reply, registry, registry.get(subcommand));
     }
