@@ -86,7 +86,7 @@ complete -c ember-server -l commandlog-reply-larger-than -d 'Commands which are 
 complete -c ember-server -l commandlog-large-reply-max-len -d 'How many commands the log of large replies keeps. (default: 128)' -r
 complete -c ember-server -l commandlog-key-larger-than -d 'Commands which make a key take, with its value, at least this many bytes of memory enter the log of large keys; -1 for none. (default: 10485760)' -r
 complete -c ember-server -l commandlog-large-key-max-len -d 'How many commands the log of large keys keeps. (default: 128)' -r
-complete -c ember-server -l hotkeys-sampling -d 'One in so many commands is looked at for HOTKEYS; 0 for none. (default: 64)' -r
+complete -c ember-server -l hotkeys-sampling -d 'HOTKEYS looks at one of this many commands; 0 for none. (default: 64)' -r
 complete -c ember-server -l latency-monitor-threshold -d 'Events which take at least this many milliseconds are kept for LATENCY; 0 for none. (default: 0)' -r
 complete -c ember-server -l latency-tracking -d 'Whether a histogram of latencies is kept for each command. (default: yes)' -r -f -a "yes\t''
 no\t''"
@@ -131,7 +131,7 @@ complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are 
 no\t''"
 complete -c ember-server -l rdbchecksum -d 'Whether RDB files end with a checksum, which is compared when they are read. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l encryption-key-file -d 'A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or base64 on each line, the current key first, then older ones. Empty for the keys of the variable EMBER_ENCRYPTION_KEY, or no encryption without it. CONFIG SET reads the file again. (default: empty)' -r -F
-complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after so many seconds with so many changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
+complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after a number of seconds with a number of changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''

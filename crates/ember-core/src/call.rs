@@ -18,8 +18,21 @@ pub struct Call<'c, 'k> {
     pub keys: Keys<'c, 'k>,
     /// Where the reply goes.
     pub reply: &'c mut Reply,
-    /// Whether the call has waited and is run again because one of its keys has changed.
-    pub is_retry: bool,
+    /// Whether the call may wait for a change of its keys.
+    pub waiting: Waiting,
+}
+
+/// Whether a call may wait for a change of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// It may not, as in a transaction: it is answered as if its time were over.
+    Never,
+    /// The same, and it is a script's.
+    InScript,
+    /// It may.
+    Allowed,
+    /// It has waited, and is run again because one of its keys has changed.
+    Retry,
 }
 
 /// What a handler of a command that may wait returns.
@@ -27,7 +40,7 @@ pub enum Attempt {
     /// The reply is written.
     Done,
     /// Nothing is written: the call is to be run again when one of its keys has changed. Only where that is allowed
-    /// ([`Waiting`](crate::dispatch::Waiting)).
+    /// ([`Waiting`]).
     Wait(Wait),
 }
 

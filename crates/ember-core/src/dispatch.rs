@@ -2,6 +2,7 @@
 
 use ember_protocol::{Args, Reply};
 
+pub use crate::call::Waiting;
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::entries::hash::KeyHash;
 use crate::keys::{Guards, Keys};
@@ -47,17 +48,6 @@ pub struct Context<'c, 'k> {
     pub waiting: Waiting,
 }
 
-/// Whether a call may wait for a change of its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// It may not, as in a transaction or a script: it is answered as if its time were over.
-    Never,
-    /// It may.
-    Allowed,
-    /// It has waited, and is run again because one of its keys has changed.
-    Retry,
-}
-
 /// Runs a data command with as many arguments as its specification asks for. `hash` is the hash of the one key of a
 /// command with [`Access::One`], if it is known already. Locks stay held in `context.guards` for the next command.
 ///
@@ -97,8 +87,7 @@ fn handle(
             let known = hold(&command.spec, access, hash, context, args);
             let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            let is_retry = *waiting == Waiting::Retry;
-            handler(&mut Call { args, keys, reply, is_retry }).map(|()| Attempt::Done)
+            handler(&mut Call { args, keys, reply, waiting: *waiting }).map(|()| Attempt::Done)
         }
         Run::KeysOrAllShards { all_shards_if, run } => {
             let known = if all_shards_if(args) {
@@ -108,17 +97,16 @@ fn handle(
             };
             let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            let is_retry = *waiting == Waiting::Retry;
-            run(&mut Call { args, keys, reply, is_retry }).map(|()| Attempt::Done)
+            run(&mut Call { args, keys, reply, waiting: *waiting }).map(|()| Attempt::Done)
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
             let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
             let waiting = *waiting;
-            let mut call = Call { args, keys, reply, is_retry: waiting == Waiting::Retry };
+            let mut call = Call { args, keys, reply, waiting };
             match handler(&mut call)? {
-                Attempt::Wait(wait) if waiting == Waiting::Never => {
+                Attempt::Wait(wait) if matches!(waiting, Waiting::Never | Waiting::InScript) => {
                     (wait.empty_reply)(reply);
                     Ok(Attempt::Done)
                 }

@@ -270,6 +270,12 @@ pub(crate) const EDITS: &[Edit] = &[
         after: "    const char *s1 = luaL_checkstring(L, 1);\n    ember_step(L, EMBER_DIGITS(lua_objlen(L, 1)));\n",
     },
     Edit {
+        file: "luaconf.h",
+        reason: "`unpack` of the sandbox passes two more arguments on, and gives as many values as that of Lua",
+        before: "#define LUAI_MAXCSTACK\t8000\n",
+        after: "#define LUAI_MAXCSTACK\t8002\n",
+    },
+    Edit {
         file: "lauxlib.c",
         reason: COUNT,
         before: "  if (emptybuffer(B))\n    adjuststack(B);\n",

@@ -285,6 +285,9 @@ impl Interpreter {
         // What is returned is converted while the runner can be asked.
         let outcome = RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
             Ok((true, value)) => {
+                if let Some(failure) = Failure::returned(&value) {
+                    return Err(failure);
+                }
                 let mark = reply.mark();
                 reply::write_value(&self.shared, &value, reply).map_err(|problem| {
                     reply.truncate_to(mark);

@@ -145,7 +145,7 @@ function safe.setmetatable(of, metatable)
 end
 
 -- The number of values is checked before: the interpreter's own check can overflow.
-local unpacked_max, index_max = 7997, 2147483646
+local unpacked_max, index_max = 7999, 2147483646
 
 function safe.unpack(list, first, last)
   if type(list) ~= "table" then

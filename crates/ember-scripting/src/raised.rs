@@ -100,10 +100,9 @@ pub(super) fn root(error: &Error) -> &Error {
     }
 }
 
-/// `{err = text}`, as a failed call gives it.
+/// `{err = text}`, an error that nobody has counted.
 pub(super) fn error_table(lua: &Lua, text: LuaString) -> mlua::Result<Value> {
-    let table = lua.create_table_with_capacity(0, 2)?;
+    let table = lua.create_table_with_capacity(0, 1)?;
     table.raw_set(ERROR_FIELD, text)?;
-    table.raw_set(UNCOUNTED_FIELD, true)?;
     Ok(Value::Table(table))
 }

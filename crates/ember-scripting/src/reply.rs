@@ -14,7 +14,7 @@ use mlua::{Table, Value};
 
 use super::arguments::as_number;
 use super::interpreter::{ELEMENT_WORK, Shared};
-use super::raised::{self, KILLED};
+use super::raised::{self, ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::walk::Pairs;
 
 /// Tables in tables that a script may return: the interpreter has room for about 8000 references.
@@ -30,12 +30,14 @@ pub struct Failure {
     pub text: Vec<u8>,
     /// The chunk and the line that raised it.
     pub place: Option<(Vec<u8>, i64)>,
+    /// It is the error of a call, which was counted there.
+    pub is_counted: bool,
 }
 
 impl Failure {
     /// A failure without a place.
     pub(super) fn of_text(text: impl Into<Vec<u8>>) -> Failure {
-        Failure { text: text.into(), place: None }
+        Failure { text: text.into(), place: None, is_counted: false }
     }
 
     /// What the handler of uncaught errors made of one.
@@ -50,11 +52,19 @@ impl Failure {
                 Failure {
                     text: string("err").unwrap_or_else(|| b"ERR unknown error".to_vec()),
                     place: string("source").zip(line),
+                    is_counted: is_counted(table),
                 }
             }
             Value::String(text) => Failure::of_text([b"ERR ", &*text.as_bytes()].concat()),
             _ => Failure::of_text("ERR unknown error"),
         }
+    }
+
+    /// The error that a script returns, if that is what a value is.
+    pub(super) fn returned(value: &Value) -> Option<Failure> {
+        let Value::Table(table) = value else { return None };
+        let Ok(Value::String(text)) = table.raw_get(ERROR_FIELD) else { return None };
+        Some(Failure { text: text.as_bytes().to_vec(), place: None, is_counted: is_counted(table) })
     }
 
     /// An error of the binding.
@@ -64,6 +74,10 @@ impl Failure {
             other => Failure::of_text(format!("ERR {}", other.to_string().replace(['\r', '\n'], " "))),
         }
     }
+}
+
+fn is_counted(error: &Table) -> bool {
+    error.raw_get(UNCOUNTED_FIELD).is_ok_and(|is_counted: Option<bool>| is_counted == Some(true))
 }
 
 /// An error's text as scripts have it: the code, and what is behind it without line ends. A text without the `-` in front

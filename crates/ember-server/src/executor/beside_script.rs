@@ -125,11 +125,11 @@ impl Executor {
         if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        // What watches keys or has a transaction open could come to touch the keyspace.
+        // What watches keys, or is queued, could come to touch the keyspace.
         let is_harmless = matches!(command.handler, Handler::Server)
             && command.spec.flags.contains(Flags::ALLOW_BUSY)
-            && command.spec.group != Group::Transactions
-            && client.transaction.is_none()
+            && (command.spec.group != Group::Transactions || command.spec.keys.is_empty())
+            && (client.transaction.is_none() || command.spec.is_immediate)
             && client.watched.is_none();
         if !is_harmless {
             // Also when the script has ended just now: this worker is not inside the gate.

@@ -136,6 +136,8 @@ pub(crate) struct Executor {
     pub(crate) section: Section,
     /// The calls that are run are those of a script.
     pub(crate) runs_script: bool,
+    /// The error of the call that ends was counted as that of a call of its script.
+    pub(crate) is_error_counted: bool,
     /// A script has kept this worker from closing the gate, which left it outside.
     is_outside: bool,
     /// The number of the last record of what the batch under way has changed and that was published; 0 if there is none.
@@ -172,6 +174,7 @@ impl Executor {
             sampling: Sampling::OFF,
             section: Section::Shared,
             runs_script: false,
+            is_error_counted: false,
             is_outside: false,
             last_record: 0,
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
@@ -517,9 +520,14 @@ impl Executor {
 
     fn answer_error(&mut self, error: &CommandError, reply: &mut Reply) {
         let text = error.text();
-        self.stats.error_codes.count(&text);
-        self.stats.errors.add(1);
+        self.count_error(&text);
         reply.error_bytes(&text);
+    }
+
+    /// Counts an error that a client or a script is told.
+    pub(crate) fn count_error(&mut self, text: &[u8]) {
+        self.stats.error_codes.count(text);
+        self.stats.errors.add(1);
     }
 
     /// Runs a command's handler with the locks it needs.
@@ -557,7 +565,11 @@ impl Executor {
                     .as_ref()
                     .is_none_or(|client| authorization::may_read_any_key(client, command, args));
                 let may_wait = self.section == Section::Shared && client.is_some();
-                let waiting = if may_wait { Waiting::Allowed } else { Waiting::Never };
+                let waiting = match may_wait {
+                    _ if self.runs_script => Waiting::InScript,
+                    true => Waiting::Allowed,
+                    false => Waiting::Never,
+                };
                 let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
                 let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
                 drop(exclusive);
@@ -650,7 +662,11 @@ impl Executor {
         self.stats.commands.add(1);
         if let Err(error) = result {
             self.stats.by_command[usize::from(command.index)].failed.add(1);
-            self.answer_error(&error, reply);
+            if std::mem::take(&mut self.is_error_counted) {
+                reply.error_bytes(&error.text());
+            } else {
+                self.answer_error(&error, reply);
+            }
         }
         if command.is_quick && !self.times_each {
             self.quick.push(command.index);

@@ -176,7 +176,10 @@ pub(crate) fn run_program(
     };
     match result {
         Ok(()) => Ok(Outcome::Done),
-        Err(failure) => Err(CommandError::Bytes(told(&failure, program.name))),
+        Err(failure) => {
+            executor.is_error_counted = failure.is_counted;
+            Err(CommandError::Bytes(told(&failure, program.name)))
+        }
     }
 }
 
@@ -324,14 +327,14 @@ impl CommandRunner for Host<'_> {
         words.clear();
         words.push(arguments);
         let args = words.command(0);
-        let result = self.resolve(args).and_then(|command| {
-            self.check(command, args)?;
-            let hash = self.pinned_hash(command, args)?;
+        let result = self.resolve(args).map_err(|error| (error, None)).and_then(|command| {
+            self.check(command, args).map_err(|error| (error, Some(command)))?;
+            let hash = self.pinned_hash(command, args).map_err(|error| (error, None))?;
             if command.spec.flags.contains(Flags::WRITE) && !self.has_written {
                 let running = &self.executor.server.scripting.running;
                 self.has_written = running.begin_writing(self.executor.index);
                 if !self.has_written {
-                    return Err(KILLED.into());
+                    return Err((KILLED.into(), None));
                 }
             }
             Ok((command, hash))
@@ -345,7 +348,16 @@ impl CommandRunner for Host<'_> {
             }
         });
         self.words = words;
-        result.map_err(|error| error.text().into_owned())
+        result.map_err(|(error, command)| {
+            let text = error.text().into_owned();
+            if let Some(command) = command {
+                self.executor.stats.by_command[usize::from(command.index)].rejected.add(1);
+            }
+            if text != KILLED.as_bytes() && text != ESCAPED.as_bytes() {
+                self.executor.count_error(&text);
+            }
+            text
+        })
     }
 
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool> {

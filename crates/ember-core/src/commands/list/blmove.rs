@@ -13,7 +13,7 @@ const BLMOVE: Spec = Spec {
     name: "blmove",
     summary: "Moves an element from an end of a list to an end of another and returns it; waits until there is one.",
     arity: 6,
-    flags: LMOVE.flags.union(Flags::NOSCRIPT).union(Flags::BLOCKING),
+    flags: LMOVE.flags.union(Flags::BLOCKING),
     syntax: "source destination wherefrom:<LEFT | RIGHT> whereto:<LEFT | RIGHT> timeout",
     example: Example {
         given: &["RPUSH todo a b c"],

@@ -15,7 +15,7 @@ const BLPOP: Spec = Spec {
     group: Group::List,
     complexity: "O(N), N being the number of keys",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::BLOCKING),
+    flags: Flags::WRITE.union(Flags::BLOCKING),
     keys: &[KeySpec::range(1, -2, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     syntax: "key [key ...] timeout",
     history: &[("6.0.0", "Fractions of seconds.")],

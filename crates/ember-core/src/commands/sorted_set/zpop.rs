@@ -29,7 +29,7 @@ const BZPOP: Spec = Spec {
     since: "5.0.0",
     complexity: "O(log(N)), N being the number of members in the sorted set.",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::BLOCKING).union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::FAST),
     keys: &[KeySpec::range(1, -2, KEY_FLAGS)],
     syntax: "key [key ...] timeout",
     history: &[("6.0.0", "`timeout` may have a fraction.")],

@@ -3,7 +3,7 @@
 use ember_protocol::{Args, Reply};
 
 use super::ids::{count, integer_or};
-use crate::call::Wait;
+use crate::call::{Wait, Waiting};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::KeyFlags;
@@ -31,6 +31,18 @@ impl ReadOptions<'_> {
     pub(super) fn streams(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let keys = self.keys;
         (self.first_key..self.first_key + keys).map(move |arg| (arg, arg + keys))
+    }
+
+    /// Refuses to wait for entries in a script, as Redis does for streams alone.
+    ///
+    /// # Errors
+    /// That the option BLOCK is not allowed there.
+    pub(super) fn refuse_in_script(&self, waiting: Waiting, args: Args<'_>) -> Result<(), CommandError> {
+        if self.block_ms.is_none() || waiting != Waiting::InScript {
+            return Ok(());
+        }
+        let text = [b"ERR ", args.at(0), b" command is not allowed with BLOCK option from scripts"];
+        Err(CommandError::Bytes(text.concat()))
     }
 
     /// How to wait for entries, if the call is to.

@@ -4,7 +4,7 @@ use ember_protocol::{Args, OwnedBatch};
 
 use super::ids::{exact_id, reply_entries};
 use super::reading::{ReadOptions, Words, keys_from, read_options};
-use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Waiting};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, Spec};
 use crate::types::stream::{Stream, StreamId};
@@ -36,6 +36,7 @@ const WORDS: Words = Words { name: "xread", new_entries: '$', takes_group: false
 fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let options = read_options(args, WORDS)?;
+    options.refuse_in_script(call.waiting, args)?;
     let after = read_ids(call, &options)?;
     let mut found = Vec::new();
     for ((key, _), after) in options.streams().zip(&after) {
@@ -80,7 +81,7 @@ fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<St
     for (key, id) in options.streams() {
         let stream = match call.keys.read_value::<Stream>(key) {
             // While the call waits, a key may have another type for a time.
-            Err(CommandError::WrongType) if call.is_retry => None,
+            Err(CommandError::WrongType) if call.waiting == Waiting::Retry => None,
             stream => stream?,
         };
         ids.push(match call.args.at(id) {

@@ -53,6 +53,7 @@ struct Request<'a> {
 
 fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
     let options = read_options(call.args, WORDS)?;
+    options.refuse_in_script(call.waiting, call.args)?;
     let (group, consumer) = options.group.ok_or("ERR Missing GROUP option for XREADGROUP")?;
     let request = Request { group, consumer, options, now_ms: call.keys.turn.clock_ms() };
     let wanted = read_ids(call, &request)?;

@@ -8,7 +8,7 @@ mod pattern;
 
 use std::ops::Range;
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Call, CommandResult, DataCommand, Run, Waiting};
 use crate::effects::events::Event;
 use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
@@ -97,9 +97,10 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
     };
     leave_listpack(call)?;
     let mut order = options.order;
-    // A stored set is in the order of its members rather than in that of chance.
+    // A set that is stored, or sorted for a script, is in the order of its members rather than in that of chance.
+    let wants_order = options.store.is_some() || call.waiting == Waiting::InScript;
     let by = match options.by {
-        By::Nothing if is_set && options.store.is_some() => {
+        By::Nothing if is_set && wants_order => {
             order.is_text = true;
             By::Elements
         }

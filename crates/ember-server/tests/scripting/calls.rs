@@ -1,0 +1,104 @@
+//! The calls of scripts: which may be made, and how their errors are counted.
+
+use ember_testkit::{RawClient, Value};
+
+use crate::{eval, everywhere};
+
+#[test]
+fn what_would_wait_is_answered_at_once() {
+    everywhere(&[], |_, client| {
+        client.run("RPUSH list a b c");
+        client.run("ZADD sorted 1 a 2 b");
+        let call = |client: &mut RawClient, words: &str| {
+            let words: Vec<String> = words.split(' ').map(|word| format!("'{word}'")).collect();
+            eval(client, &format!("return redis.call({})", words.join(", ")))
+        };
+        for words in [
+            "BLPOP empty 0",
+            "BRPOP empty 0",
+            "BZPOPMIN empty 0",
+            "BZMPOP 0 1 empty MIN",
+            "BLMPOP 0 1 empty LEFT",
+        ] {
+            assert!(matches!(call(client, words), Value::Null), "{words}");
+        }
+        for words in ["BLMOVE empty to LEFT LEFT 0", "BRPOPLPUSH empty to 0"] {
+            assert!(matches!(call(client, words), Value::Null), "{words}");
+        }
+        assert_eq!(call(client, "BLPOP list 0"), Value::Array(vec![Value::from("list"), Value::from("a")]));
+        assert_eq!(call(client, "BLMOVE list to LEFT LEFT 0"), Value::from("b"));
+        assert_eq!(call(client, "BZPOPMAX sorted 0").elements().unwrap()[1], Value::from("b"));
+        for (name, words) in [
+            ("XREAD", "XREAD BLOCK 0 STREAMS s $"),
+            ("xreadgroup", "xreadgroup GROUP g c BLOCK 0 STREAMS s >"),
+        ] {
+            let told = call(client, words).text();
+            let wanted = format!("ERR {name} command is not allowed with BLOCK option from scripts");
+            assert!(told.starts_with(&wanted), "{told}");
+        }
+    });
+}
+
+#[test]
+fn a_set_is_sorted_for_a_script_by_a_constant_too() {
+    everywhere(&[], |_, client| {
+        client.run("SADD set b aa c azz a aaa d");
+        let sorted = eval(client, "return table.concat(redis.call('SORT', 'set', 'BY', '_'), ' ')");
+        assert_eq!(sorted, Value::from("a aa aaa azz b c d"));
+    });
+}
+
+#[test]
+fn as_many_values_as_in_redis_are_unpacked() {
+    everywhere(&[], |_, client| {
+        let push = |count: usize| {
+            format!(
+                "local t = {{}} for i = 1, {count} do t[i] = 1 end return redis.call('RPUSH', 'l', unpack(t))"
+            )
+        };
+        assert_eq!(eval(client, &push(7999)), Value::Integer(7999));
+        assert!(eval(client, &push(8000)).text().contains("too many results to unpack"));
+    });
+}
+
+/// The line of a section of INFO that begins with these words.
+fn stat(client: &mut RawClient, section: &str, name: &str) -> String {
+    let text = client.run(&format!("INFO {section}")).text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_error_is_counted_once_where_it_arises() {
+    everywhere(&["--maxmemory", "100mb"], |_, client| {
+        let refused = "OOM command not allowed when used memory > 'maxmemory'";
+        let mut check =
+            |memory: &str, script: &str, told: &str, code: (&str, u32), called: (&str, &str), failed: u32| {
+                assert_eq!(client.run(&format!("CONFIG SET maxmemory {memory}")), Value::ok());
+                assert_eq!(client.run("CONFIG RESETSTAT"), Value::ok());
+                let answer = eval(client, script).text();
+                assert!(answer.starts_with(told), "{script}: {answer}");
+                let counted = stat(client, "errorstats", &format!("errorstat_{}", code.0));
+                assert_eq!(counted, format!("count={}", code.1), "{script}");
+                assert_eq!(stat(client, "stats", "total_error_replies"), code.1.to_string(), "{script}");
+                let of_call = stat(client, "commandstats", &format!("cmdstat_{}", called.0));
+                assert!(of_call.ends_with(called.1), "{script}: {of_call}");
+                let of_script = stat(client, "commandstats", "cmdstat_eval");
+                assert!(
+                    of_script.ends_with(&format!("rejected_calls=0,failed_calls={failed}")),
+                    "{script}: {of_script}"
+                );
+            };
+        let rejected = ("set", "rejected_calls=1,failed_calls=0");
+        check("1", "return redis.call('SET', 'x', 'y')", refused, ("OOM", 1), rejected, 1);
+        check("1", "redis.pcall('SET', 'x', 'y') return 'fine'", "fine", ("OOM", 1), rejected, 0);
+        check("1", "return redis.pcall('SET', 'x', 'y')", refused, ("OOM", 1), rejected, 1);
+        let wrong = ("select", "rejected_calls=0,failed_calls=1");
+        check("0", "return redis.call('SELECT', 99)", "ERR DB index is out of range", ("ERR", 1), wrong, 1);
+        check("0", "redis.pcall('SELECT', 99) return 'fine'", "fine", ("ERR", 1), wrong, 0);
+        let own = ("eval", "failed_calls=1");
+        check("0", "return redis.error_reply('MINE is it')", "MINE is it", ("MINE", 1), own, 1);
+        check("0", "return redis.error_reply('')", "ERR", ("ERR", 1), own, 1);
+        check("0", "error('mine')", "ERR user_script:1: mine", ("ERR", 1), own, 1);
+    });
+}
