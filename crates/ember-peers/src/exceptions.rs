@@ -39,6 +39,9 @@ struct Exception {
     reason: &'static str,
 }
 
+/// Of calls that wait.
+const IN_SCRIPTS: &str = "since 7.2 scripts may call it";
+
 const TIME_PASSES: &str = "both servers read their own clock, at different moments";
 const HELP_TEXT: &str =
     "help is prose: each server has its own; only its shape is fixed (lines, the first names the command)";
@@ -547,6 +550,14 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
         "arguments",
         "since 7.2 the operations are named, which lets redis-cli offer them",
     ),
+    FactException::new("blpop", "flags", IN_SCRIPTS),
+    FactException::new("brpop", "flags", IN_SCRIPTS),
+    FactException::new("brpoplpush", "flags", IN_SCRIPTS),
+    FactException::new("blmove", "flags", IN_SCRIPTS),
+    FactException::new("blmpop", "flags", IN_SCRIPTS),
+    FactException::new("bzpopmin", "flags", IN_SCRIPTS),
+    FactException::new("bzpopmax", "flags", IN_SCRIPTS),
+    FactException::new("bzmpop", "flags", IN_SCRIPTS),
     FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1"),
     FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
     FactException::new("commandlog", "exists", "ember has COMMANDLOG, as Valkey 8.1"),

@@ -125,6 +125,15 @@ pub struct Notice {
     pub key: Box<[u8]>,
 }
 
+/// A key that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedKey {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// Whether expiry or eviction has changed it, and no command.
+    pub is_server_change: bool,
+}
+
 /// Notices for other clients, gathered while locks are held and delivered after each command.
 #[derive(Debug, Default)]
 pub struct Notices {
@@ -134,10 +143,12 @@ pub struct Notices {
     pub collects_changes: bool,
     /// Events, in order.
     pub events: Vec<Notice>,
-    /// Keys that were changed, with their databases, in order.
-    pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Keys that were changed, in any database, in order.
+    pub changed: Vec<ChangedKey>,
     /// Changed keys that clients may have copies of, in any database, with the clients' ids.
-    pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,
+    pub invalidated: Vec<(ChangedKey, Vec<u64>)>,
+    /// What changes now is changed by expiry or eviction, not by the command.
+    pub is_server_change: bool,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
     /// What keys take in bytes that have become large ([`Settings::large_key_bytes`]).

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ember_protocol::{OwnedBatch, Protocol};
 
-use crate::effects::events::Notices;
+use crate::effects::events::{ChangedKey, Notices};
 use crate::sync::AtomicBool;
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.
@@ -210,7 +210,8 @@ impl Observers {
                 break;
             }
             let Some(other) = self.tracked.keys().next().cloned() else {
-                notices.invalidated.push((key.into(), vec![client_id]));
+                let key = ChangedKey { name: key.into(), is_server_change: true };
+                notices.invalidated.push((key, vec![client_id]));
                 return;
             };
             self.invalidate(&other, notices);
@@ -225,7 +226,8 @@ impl Observers {
     fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
         if let Some((key, clients)) = self.tracked.remove_entry(key) {
             self.tracked_bytes -= TRACKED_KEY_BYTES + key.len() + size_of_val(&clients[..]);
-            notices.invalidated.push((key, clients));
+            let is_server_change = notices.is_server_change;
+            notices.invalidated.push((ChangedKey { name: key, is_server_change }, clients));
         }
     }
 

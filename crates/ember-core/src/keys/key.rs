@@ -56,7 +56,7 @@ impl<'x> Key<'x> {
             self.detach();
             self.turn.journal.record_removal(self.database, self.name);
             self.turn.counters.expired += 1;
-            self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
+            self.shard.notify_server_change(self.database, self.name, &mut self.turn.notices);
             self.notify(Event::EXPIRED);
         }
     }

@@ -7,7 +7,7 @@ pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
-use crate::effects::events::{Event, Notices};
+use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::observers::Observers;
 use crate::entries::entry::{EntryRef, Generation, NewValue, Slot};
@@ -250,6 +250,13 @@ impl ShardData {
         }
     }
 
+    /// As [`ShardData::notify_change`], of a key that expiry or eviction has changed.
+    pub fn notify_server_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+        notices.is_server_change = true;
+        self.notify_change(database, key, notices);
+        notices.is_server_change = false;
+    }
+
     /// Wakes those who wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
@@ -263,7 +270,8 @@ impl ShardData {
             self.edit_observers(|observers| observers.notify_change(database, key, notices));
         }
         if notices.collects_changes {
-            notices.changed.push((database, key.into()));
+            let is_server_change = notices.is_server_change;
+            notices.changed.push(ChangedKey { name: key.into(), is_server_change });
         }
     }
 
@@ -328,7 +336,7 @@ impl ShardData {
             let is_expired = |entry: EntryRef<'_>| entry.is_expired(now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
                 let slot = self.remove(database, at);
-                self.notify_change(database, slot.entry().key(), &mut turn.notices);
+                self.notify_server_change(database, slot.entry().key(), &mut turn.notices);
                 turn.journal.record_removal(database, slot.entry().key());
                 turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
                 removed.push(slot);
@@ -368,7 +376,7 @@ impl ShardData {
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
             names.journal_expired(&mut turn.journal, database, &key, 0);
-            self.notify_change(database, &key, &mut turn.notices);
+            self.notify_server_change(database, &key, &mut turn.notices);
             turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }
         if is_vacant {

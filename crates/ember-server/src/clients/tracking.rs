@@ -42,12 +42,12 @@ impl Tracking {
         self.prefixes.is_some()
     }
 
-    /// Whether the client is told of this key in the broadcasting mode. O(log prefixes).
-    pub(crate) fn has_prefix_of(&self, key: &[u8]) -> bool {
+    /// The number of the prefix for which the client is told of this key in the broadcasting mode. O(log prefixes).
+    pub(crate) fn prefix_of(&self, key: &[u8]) -> Option<usize> {
         let prefixes = self.prefixes.as_deref().unwrap_or_default();
         // A prefix of the key stands right before it: what stands between them would begin with it too.
         let behind = prefixes.partition_point(|prefix| prefix.as_slice() <= key);
-        behind.checked_sub(1).is_some_and(|at| key.starts_with(&prefixes[at]))
+        behind.checked_sub(1).filter(|&at| key.starts_with(&prefixes[at]))
     }
 }
 

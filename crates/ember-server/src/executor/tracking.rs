@@ -5,6 +5,7 @@
 //! What it is told may stand behind the reply of the read, never before it: a tracked client's reads are not forwarded to
 //! another worker, and what another worker has to tell comes as a message, after the batch.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use ember_protocol::Args;
@@ -91,8 +92,12 @@ impl Executor {
             }
         }
         for (key, clients) in std::mem::take(&mut notices.invalidated) {
+            let changed_by = changed_by.filter(|_| !key.is_server_change);
             for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
-                server.invalidate(&view, Some(vec![key.clone()]), changed_by);
+                // What it has read before it began to broadcast is told with all that changes.
+                if !view.tracking.lock().as_ref().is_some_and(|tracking| tracking.is_broadcast()) {
+                    server.invalidate(&view, Some(vec![key.name.clone()]), changed_by);
+                }
             }
         }
         let changed = std::mem::take(&mut notices.changed);
@@ -101,10 +106,16 @@ impl Executor {
         }
         for view in server.trackers.all() {
             let Some(tracking) = view.tracking.lock().clone() else { continue };
-            let wanted = changed.iter().filter(|(_, key)| tracking.has_prefix_of(key));
-            let keys: Vec<Box<[u8]>> = wanted.map(|(_, key)| key.clone()).collect();
-            if !keys.is_empty() {
-                server.invalidate(&view, Some(keys), changed_by);
+            let skips_own = tracking.no_loop && changed_by == Some(view.id);
+            // As in Redis, a message for each prefix, with all of its keys.
+            let mut by_prefix: BTreeMap<usize, BTreeSet<&[u8]>> = BTreeMap::new();
+            for key in changed.iter().filter(|key| key.is_server_change || !skips_own) {
+                if let Some(prefix) = tracking.prefix_of(&key.name) {
+                    by_prefix.entry(prefix).or_default().insert(&key.name);
+                }
+            }
+            for names in by_prefix.into_values() {
+                server.invalidate(&view, Some(names.into_iter().map(Box::from).collect()), None);
             }
         }
     }

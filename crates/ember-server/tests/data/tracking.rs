@@ -217,3 +217,42 @@ fn the_table_is_bounded() {
     let total: usize = total.trim().parse().unwrap();
     assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} told");
 }
+
+#[test]
+fn a_broadcast_has_a_message_for_each_prefix_with_all_of_its_keys() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut other) = (resp3(&server), server.client());
+        // What was read before does not count any more.
+        assert_eq!(client.run("CLIENT TRACKING ON"), Value::ok());
+        client.run("GET a:1");
+        assert_eq!(client.run("CLIENT TRACKING OFF"), Value::ok());
+        assert_eq!(client.run("CLIENT TRACKING ON BCAST PREFIX b: PREFIX a:"), Value::ok());
+        for call in ["MULTI", "INCR b:2", "INCR a:2", "INCR c:1", "INCR b:1", "INCR a:1", "INCR a:2", "EXEC"]
+        {
+            other.run(call);
+        }
+        assert_eq!(told(&mut client), Some(vec!["a:1".to_owned(), "a:2".to_owned()]), "{mode:?}");
+        assert_eq!(told(&mut client), Some(vec!["b:1".to_owned(), "b:2".to_owned()]), "{mode:?}");
+        assert!(is_told_nothing(&mut client));
+        let error = client.run("CLIENT TRACKING ON BCAST PREFIX x:1 PREFIX x:").text();
+        assert!(error.starts_with("ERR Prefix 'x:1' overlaps with another provided prefix 'x:'."), "{error}");
+    }
+}
+
+#[test]
+fn who_is_not_told_of_own_changes_is_told_of_expiry() {
+    for mode in MODES {
+        for options in ["BCAST NOLOOP", "NOLOOP"] {
+            let server = start(mode);
+            let mut client = resp3(&server);
+            assert_eq!(client.run(&format!("CLIENT TRACKING ON {options}")), Value::ok());
+            client.run("SET short x PX 300");
+            assert!(!client.run("GET short").is_error());
+            assert_eq!(client.run("SET other x"), Value::ok());
+            // Whether the client finds it or the server does.
+            assert_eq!(told(&mut client), Some(vec!["short".to_owned()]), "{mode:?} {options}");
+            assert!(is_told_nothing(&mut client));
+        }
+    }
+}

@@ -196,13 +196,15 @@ fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Vec<Vec<u8>>, Co
         let behind = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
         if let Some((other, &is_known)) = before.or_else(behind) {
             let which: &[u8] = if is_known { b"an existing" } else { b"another provided" };
+            // Of two that are provided Redis names the earlier one first.
+            let (first, second) = if is_known { (&prefix, other) } else { (other, &prefix) };
             let text = [
                 b"ERR Prefix '",
-                &prefix[..],
+                &first[..],
                 b"' overlaps with ",
                 which,
                 b" prefix '",
-                other,
+                second,
                 b"'. Prefixes for a single client must not overlap.",
             ];
             return Err(CommandError::Bytes(text.concat()));
