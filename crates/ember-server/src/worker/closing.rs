@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Worker;
+use super::serving::set_paused;
 use super::waits::forget_waiting;
 use crate::clients::connection::Connection;
 use crate::clients::subscriptions::Address;
@@ -30,6 +31,7 @@ impl Worker {
             blocked.waiter.cancel();
             self.withdraw(&blocked);
         }
+        set_paused(self.server, &connection.client.view, false);
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
         }

@@ -9,9 +9,11 @@ use ember_protocol::{Batch, Reply};
 use super::barrier::Barrier;
 use super::other_connections::OtherConnections;
 use super::{Worker, list};
+use crate::clients::client::ClientView;
 use crate::clients::connection::{self, Connection, Fill, Parked};
 use crate::executor::Progress;
 use crate::executor::attendance;
+use crate::server::Server;
 
 /// After this time a connection with more to run lets others go first. Looked at between batches.
 const SLICE: Duration = Duration::from_millis(1);
@@ -210,7 +212,7 @@ impl Worker {
         self.executor.note_records(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
         let Some((next, is_paused)) =
-            note_progress(progress, connection, batch.len(), deadlines, barrier, token)
+            note_progress(self.server, progress, connection, batch.len(), deadlines, barrier, token)
         else {
             return;
         };
@@ -242,7 +244,7 @@ impl Worker {
         let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
         if let Some(parked) = connection.parked.take_if(|_| is_free) {
             let Parked { mut batch, next, .. } = *parked;
-            connection.client.view.is_paused.store(false, Ordering::Relaxed);
+            set_paused(self.server, &connection.client.view, false);
             self.executor.count_as_incoming(&connection.client);
             let (input, is_own) = connection.take_input(&mut self.scratch);
             lend_buffer(&mut self.buffers, &mut connection);
@@ -279,8 +281,18 @@ fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     }
 }
 
+/// Notes that a connection waits for a pause to end, or no longer: until then it is a blocked client.
+pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
+    match (view.is_paused.swap(is_paused, Ordering::Relaxed), is_paused) {
+        (false, true) => _ = server.blocked_clients.fetch_add(1, Ordering::Relaxed),
+        (true, false) => _ = server.blocked_clients.fetch_sub(1, Ordering::Relaxed),
+        _ => {}
+    }
+}
+
 /// Writes down how a batch ended; returns where it goes on, and whether after a pause, if it must wait.
 fn note_progress(
+    server: &Server,
     progress: Progress,
     connection: &mut Connection,
     batch_len: usize,
@@ -295,7 +307,7 @@ fn note_progress(
             None
         }
         Progress::Paused(next) => {
-            connection.client.view.is_paused.store(true, Ordering::Relaxed);
+            set_paused(server, &connection.client.view, true);
             Some((next, true))
         }
         Progress::Awaiting(next, assembly) => {

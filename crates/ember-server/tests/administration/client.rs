@@ -228,6 +228,23 @@ fn a_pause_of_writes_lets_reads_go_on() {
 }
 
 #[test]
+fn paused_clients_are_blocked_clients() {
+    everywhere(&[], |server, client| {
+        assert_ok(client, "CLIENT PAUSE 100000 WRITE");
+        let (mut writer, mut counter) = (server.client(), server.client());
+        writer.send_command(&["SET", "paused", "1"]).unwrap();
+        // It may keep its estimate in the key.
+        counter.send_command(&["PFCOUNT", "paused:log"]).unwrap();
+        wait_until("both wait", || crate::info(client, "blocked_clients") == "2");
+        drop(counter);
+        wait_until("one is gone", || crate::info(client, "blocked_clients") == "1");
+        assert_ok(client, "CLIENT UNPAUSE");
+        assert_eq!(writer.read_value().unwrap(), Value::ok());
+        assert_eq!(crate::info(client, "blocked_clients"), "0");
+    });
+}
+
+#[test]
 fn a_pause_of_all_ends_by_itself() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CLIENT PAUSE 1");

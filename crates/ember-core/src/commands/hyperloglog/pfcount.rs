@@ -15,7 +15,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         group: Group::HyperLogLog,
         complexity: "O(1) for one key whose estimate was kept, otherwise O(N) for N keys with 16384 registers each",
         arity: -2,
-        flags: Flags::READONLY,
+        flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
         keys: &[KeySpec::from(1, 1, KeyFlags::RW.union(KeyFlags::ACCESS)).with_notes(
             "RW because it may change the internal representation of the key, and propagate to replicas",
         )],
