@@ -166,8 +166,8 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "CLIENT|SETINFO", rule: Rule::Checked(setinfo), reason: SINCE_7_2 },
     Exception {
         name: "BITCOUNT",
-        rule: Rule::Checked(bad_arguments_of_a_missing_key),
-        reason: ARGUMENTS_FIRST,
+        rule: Rule::Checked(|case| bad_arguments_of_a_missing_key(case) || start_alone(case)),
+        reason: "the arguments are looked at first, as in Redis 7.2; a start may stand alone, as in Valkey",
     },
     Exception {
         name: "BITPOS",
@@ -491,6 +491,14 @@ fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     error && case.words.len() > 2 && key_came_first
 }
 
+/// BITCOUNT with a start and no end.
+fn start_alone(case: &Case) -> bool {
+    let is_answer = matches!(case.ember, Value::Integer(0..))
+        || is_error(case.ember, "ERR value is not an integer or out of range")
+        || is_wrong_type(case.ember);
+    case.words.len() == 3 && is_answer && is_error(case.redis, "ERR syntax error")
+}
+
 /// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.
 #[derive(Debug)]
 pub struct FactException {
@@ -569,6 +577,8 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("keys", "arity", KEYS_LIMIT),
     FactException::new("keys", "arguments", KEYS_LIMIT),
     FactException::new("client|kill", "arguments", "ember has MAXAGE, as Redis 7.4"),
+    FactException::new("client|list", "arguments", "ember has the filters of Valkey 9"),
+    FactException::new("bitcount", "arguments", "the end may be left out, as in Valkey 8"),
     FactException::new("getset", "replaced_by", "Redis's text has a stray mark in it: `!GET`"),
     FactException::new("georadius", "arguments", STORE_OR_STOREDIST),
     FactException::new("georadiusbymember", "arguments", STORE_OR_STOREDIST),

@@ -1,7 +1,7 @@
 //! Clients: what a connection's commands know of their caller, and what others may see of it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -50,6 +50,14 @@ impl Peer {
         match self {
             Peer::Tcp { local, .. } | Peer::Http { local, .. } => local.to_string(),
             Peer::Unix(path) => format!("{path}:0"),
+        }
+    }
+
+    /// The client's address without its port, if it has one.
+    pub(crate) fn remote_ip(&self) -> Option<IpAddr> {
+        match self {
+            Peer::Tcp { remote, .. } | Peer::Http { remote, .. } => Some(remote.ip()),
+            Peer::Unix(_) => None,
         }
     }
 
@@ -126,6 +134,9 @@ pub(crate) struct ClientView {
     pub(crate) patterns: AtomicU64,
     pub(crate) shard_channels: AtomicU64,
 }
+
+/// What the field `flags` of CLIENT LIST may show: the letters of Redis and Valkey, those of links between servers too.
+pub(crate) const FLAG_LETTERS: &[u8] = b"AbBcdeEiIkMNOPrRStTuUx";
 
 /// Bytes of output that CLIENT LIST shows as `obl`; `omem` is the rest. In Redis they are those of a client's own buffer.
 const OUTPUT_BUFFER_BYTES: u64 = 16 * 1024;
@@ -353,7 +364,7 @@ impl ClientView {
             names.name,
             seconds(self.created_ms),
             seconds(self.active_ms.load(Ordering::Relaxed)),
-            self.flags(tracking.as_deref()),
+            self.flags(),
             self.database.load(Ordering::Relaxed),
             self.channels.load(Ordering::Relaxed),
             self.patterns.load(Ordering::Relaxed),
@@ -371,9 +382,10 @@ impl ClientView {
         line.extend_from_slice(after.as_bytes());
     }
 
-    /// The letters of the field `flags`.
-    fn flags(&self, tracking: Option<&Tracking>) -> String {
-        let tracks = |is: fn(&Tracking) -> bool| tracking.is_some_and(is);
+    /// The letters of the field `flags`, all of [`FLAG_LETTERS`].
+    pub(crate) fn flags(&self) -> String {
+        let tracking = self.tracking.lock().clone();
+        let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);
         let flags = [
             (self.is_monitor.load(Ordering::Relaxed), 'O'),
             (self.is_subscribed(), 'P'),

@@ -78,6 +78,73 @@ fn list_and_info_describe_connections() {
 }
 
 #[test]
+fn filters_choose_connections_and_not_leaves_them_out() {
+    everywhere(&[], |server, client| {
+        let mut worker = server.client();
+        assert_ok(&mut worker, "CLIENT SETNAME worker");
+        let mut listener = server.client();
+        assert_ok(&mut worker, "CLIENT SETINFO LIB-NAME redis-py");
+        assert_ok(&mut worker, "CLIENT SETINFO LIB-VER 8.0");
+        assert_ok(&mut worker, "SELECT 3");
+        let [me, worker_id, listener_id] = [id(client), id(&mut worker), id(&mut listener)];
+        listener.run("SUBSCRIBE news");
+        assert_ok(client, "ACL SETUSER reader on nopass +@all");
+        assert_ok(client, "AUTH reader any");
+        let address = field(&line_of(client, worker_id), "addr");
+        let ids = |client: &mut RawClient, filters: &str| -> Vec<i64> {
+            let text = client.run(&format!("CLIENT LIST {filters}")).text();
+            text.lines().map(|line| field(line, "id").parse().unwrap()).collect()
+        };
+        for (filters, chosen) in [
+            ("NAME worker", vec![worker_id]),
+            ("NOT-NAME worker", vec![me, listener_id]),
+            ("LIB-NAME redis-py LIB-VER 8.0", vec![worker_id]),
+            ("LIB-NAME redis-py LIB-VER 8.1", vec![]),
+            ("NOT-LIB-NAME redis-py NOT-LIB-VER 8.0", vec![me, listener_id]),
+            ("DB 3", vec![worker_id]),
+            ("not-db 3 not-flags P", vec![me]),
+            ("FLAGS P", vec![listener_id]),
+            ("FLAGS Px", vec![]),
+            ("TYPE pubsub", vec![listener_id]),
+            ("NOT-TYPE pubsub", vec![me, worker_id]),
+            ("USER reader", vec![me]),
+            ("NOT-USER reader", vec![worker_id, listener_id]),
+            ("SKIPME yes", vec![worker_id, listener_id]),
+            ("IP 127.0.0.1 SKIPME yes IDLE 1000", vec![]),
+            ("IP 127.0.0.1 MAXAGE 1000", vec![]),
+            ("NOT-IP 127.0.0.1", vec![]),
+            ("IP 127.0.0.1 TYPE normal", vec![me, worker_id]),
+            ("NAME x NAME worker", vec![worker_id]),
+            (&format!("ADDR {address}"), vec![worker_id]),
+            (&format!("NOT-ADDR {address}"), vec![me, listener_id]),
+            (&format!("ID {listener_id} {me} {worker_id} SKIPME yes"), vec![listener_id, worker_id]),
+            (&format!("NOT-ID {me} {worker_id}"), vec![listener_id]),
+            (&format!("LADDR 127.0.0.1:{} NOT-TYPE normal", server.port()), vec![listener_id]),
+        ] {
+            assert_eq!(ids(client, filters), chosen, "{filters}");
+        }
+        for (filters, text) in [
+            ("FLAGS P-", "ERR Unknown flags found in the provided filter: P-"),
+            ("DB 16", "ERR DB number should be between 0 and 15"),
+            ("DB x", "ERR DB is not an integer or out of range"),
+            ("IDLE 0", "ERR idle should be greater than 0"),
+            ("MAXAGE x", "ERR maxage is not an integer or out of range"),
+            ("NOT-SKIPME yes", "ERR syntax error"),
+            ("NOT-IDLE 1", "ERR syntax error"),
+            ("NOT-USER nobody", "ERR No such user 'nobody'"),
+            ("ID 1 x", "ERR syntax error"),
+            ("ID 1 0", "ERR Invalid client ID"),
+        ] {
+            assert_error(client, &format!("CLIENT LIST {filters}"), text);
+        }
+        assert_eq!(client.run("CLIENT KILL NOT-TYPE pubsub"), Value::Integer(1));
+        assert!(worker.is_closed().unwrap());
+        assert_eq!(client.run(&format!("CLIENT KILL ID {worker_id} {listener_id}")), Value::Integer(1));
+        assert!(listener.is_closed().unwrap());
+    });
+}
+
+#[test]
 fn a_killed_connection_is_closed_by_its_worker() {
     everywhere(&[], |server, client| {
         // Enough of them that both workers have some.

@@ -17,8 +17,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -2,
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-        syntax: "key index:[start end [BYTE | BIT]@7.0.0]",
-        history: &[("7.0.0", "`BYTE` and `BIT` came.")],
+        syntax: "key index:[start [end [BYTE | BIT]@7.0.0]@8.0.0]",
+        history: &[("7.0.0", "`BYTE` and `BIT` came."), ("8.0.0", "`end` may be left out, as in Valkey.")],
         example: Example { given: &["SET word foobar"], call: "BITCOUNT word 0 0", reply: "(integer) 4" },
         ..Spec::DEFAULT
     },
@@ -52,6 +52,7 @@ fn read_part(call: &Call<'_, '_>) -> Result<Part, CommandError> {
     let args = call.args;
     match args.len() {
         2 => Ok(Part::All),
+        3 => Ok(Part::Bytes(integer(args, 2)?, -1)),
         4 => Ok(Part::Bytes(integer(args, 2)?, integer(args, 3)?)),
         5 => {
             let (start, end) = (integer(args, 2)?, integer(args, 3)?);

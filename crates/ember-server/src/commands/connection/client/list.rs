@@ -2,11 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use ember_protocol::number::parse_i64;
-use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
+use super::filters::Filters;
 use super::template::{ADMIN, OWN};
 use crate::clients::client::ClientView;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -47,7 +46,10 @@ pub(super) const LIST: ServerCommand = Command::new(
         complexity: "O(N) for N connections.",
         arity: -2,
         tips: &["nondeterministic_output"],
-        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]@5.0.0 [ID id:<client-id [client-id ...]>]@6.2.0",
+        syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]@5.0.0 [ID id:<client-id [client-id ...]>]@6.2.0 \
+                 [USER username]@9.0.0 [ADDR ip:port]@9.0.0 [LADDR ip:port]@9.0.0 [IP ip]@9.0.0 [NAME name]@9.0.0 \
+                 [LIB-NAME lib-name]@9.0.0 [LIB-VER lib-ver]@9.0.0 [FLAGS flags]@9.0.0 [DB db]@9.0.0 \
+                 [IDLE idle]@9.0.0 [MAXAGE maxage]@9.0.0 [SKIPME yes/no]@9.0.0",
         history: &[
             ("2.8.12", "Field `id`."),
             ("5.0.0", "Filter `TYPE`."),
@@ -56,6 +58,11 @@ pub(super) const LIST: ServerCommand = Command::new(
             ("7.0.0", "Fields `resp`, `multi-mem`, `rbs` and `rbp`."),
             ("7.0.3", "Field `ssub`."),
             ("7.2.0", "Fields `lib-name` and `lib-ver`."),
+            (
+                "9.0.0",
+                "Filters `ADDR`, `LADDR`, `IP`, `USER`, `NAME`, `LIB-NAME`, `LIB-VER`, `FLAGS`, `DB`, `IDLE`, `MAXAGE` \
+                 and `SKIPME`, and `NOT-` before a filter, as in Valkey.",
+            ),
         ],
         example: Example { given: &[], call: "CLIENT LIST TYPE pubsub", reply: "\"\"" },
         ..ADMIN
@@ -121,24 +128,7 @@ fn info(session: &mut Session<'_>) -> SessionResult {
 }
 
 fn list(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
-    let clients = &session.server.clients;
-    let views = match args.len() {
-        2 => clients.all(),
-        4 if is_word(args, 2, "TYPE") => {
-            let wanted = client_type(args.at(3))?;
-            clients.all().into_iter().filter(|view| ClientType::of(view) == wanted).collect()
-        }
-        4.. if is_word(args, 2, "ID") => {
-            let mut views = Vec::new();
-            for id in args.skip(3).iter() {
-                let id = parse_i64(id).and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0);
-                views.extend(clients.get(id.ok_or("ERR Invalid client ID")?));
-            }
-            views
-        }
-        _ => return Err(CommandError::Syntax),
-    };
+    let views = Filters::parse(session, false, "ERR Invalid client ID")?.choose(session);
     let mut lines = Vec::new();
     for view in views {
         describe(session, &view, &mut lines);
