@@ -23,7 +23,7 @@ _ember__server() {
 
     case "${cmd}" in
         ember__server)
-            opts="-h -v -c -p --help --version --config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --maxclients --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --shards --concurrent --databases --hash-function --hz --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-server-del --lazyfree-lazy-user-del --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --maxmemory-clients --proto-max-bulk-len --sanitize-dump-payload --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --metrics-dashboard --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --appendonly --appendfsync --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --rdbchecksum --encryption-key-file --save --stop-writes-on-bgsave-error --slaveof --replicaof --cluster-enabled"
+            opts="-h -v -c -p --help --version --config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --maxclients --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --shards --concurrent --databases --hash-function --hz --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-server-del --lazyfree-lazy-user-del --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --maxmemory-clients --proto-max-bulk-len --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --metrics-dashboard --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --appendonly --appendfsync --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --encryption-key-file --save --stop-writes-on-bgsave-error --slaveof --replicaof --masterauth --masteruser --bind-source-addr --slave-serve-stale-data --replica-serve-stale-data --slave-read-only --replica-read-only --slave-ignore-maxmemory --replica-ignore-maxmemory --slave-lazy-flush --replica-lazy-flush --replica-announced --replica-ignore-disk-write-errors --slave-priority --replica-priority --slave-announce-ip --replica-announce-ip --slave-announce-port --replica-announce-port --repl-diskless-sync --repl-diskless-sync-delay --repl-diskless-sync-max-replicas --repl-diskless-load --repl-disable-tcp-nodelay --repl-ping-slave-period --repl-ping-replica-period --repl-timeout --repl-backlog-size --repl-backlog-ttl --min-slaves-to-write --min-replicas-to-write --min-slaves-max-lag --min-replicas-max-lag --rdb-del-sync-files --propagation-error-behavior --tls-replication --tls-client-cert-file --tls-client-key-file --tls-client-key-file-pass --cluster-enabled --cluster-config-file --cluster-node-timeout --cluster-port --cluster-announce-ip --cluster-announce-port --cluster-announce-tls-port --cluster-announce-bus-port --cluster-announce-hostname --cluster-announce-human-nodename --cluster-preferred-endpoint-type --cluster-migration-barrier --cluster-allow-replica-migration --cluster-require-full-coverage --cluster-slave-validity-factor --cluster-replica-validity-factor --cluster-slave-no-failover --cluster-replica-no-failover --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-link-sendbuf-limit --tls-cluster --always-show-logo --io-threads --io-threads-do-reads --disable-thp --jemalloc-bg-thread --dynamic-hz --activerehashing --activedefrag --active-defrag-cycle-min --active-defrag-cycle-max --active-defrag-threshold-lower --active-defrag-threshold-upper --active-defrag-ignore-bytes --active-defrag-max-scan-fields --aof-rewrite-incremental-fsync --rdb-save-incremental-fsync --rdbchecksum --sanitize-dump-payload --maxmemory-eviction-tenacity --crash-log-enabled --crash-memcheck-enabled --enable-module-command --ignore-warnings --locale-collate --set-proc-title --proc-title-template --socket-mark-id --tls-dh-params-file --aof-disable-auto-gc --loading-process-events-interval-bytes --cluster-ping-interval --use-exit-on-panic --watchdog-period"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -400,10 +400,6 @@ _ember__server() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --sanitize-dump-payload)
-                    COMPREPLY=($(compgen -W "yes" -- "${cur}"))
-                    return 0
-                    ;;
                 --busy-reply-threshold)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -604,10 +600,6 @@ _ember__server() {
                     COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
                     return 0
                     ;;
-                --rdbchecksum)
-                    COMPREPLY=($(compgen -W "yes" -- "${cur}"))
-                    return 0
-                    ;;
                 --encryption-key-file)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
@@ -639,8 +631,380 @@ _ember__server() {
                     COMPREPLY=($(compgen -W """ no one" -- "${cur}"))
                     return 0
                     ;;
+                --masterauth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --masteruser)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bind-source-addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replica-serve-stale-data)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --slave-serve-stale-data)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-read-only)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --slave-read-only)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-ignore-maxmemory)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --slave-ignore-maxmemory)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-lazy-flush)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --slave-lazy-flush)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-announced)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-ignore-disk-write-errors)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --replica-priority)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slave-priority)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replica-announce-ip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slave-announce-ip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replica-announce-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slave-announce-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-diskless-sync)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --repl-diskless-sync-delay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-diskless-sync-max-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-diskless-load)
+                    COMPREPLY=($(compgen -W "disabled on-empty-db swapdb" -- "${cur}"))
+                    return 0
+                    ;;
+                --repl-disable-tcp-nodelay)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --repl-ping-replica-period)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-ping-slave-period)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-backlog-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repl-backlog-ttl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-replicas-to-write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-slaves-to-write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-replicas-max-lag)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-slaves-max-lag)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rdb-del-sync-files)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --propagation-error-behavior)
+                    COMPREPLY=($(compgen -W "ignore panic panic-on-replicas" -- "${cur}"))
+                    return 0
+                    ;;
+                --tls-replication)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --tls-client-cert-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-client-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-client-key-file-pass)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --cluster-enabled)
                     COMPREPLY=($(compgen -W "no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-config-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-node-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-ip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-tls-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-bus-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-hostname)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-announce-human-nodename)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-preferred-endpoint-type)
+                    COMPREPLY=($(compgen -W "ip hostname unknown-endpoint" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-migration-barrier)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-allow-replica-migration)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-require-full-coverage)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-replica-validity-factor)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-slave-validity-factor)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-replica-no-failover)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-slave-no-failover)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-allow-reads-when-down)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-allow-pubsubshard-when-down)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --cluster-link-sendbuf-limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-cluster)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --always-show-logo)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --io-threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --io-threads-do-reads)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --disable-thp)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --jemalloc-bg-thread)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --dynamic-hz)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --activerehashing)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --activedefrag)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-cycle-min)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-cycle-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-threshold-lower)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-threshold-upper)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-ignore-bytes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --active-defrag-max-scan-fields)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --aof-rewrite-incremental-fsync)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --rdb-save-incremental-fsync)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --rdbchecksum)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --sanitize-dump-payload)
+                    COMPREPLY=($(compgen -W "no yes clients" -- "${cur}"))
+                    return 0
+                    ;;
+                --maxmemory-eviction-tenacity)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --crash-log-enabled)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --crash-memcheck-enabled)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --enable-module-command)
+                    COMPREPLY=($(compgen -W "no yes local" -- "${cur}"))
+                    return 0
+                    ;;
+                --ignore-warnings)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --locale-collate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set-proc-title)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --proc-title-template)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket-mark-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-dh-params-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --aof-disable-auto-gc)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --loading-process-events-interval-bytes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-ping-interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --use-exit-on-panic)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
+                    return 0
+                    ;;
+                --watchdog-period)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

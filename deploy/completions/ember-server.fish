@@ -75,7 +75,6 @@ complete -c ember-server -l client-output-buffer-limit -d 'When a client which d
 complete -c ember-server -l client-query-buffer-limit -d 'How much of a client\'s input may wait to be run before the client is disconnected. Calls queued since MULTI count, and keys, channels and names which the client makes the server keep. (default: 1gb)' -r
 complete -c ember-server -l maxmemory-clients -d 'How much memory all clients may take together: requests, transactions, subscriptions, replies which wait. From there on those which take most are disconnected, but not those with CLIENT NO-EVICT; 0 for no limit. (default: 0)' -r
 complete -c ember-server -l proto-max-bulk-len -d 'The longest argument of a command, and the longest string value. (default: 512mb)' -r
-complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks all of a value before it is used. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l busy-reply-threshold -l lua-time-limit -d 'Milliseconds after which a script that still runs can be ended with SCRIPT KILL or FUNCTION KILL, and other clients are told that the server is busy; 0 for never. (default: 5000) Also --lua-time-limit.' -r
 complete -c ember-server -l script-memory-limit -d 'How much memory the scripts of each worker may take, and how long the reply to one may be; one that asks for more gets an error. (default: 256mb)' -r
 complete -c ember-server -l slowlog-log-slower-than -l commandlog-execution-slower-than -d 'Commands which take at least this many microseconds enter the slow log; 0 for all, -1 for none. (default: 10000) Also --commandlog-execution-slower-than.' -r
@@ -129,13 +128,134 @@ complete -c ember-server -l aof-wait-limit -d 'How many ms writes wait for a slo
 complete -c ember-server -l dbfilename -d 'The file in dir that the data set is read from at the start, if it is there, and that is written: an RDB file as Redis has it. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are packed by LZF where that makes them shorter. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l rdbchecksum -d 'Whether RDB files end with a checksum, which is compared when they are read. (default: yes)' -r -f -a "yes\t''"
 complete -c ember-server -l encryption-key-file -d 'A file with the keys that files of the data set are encrypted with: 32 bytes in hexadecimal digits or base64 on each line, the current key first, then older ones. Empty for the keys of the variable EMBER_ENCRYPTION_KEY, or no encryption without it. CONFIG SET reads the file again. (default: empty)' -r -F
 complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after a number of seconds with a number of changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''
 no one\t''"
+complete -c ember-server -l masterauth -d 'The password that a replica shows to its primary. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l masteruser -d 'The user that a replica is to its primary. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l bind-source-addr -d 'The address that connections to a primary come from. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. No effect: replication is not available in this version. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. No effect: replication is not available in this version. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. No effect: replication is not available in this version. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication is not available in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-announced -d 'Whether Sentinel is told of this replica. No effect: replication is not available in this version. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. No effect: replication is not available in this version. (default: 100) Also --slave-priority.' -r
+complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary. No effect: replication is not available in this version. (default: empty) Also --slave-announce-ip.' -r
+complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica tells its primary; 0 for the real one. No effect: replication is not available in this version. (default: 0) Also --slave-announce-port.' -r
+complete -c ember-server -l repl-diskless-sync -d 'Whether a primary sends its data set to replicas without a file. No effect: replication is not available in this version. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l repl-diskless-sync-delay -d 'For how many seconds a primary waits for more replicas before it sends its data set. No effect: replication is not available in this version. (default: 5)' -r
+complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many replicas it does not wait any longer; 0 for any number. No effect: replication is not available in this version. (default: 0)' -r
+complete -c ember-server -l repl-diskless-load -d 'Whether a replica loads the data set as it comes, without a file. No effect: replication is not available in this version. (default: disabled)' -r -f -a "disabled\t''
+on-empty-db\t''
+swapdb\t''"
+complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. No effect: replication is not available in this version. (default: 10) Also --repl-ping-slave-period.' -r
+complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. No effect: replication is not available in this version. (default: 60)' -r
+complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept for those that come back. No effect: replication is not available in this version. (default: 1mb)' -r
+complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. No effect: replication is not available in this version. (default: 3600)' -r
+complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. No effect: replication is not available in this version. (default: 0) Also --min-slaves-to-write.' -r
+complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. No effect: replication is not available in this version. (default: 10) Also --min-slaves-max-lag.' -r
+complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: replication is not available in this version. (default: ignore)' -r -f -a "ignore\t''
+panic\t''
+panic-on-replicas\t''"
+complete -c ember-server -l tls-replication -d 'Whether replicas speak TLS with their primary. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica shows to its primary. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. No effect: replication is not available in this version. (default: empty)' -r
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"
+complete -c ember-server -l cluster-config-file -d 'The file in which a node keeps what it knows of the others. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r
+complete -c ember-server -l cluster-node-timeout -d 'After how many milliseconds without an answer a node is taken for down. No effect: cluster mode is not available in this version. (default: 15000)' -r
+complete -c ember-server -l cluster-port -d 'The port for other nodes; 0 for that of clients and 10000. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-ip -d 'The address that a node tells the others. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-tls-port -d 'The port for clients with TLS that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-bus-port -d 'The port for nodes that a node tells the others. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-hostname -d 'The host name that a node tells the others. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a node in logs. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-preferred-endpoint-type -d 'How clients are told where a node is. No effect: cluster mode is not available in this version. (default: ip)' -r -f -a "ip\t''
+hostname\t''
+unknown-endpoint\t''"
+complete -c ember-server -l cluster-migration-barrier -d 'How many replicas a primary keeps when one goes to a primary without any. No effect: cluster mode is not available in this version. (default: 1)' -r
+complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas go to primaries without any. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster with slots that no node serves refuses everything. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'How old the data of a replica may be for it to become a primary. No effect: cluster mode is not available in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
+complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary by itself. No effect: cluster mode is not available in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads while the cluster is down. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-allow-pubsubshard-when-down -d 'Whether a node serves its shard channels while the cluster is down. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-link-sendbuf-limit -d 'Above how many bytes that wait the connection to another node is closed; 0 for never. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l tls-cluster -d 'Whether nodes speak TLS with each other. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l always-show-logo -d 'Whether a logo stands in the log. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l io-threads -d 'How many threads read and write. No effect: workers read, run and write, one for each core: shards is their number. (default: 1)' -r
+complete -c ember-server -l io-threads-do-reads -d 'Whether those threads also read. No effect: workers read, run and write, one for each core: shards is their number. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l disable-thp -d 'Whether the process goes without huge pages. No effect: nothing forks, so huge pages are never copied and are wanted. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l jemalloc-bg-thread -d 'Whether a thread of the allocator gives memory back to the system. No effect: it always does. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l dynamic-hz -d 'Whether background work is done more often with many clients. No effect: each worker has its share of the background work. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l activerehashing -d 'Whether tables grow in the background too. No effect: tables grow and shrink a group at a time, as keys come and go. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l activedefrag -d 'Whether memory is defragmented. No effect: memory is not defragmented in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l active-defrag-cycle-min -d 'The least effort, in per cent. No effect: memory is not defragmented in this version. (default: 1)' -r
+complete -c ember-server -l active-defrag-cycle-max -d 'The most effort, in per cent. No effect: memory is not defragmented in this version. (default: 25)' -r
+complete -c ember-server -l active-defrag-threshold-lower -d 'From how many per cent of fragmentation on it begins. No effect: memory is not defragmented in this version. (default: 10)' -r
+complete -c ember-server -l active-defrag-threshold-upper -d 'From how many per cent of fragmentation on it makes the most effort. No effect: memory is not defragmented in this version. (default: 100)' -r
+complete -c ember-server -l active-defrag-ignore-bytes -d 'How many bytes may be lost before it begins. No effect: memory is not defragmented in this version. (default: 100mb)' -r
+complete -c ember-server -l active-defrag-max-scan-fields -d 'Up to how many elements of a key are looked at in one go. No effect: memory is not defragmented in this version. (default: 1000)' -r
+complete -c ember-server -l aof-rewrite-incremental-fsync -d 'Whether a rewritten AOF is made durable a part at a time. No effect: a file is made durable once, when it is complete. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l rdb-save-incremental-fsync -d 'Whether an RDB file is made durable a part at a time. No effect: a file is made durable once, when it is complete. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l rdbchecksum -d 'Whether RDB files end with a checksum, which is compared when they are read. No effect: RDB files always end with a checksum, which takes no time to speak of. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l sanitize-dump-payload -d 'Whether RESTORE checks all of a value before it is used. No effect: the values that RESTORE gets are always checked in full, whoever sends them. (default: no)' -r -f -a "no\t''
+yes\t''
+clients\t''"
+complete -c ember-server -l maxmemory-eviction-tenacity -d 'How long one round of eviction may take. No effect: keys are evicted until there is room, before the command that needs it runs. (default: 10)' -r
+complete -c ember-server -l crash-log-enabled -d 'Whether a crash is told in the log. No effect: a crash ends the process with a message and what the system keeps of it. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l crash-memcheck-enabled -d 'Whether memory is tested after a crash. No effect: a crash ends the process with a message and what the system keeps of it. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l enable-module-command -d 'Who may call MODULE: nobody, everybody, or clients on this machine. No effect: there are no modules. (default: no)' -r -f -a "no\t''
+yes\t''
+local\t''"
+complete -c ember-server -l ignore-warnings -d 'Which warnings of the start do not stop the server. No effect: nothing here stops the server with a warning. (default: empty)' -r
+complete -c ember-server -l locale-collate -d 'The locale in whose order SORT and Lua compare texts. No effect: texts are compared byte by byte. (default: empty)' -r
+complete -c ember-server -l set-proc-title -d 'Whether the process has a title of its own. No effect: the title of the process stays its command line. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l proc-title-template -d 'What that title says. No effect: the title of the process stays its command line. (default: {title} {listen-addr} {server-mode})' -r
+complete -c ember-server -l socket-mark-id -d 'The mark of sockets for the system\'s filters; 0 for none. No effect: sockets are not marked in this version. (default: 0)' -r
+complete -c ember-server -l tls-dh-params-file -d 'The parameters of a Diffie-Hellman exchange of keys. No effect: keys are exchanged over elliptic curves only. (default: empty)' -r
+complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF stay. No effect: files of the AOF are removed as soon as no manifest names them. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l loading-process-events-interval-bytes -d 'After how many bytes of a file clients are answered while it is loaded. No effect: workers answer while a file is loaded. (default: 2097152)' -r
+complete -c ember-server -l cluster-ping-interval -d 'Every how many milliseconds nodes send PING to each other; 0 for the usual time. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l watchdog-period -d 'After how many milliseconds a call that still runs is told in the log; 0 for never. No effect: the slow log and LATENCY tell of what takes long. (default: 0)' -r
 complete -c ember-server -s h -l help -d 'Prints all parameters'
 complete -c ember-server -s v -l version -d 'Prints the version'

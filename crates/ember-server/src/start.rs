@@ -18,7 +18,7 @@ use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
-use crate::config::ConfigHandle;
+use crate::config::{ConfigHandle, notice_without_effect};
 use crate::control_plane::Sockets;
 use crate::files::encryption::FileEncryption;
 use crate::metrics::memory_report;
@@ -53,6 +53,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
+    if let Some(notice) = notice_without_effect(&config, config.stored.names().map(str::as_bytes)) {
+        tracing::warn!("{notice}");
+    }
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;

@@ -8,6 +8,7 @@ use super::bind_address::BindAddress;
 use super::client_memory_limit::ClientMemoryLimit;
 use super::output_buffer_limit::OutputBufferLimits;
 use super::save_rules::SaveRules;
+use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
@@ -149,6 +150,8 @@ config! {
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,
+    /// Of the parameters without effect.
+    stored: StoredValues,
 }
 
 impl Config {

@@ -1,6 +1,8 @@
 //! Finding a parameter by its name.
 
+use super::fields::Config;
 use super::parameter::{Kind, Parameter};
+use super::stored::Form;
 use super::table::{ENCRYPTION_KEY_FILE, PARAMETERS};
 
 impl Parameter {
@@ -57,7 +59,21 @@ fn edit_distance(from: &str, to: &str) -> usize {
 /// Whether `name` is that of a parameter whose value is a password.
 pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find);
-    parameter.is_some_and(|parameter| matches!(parameter.kind, Kind::Secret { .. }))
+    parameter.is_some_and(|parameter| {
+        matches!(parameter.kind, Kind::Secret { .. } | Kind::Stored { form: Form::Secret, .. })
+    })
+}
+
+/// The sentence for the log about those of the parameters `names` that are set in `config` and have no effect.
+pub(crate) fn notice_without_effect<'n>(
+    config: &Config,
+    names: impl Iterator<Item = &'n [u8]>,
+) -> Option<String> {
+    let named: Vec<&str> =
+        names.filter_map(|name| Some(Parameter::find(std::str::from_utf8(name).ok()?)?.name)).collect();
+    let idle: Vec<&str> = config.stored.names().filter(|name| named.contains(name)).collect();
+    (!idle.is_empty())
+        .then(|| format!("these parameters are accepted and have no effect: {}", idle.join(", ")))
 }
 
 /// The name of the parameter of TLS that `name` names, if it does.

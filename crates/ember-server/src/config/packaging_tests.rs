@@ -10,9 +10,10 @@ use clap_complete::Shell;
 use ember_testkit::assert_generated;
 
 use super::parameter::{Kind, Parameter};
-use super::reference::shape;
+use super::reference::{meaning, shape};
+use super::stored::Form;
 use super::table::PARAMETERS;
-use super::{Config, Launch, launch};
+use super::{Config, Launch, launch, words};
 
 /// Lines of the example configuration are as long as those of a document.
 const WIDTH: usize = 100;
@@ -54,7 +55,7 @@ fn example() -> String {
     let mut file = HEAD.to_owned();
     for parameter in PARAMETERS {
         file.push('\n');
-        comment(&parameter.about.replace('`', ""), &mut file);
+        comment(&meaning(parameter).replace('`', ""), &mut file);
         comment(&format!("Values: {}.", shape(&parameter.kind).replace('`', "")), &mut file);
         if !parameter.aliases.is_empty() {
             comment(&format!("Other names: {}.", parameter.aliases.join(", ")), &mut file);
@@ -62,7 +63,10 @@ fn example() -> String {
         if parameter.mutable {
             comment("CONFIG SET changes it while the server runs.", &mut file);
         }
-        let default = if parameter.default.is_empty() { "\"\"" } else { parameter.default };
+        let default = match parameter.takes_words() && !parameter.default.is_empty() {
+            true => parameter.default.to_owned(),
+            false => words::quote(parameter.default),
+        };
         file.push_str(&format!("#{} {default}\n", parameter.name));
     }
     file
@@ -130,7 +134,7 @@ fn command() -> Command {
 
 fn argument(parameter: &'static Parameter) -> Arg {
     let default = if parameter.default.is_empty() { "empty" } else { parameter.default };
-    let mut about = format!("{} (default: {default})", parameter.about);
+    let mut about = format!("{} (default: {default})", meaning(parameter));
     for alias in parameter.aliases {
         about += &format!(" Also --{alias}.");
     }
@@ -140,20 +144,22 @@ fn argument(parameter: &'static Parameter) -> Arg {
         .help(about.replace('`', ""));
     let argument = if parameter.name == "port" { argument.short('p') } else { argument };
     match &parameter.kind {
-        Kind::YesNo(_) => argument
+        Kind::YesNo(_) | Kind::Stored { form: Form::YesNo, .. } => argument
             .value_parser(PossibleValuesParser::new(["yes", "no"]))
             .num_args(0..=1)
             .value_name("yes|no"),
-        Kind::Choice { names, .. } => {
+        Kind::Choice { names, .. } | Kind::Stored { form: Form::Choice(names), .. } => {
             argument.value_parser(PossibleValuesParser::new(*names)).value_name("CHOICE")
         }
         Kind::Path(_) if parameter.name == "dir" => {
             argument.value_name("PATH").value_hint(ValueHint::DirPath)
         }
         Kind::Path(_) => argument.value_name("PATH").value_hint(ValueHint::FilePath),
-        Kind::Integer { .. } | Kind::Octal { .. } => argument.value_name("NUMBER"),
-        Kind::Memory { .. } => argument.value_name("SIZE"),
-        Kind::Secret { .. } => argument.value_name("TEXT"),
+        Kind::Integer { .. } | Kind::Octal { .. } | Kind::Stored { form: Form::Integer(_), .. } => {
+            argument.value_name("NUMBER")
+        }
+        Kind::Memory { .. } | Kind::Stored { form: Form::Memory(_), .. } => argument.value_name("SIZE"),
+        Kind::Secret { .. } | Kind::Stored { .. } => argument.value_name("TEXT"),
         Kind::Words { .. } | Kind::Lines { .. } => argument.value_name("WORDS").num_args(1..),
         Kind::Fixed { accepts, .. } => argument.value_name("VALUE").value_parser(PossibleValuesParser::new(
             accepts.iter().map(|accepted| if accepted.is_empty() { "\"\"" } else { accepted }),

@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 
 use super::fields::Config;
+use super::stored::Form;
 use super::value::{self, Secret};
 
 /// The longest value: a path or a list of addresses needs less.
@@ -59,6 +60,8 @@ pub(crate) enum Kind {
         set: fn(&mut Config, &str) -> Result<(), String>,
         add: fn(&mut Config, &str) -> Result<(), String>,
     },
+    /// Checked, kept and shown, but without effect in this version, for `reason`.
+    Stored { form: Form, reason: &'static str },
     /// Only what is true of this version: the first of `accepts` or another spelling of it. Anything else is refused
     /// with `reason`.
     Fixed { accepts: &'static [&'static str], reason: &'static str },
@@ -83,6 +86,28 @@ impl<T> Field<T> {
 }
 
 impl Parameter {
+    /// A parameter that is checked, kept and shown, but has no effect, for `reason`.
+    pub(super) const fn without_effect(
+        name: &'static str,
+        form: Form,
+        default: &'static str,
+        reason: &'static str,
+        about: &'static str,
+    ) -> Parameter {
+        let kind = Kind::Stored { form, reason };
+        Parameter { name, aliases: &[], kind, default, mutable: true, about }
+    }
+
+    /// The same with a further name.
+    pub(super) const fn or(self, aliases: &'static [&'static str]) -> Parameter {
+        Parameter { aliases, ..self }
+    }
+
+    /// The same, fixed at the start.
+    pub(super) const fn at_start(self) -> Parameter {
+        Parameter { mutable: false, ..self }
+    }
+
     /// All names, the canonical one first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
@@ -99,6 +124,10 @@ impl Parameter {
             Kind::Path(field) => (field.get)(config).clone(),
             Kind::Secret { field, .. } => (field.get)(config).reveal().to_owned(),
             Kind::Words { get, .. } | Kind::Lines { get, .. } => get(config),
+            Kind::Stored { .. } => match config.stored.get(self.name) {
+                Some(value) => value.to_owned(),
+                None => self.stored_default(),
+            },
             Kind::Fixed { accepts, .. } => accepts[0].to_owned(),
         }
     }
@@ -124,6 +153,11 @@ impl Parameter {
                 file.set(config, String::new());
             }
             Kind::Words { set, .. } | Kind::Lines { set, .. } => set(config, text)?,
+            Kind::Stored { form, .. } => {
+                let value = form.read(text)?;
+                let is_default = value == self.stored_default();
+                config.stored.set(self.name, (!is_default).then_some(value));
+            }
             Kind::Fixed { accepts, reason } => {
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 if !accepts.iter().any(|accepted| accepted.eq_ignore_ascii_case(&text)) {
@@ -150,6 +184,14 @@ impl Parameter {
         self.set(config, self.default).expect("a test sets every parameter to its default");
     }
 
+    /// The default of a parameter without effect, as CONFIG GET shows it.
+    fn stored_default(&self) -> String {
+        match &self.kind {
+            Kind::Stored { form, .. } => form.read(self.default).expect("a test reads every default"),
+            _ => self.default.to_owned(),
+        }
+    }
+
     /// Whether a value may be several words of a line.
     pub(crate) fn takes_words(&self) -> bool {
         matches!(self.kind, Kind::Words { .. } | Kind::Lines { .. } | Kind::Fixed { .. })
@@ -163,7 +205,9 @@ impl Parameter {
     /// What the flag without a value means: `yes` for a switch, the empty text where that means none.
     pub(crate) fn bare_value(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::YesNo(_) | Kind::Fixed { accepts: ["no", ..], .. } => Some("yes"),
+            Kind::YesNo(_)
+            | Kind::Stored { form: Form::YesNo, .. }
+            | Kind::Fixed { accepts: ["no", ..], .. } => Some("yes"),
             Kind::Lines { .. } | Kind::Fixed { accepts: ["", ..], .. } => Some(""),
             _ => None,
         }

@@ -1,7 +1,10 @@
 //! Texts derived from the table of parameters: `--help`, `--version`, and, written by a test, the table in
 //! `docs/configuration.md`.
 
+use std::ops::RangeInclusive;
+
 use super::parameter::{Kind, Parameter};
+use super::stored::Form;
 use super::table::PARAMETERS;
 use super::value::format_memory;
 
@@ -28,7 +31,7 @@ pub(crate) fn help() -> String {
         text.push_str(&format!("\n  {}  {}\n", names.join(", "), shape(&parameter.kind).replace('`', "")));
         wrap(
             &mut text,
-            &format!("{} (default: {})", parameter.about, shown_default(parameter)).replace('`', ""),
+            &format!("{} (default: {})", meaning(parameter), shown_default(parameter)).replace('`', ""),
         );
     }
     text
@@ -42,22 +45,57 @@ fn shown_default(parameter: &Parameter) -> &'static str {
 pub(super) fn shape(kind: &Kind) -> String {
     match kind {
         Kind::YesNo(_) => "`yes` or `no`".to_owned(),
-        Kind::Integer { range, .. } if *range.end() == i64::MAX => format!("a number from {}", range.start()),
-        Kind::Integer { range, .. } => format!("{} to {}", range.start(), range.end()),
-        Kind::Memory { range, .. } if *range.start() == 0 => "a memory size".to_owned(),
-        Kind::Memory { range, .. } => format!("a memory size from {}", format_memory(*range.start())),
+        Kind::Integer { range, .. } => integer_shape(range),
+        Kind::Memory { range, .. } => memory_shape(range),
         Kind::Octal { max, .. } => format!("octal, 0 to {max:o}"),
-        Kind::Choice { names, .. } => {
-            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        }
+        Kind::Choice { names, .. } => choice_shape(names),
         Kind::Path(_) => "a path".to_owned(),
         Kind::Secret { .. } => "a text".to_owned(),
         Kind::Words { shape, .. } | Kind::Lines { shape, .. } => (*shape).to_owned(),
+        Kind::Stored { form, .. } => stored_shape(form),
         Kind::Fixed { accepts, reason } => {
             let accepted =
                 if accepts[0].is_empty() { "the empty text" } else { &format!("`{}`", accepts[0]) };
             format!("only {accepted}: {reason}")
         }
+    }
+}
+
+/// What the values of a parameter without effect look like.
+fn stored_shape(form: &Form) -> String {
+    match form {
+        Form::YesNo => "`yes` or `no`".to_owned(),
+        Form::Integer(range) => integer_shape(range),
+        Form::Memory(range) => memory_shape(range),
+        Form::Choice(names) => choice_shape(names),
+        Form::Text | Form::Secret => "a text".to_owned(),
+        Form::Checked { shape, .. } => (*shape).to_owned(),
+    }
+}
+
+fn integer_shape(range: &RangeInclusive<i64>) -> String {
+    match *range.end() {
+        i64::MAX => format!("a number from {}", range.start()),
+        end => format!("{} to {end}", range.start()),
+    }
+}
+
+fn memory_shape(range: &RangeInclusive<u64>) -> String {
+    match *range.start() {
+        0 => "a memory size".to_owned(),
+        start => format!("a memory size from {}", format_memory(start)),
+    }
+}
+
+fn choice_shape(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// What a parameter means, and for one without effect why it has none.
+pub(super) fn meaning(parameter: &Parameter) -> String {
+    match parameter.kind {
+        Kind::Stored { reason, .. } => format!("{} No effect: {reason}.", parameter.about),
+        _ => parameter.about.to_owned(),
     }
 }
 
@@ -107,7 +145,7 @@ mod tests {
                     format!("`{}`", parameter.default)
                 },
                 if parameter.mutable { "yes" } else { "no" },
-                parameter.about,
+                meaning(parameter),
             ));
         }
         text

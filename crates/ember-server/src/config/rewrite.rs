@@ -12,9 +12,10 @@ use std::path::Path;
 use super::assignment::apply;
 use super::fields::Config;
 use super::parameter::{Kind, Parameter};
+use super::stored::Form;
 use super::table::PARAMETERS;
 use super::users::StoredUser;
-use super::value::format_memory;
+use super::value::{format_memory, parse_memory};
 use super::{file, user_lines, words};
 use crate::system::replace_file;
 
@@ -125,6 +126,10 @@ fn append(lines: &mut Vec<String>, new: Vec<String>) {
 fn line_of(parameter: &Parameter, config: &Config) -> String {
     let value = match &parameter.kind {
         Kind::Memory { field, .. } => format_memory(*(field.get)(config)),
+        Kind::Stored { form: Form::Memory(range), .. } => {
+            let bytes = parse_memory(&parameter.get(config), range);
+            bytes.map_or_else(|_| parameter.get(config), format_memory)
+        }
         Kind::Words { .. } | Kind::Lines { .. } => {
             let value = parameter.get(config);
             if value.is_empty() { words::quote("") } else { value }

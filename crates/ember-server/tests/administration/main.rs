@@ -14,6 +14,7 @@ mod info;
 mod latency;
 mod memory;
 mod metrics;
+mod parameters;
 mod shutdown;
 mod slowlog;
 

@@ -57,15 +57,4 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
     },
-    Parameter {
-        name: "sanitize-dump-payload",
-        aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["yes"],
-            reason: "the values that RESTORE gets are always checked in full, whoever sends them",
-        },
-        default: "yes",
-        mutable: true,
-        about: "Whether RESTORE checks all of a value before it is used.",
-    },
 ];

@@ -1,11 +1,13 @@
 //! The table of all parameters: the only place where one is described.
 //!
-//! Two rules. A parameter which would be accepted and ignored is absent, or accepts only the value which is true now
-//! and says why others are refused ([`Kind::Fixed`]). A name which Redis has means here what it means there.
+//! Three rules. A name which Redis has means here what it means there. A parameter of Redis without an effect here is
+//! checked and kept as there, says why it has none ([`Kind::Stored`]), and is named in the log when it is set. Where a
+//! user would rely on the effect, only the value which is true now is accepted ([`Kind::Fixed`]).
 //!
 //! Each file has the parameters of one subject.
 //!
 //! [`Kind::Fixed`]: super::parameter::Kind::Fixed
+//! [`Kind::Stored`]: super::parameter::Kind::Stored
 
 macro_rules! field {
     ($field:ident) => {
@@ -39,11 +41,14 @@ mod clients;
 mod cluster;
 mod encodings;
 mod execution;
+mod hidden;
 mod memory;
 mod network;
+mod no_effect;
 mod observation;
 mod persistence;
 mod process;
+mod replication;
 mod scripts;
 mod security;
 #[cfg(test)]
@@ -58,8 +63,10 @@ pub(super) use bounds::ENCRYPTION_KEY_FILE;
 use super::fields::Config;
 use super::parameter::Parameter;
 
+const FAMILY_COUNT: usize = 15;
+
 /// The families, in the order of the documentation.
-static FAMILIES: [&[Parameter]; 12] = [
+static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
     network::PARAMETERS,
     security::PARAMETERS,
     tls::PARAMETERS,
@@ -71,7 +78,10 @@ static FAMILIES: [&[Parameter]; 12] = [
     observation::PARAMETERS,
     process::PARAMETERS,
     persistence::PARAMETERS,
+    replication::PARAMETERS,
     cluster::PARAMETERS,
+    no_effect::PARAMETERS,
+    hidden::PARAMETERS,
 ];
 
 /// Every parameter, in the order of the documentation.
@@ -88,9 +98,16 @@ impl Table {
     }
 }
 
+impl Parameter {
+    /// Whether CONFIG GET shows it only to those who name it.
+    pub(crate) fn is_hidden(&self) -> bool {
+        hidden::PARAMETERS.iter().any(|hidden| hidden.name == self.name)
+    }
+}
+
 impl IntoIterator for Table {
     type Item = &'static Parameter;
-    type IntoIter = Flatten<IntoIter<&'static [Parameter], 12>>;
+    type IntoIter = Flatten<IntoIter<&'static [Parameter], FAMILY_COUNT>>;
 
     fn into_iter(self) -> Self::IntoIter {
         FAMILIES.into_iter().flatten()

@@ -135,17 +135,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "Whether strings in RDB files are packed by LZF where that makes them shorter.",
     },
     Parameter {
-        name: "rdbchecksum",
-        aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["yes"],
-            reason: "RDB files always end with a checksum, which takes no time to speak of",
-        },
-        default: "yes",
-        mutable: false,
-        about: "Whether RDB files end with a checksum, which is compared when they are read.",
-    },
-    Parameter {
         name: ENCRYPTION_KEY_FILE,
         aliases: &[],
         kind: Kind::Path(field!(encryption_key_file)),

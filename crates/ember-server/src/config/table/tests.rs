@@ -3,12 +3,15 @@
 use super::PARAMETERS;
 use crate::config::fields::Config;
 use crate::config::parameter::{Kind, Parameter};
+use crate::config::stored::Form;
 use crate::config::value;
 
 #[test]
 fn every_name_is_unique_and_spelt_in_lower_case() {
     let mut names: Vec<_> = PARAMETERS.iter().flat_map(Parameter::names).collect();
-    assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
+    assert!(
+        names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte)))
+    );
     let count = names.len();
     names.sort_unstable();
     names.dedup();
@@ -22,10 +25,33 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
         parameter.set(&mut config, parameter.default).unwrap();
         let shown = match &parameter.kind {
             Kind::Memory { range, .. } => value::parse_memory(parameter.default, range).unwrap().to_string(),
+            Kind::Stored { form, .. } => form.read(parameter.default).unwrap(),
             _ => parameter.default.to_owned(),
         };
         assert_eq!(parameter.get(&config), shown, "{}", parameter.name);
     }
+}
+
+/// What CONFIG GET of Redis 7.2 tells of a server without a configuration file: a name on each line, then its value. Names
+/// that it shows only when they are asked for begin with `?`.
+const REDIS_7_2: &str = include_str!("redis72.txt");
+
+/// Where the default is another one on purpose.
+const OTHER_DEFAULTS: [&str; 1] = ["bind"];
+
+#[test]
+fn every_parameter_of_redis_is_known_with_its_default() {
+    let config = Config::default();
+    let mut hidden = 0;
+    for line in REDIS_7_2.lines() {
+        let (name, default) = line.split_once(' ').unwrap_or((line, ""));
+        let bare = name.trim_start_matches('?');
+        let parameter = Parameter::find(bare).unwrap_or_else(|| panic!("{bare} is not known"));
+        assert!(OTHER_DEFAULTS.contains(&bare) || parameter.get(&config) == default, "{bare}");
+        assert_eq!(parameter.is_hidden(), name.starts_with('?'), "{bare}");
+        hidden += usize::from(parameter.is_hidden());
+    }
+    assert_eq!(PARAMETERS.iter().filter(|parameter| parameter.is_hidden()).count(), hidden);
 }
 
 /// Values of each kind which are not the default, at the ends of the range where there is one.
@@ -51,6 +77,14 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
             "appenddirname" | "appendfilename" | "dbfilename" => vec!["a b.rdb".to_owned()],
             other => panic!("no example of {other}"),
+        },
+        Kind::Stored { form, .. } => match form {
+            Form::YesNo => ["yes", "no"].map(str::to_owned).to_vec(),
+            Form::Integer(range) => [range.start(), range.end()].map(i64::to_string).to_vec(),
+            Form::Memory(range) => [range.start(), range.end()].map(u64::to_string).to_vec(),
+            Form::Choice(names) => names.iter().map(|name| (*name).to_owned()).collect(),
+            Form::Text | Form::Secret => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
+            Form::Checked { .. } => vec!["a.b".to_owned()],
         },
         Kind::Fixed { accepts, .. } => vec![accepts[0].to_owned()],
     }
@@ -99,7 +133,7 @@ fn fixed_parameters_say_why_other_values_are_refused() {
 fn lookup_ignores_case_and_knows_aliases() {
     assert_eq!(Parameter::find("Max-Memory").unwrap().name, "maxmemory");
     assert_eq!(Parameter::find("EVICTION-POLICY").unwrap().name, "maxmemory-policy");
-    assert!(Parameter::find("io-threads").is_none());
+    assert_eq!(Parameter::find("slave-priority").unwrap().name, "replica-priority");
     assert!(Parameter::find("").is_none());
 }
 

@@ -1,0 +1,43 @@
+//! Parameters that `CONFIG GET` shows only to those who name them, as Redis does: for tests of servers.
+
+use super::bounds::INT_MAX;
+use crate::config::parameter::Parameter;
+use crate::config::stored::Form;
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter::without_effect(
+        "aof-disable-auto-gc",
+        Form::YesNo,
+        "no",
+        "files of the AOF are removed as soon as no manifest names them",
+        "Whether old files of the AOF stay.",
+    ),
+    Parameter::without_effect(
+        "loading-process-events-interval-bytes",
+        Form::Integer(1024..=INT_MAX),
+        "2097152",
+        "workers answer while a file is loaded",
+        "After how many bytes of a file clients are answered while it is loaded.",
+    ),
+    Parameter::without_effect(
+        "cluster-ping-interval",
+        Form::Integer(0..=i64::MAX),
+        "0",
+        "cluster mode is not available in this version",
+        "Every how many milliseconds nodes send PING to each other; 0 for the usual time.",
+    ),
+    Parameter::without_effect(
+        "use-exit-on-panic",
+        Form::YesNo,
+        "no",
+        "a panic always aborts the process",
+        "Whether a failed assertion ends the process without a core dump.",
+    ),
+    Parameter::without_effect(
+        "watchdog-period",
+        Form::Integer(0..=INT_MAX),
+        "0",
+        "the slow log and LATENCY tell of what takes long",
+        "After how many milliseconds a call that still runs is told in the log; 0 for never.",
+    ),
+];

@@ -1,0 +1,180 @@
+//! What Redis has and what cannot mean anything here.
+
+use super::bounds::BYTES_MAX;
+use crate::config::parameter::Parameter;
+use crate::config::stored::{Form, check_title_template};
+
+const THREADS: &str = "workers read, run and write, one for each core: `shards` is their number";
+const DEFRAGMENTATION: &str = "memory is not defragmented in this version";
+const SYNCS: &str = "a file is made durable once, when it is complete";
+const CRASHES: &str = "a crash ends the process with a message and what the system keeps of it";
+const NO_MODULES: &str = "there are no modules";
+const TITLE: &str = "the title of the process stays its command line";
+const TABLES: &str = "tables grow and shrink a group at a time, as keys come and go";
+
+const fn stored(
+    name: &'static str,
+    form: Form,
+    default: &'static str,
+    reason: &'static str,
+    about: &'static str,
+) -> Parameter {
+    Parameter::without_effect(name, form, default, reason, about)
+}
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    stored("always-show-logo", Form::YesNo, "no", "there is no logo", "Whether a logo stands in the log.")
+        .at_start(),
+    stored("io-threads", Form::Integer(1..=128), "1", THREADS, "How many threads read and write.").at_start(),
+    stored("io-threads-do-reads", Form::YesNo, "no", THREADS, "Whether those threads also read.").at_start(),
+    stored(
+        "disable-thp",
+        Form::YesNo,
+        "yes",
+        "nothing forks, so huge pages are never copied and are wanted",
+        "Whether the process goes without huge pages.",
+    )
+    .at_start(),
+    stored(
+        "jemalloc-bg-thread",
+        Form::YesNo,
+        "yes",
+        "it always does",
+        "Whether a thread of the allocator gives memory back to the system.",
+    ),
+    stored(
+        "dynamic-hz",
+        Form::YesNo,
+        "yes",
+        "each worker has its share of the background work",
+        "Whether background work is done more often with many clients.",
+    ),
+    stored("activerehashing", Form::YesNo, "yes", TABLES, "Whether tables grow in the background too."),
+    stored("activedefrag", Form::YesNo, "no", DEFRAGMENTATION, "Whether memory is defragmented."),
+    stored(
+        "active-defrag-cycle-min",
+        Form::Integer(1..=99),
+        "1",
+        DEFRAGMENTATION,
+        "The least effort, in per cent.",
+    ),
+    stored(
+        "active-defrag-cycle-max",
+        Form::Integer(1..=99),
+        "25",
+        DEFRAGMENTATION,
+        "The most effort, in per cent.",
+    ),
+    stored(
+        "active-defrag-threshold-lower",
+        Form::Integer(0..=1000),
+        "10",
+        DEFRAGMENTATION,
+        "From how many per cent of fragmentation on it begins.",
+    ),
+    stored(
+        "active-defrag-threshold-upper",
+        Form::Integer(0..=1000),
+        "100",
+        DEFRAGMENTATION,
+        "From how many per cent of fragmentation on it makes the most effort.",
+    ),
+    stored(
+        "active-defrag-ignore-bytes",
+        Form::Memory(1..=BYTES_MAX),
+        "100mb",
+        DEFRAGMENTATION,
+        "How many bytes may be lost before it begins.",
+    ),
+    stored(
+        "active-defrag-max-scan-fields",
+        Form::Integer(1..=i64::MAX),
+        "1000",
+        DEFRAGMENTATION,
+        "Up to how many elements of a key are looked at in one go.",
+    ),
+    stored(
+        "aof-rewrite-incremental-fsync",
+        Form::YesNo,
+        "yes",
+        SYNCS,
+        "Whether a rewritten AOF is made durable a part at a time.",
+    ),
+    stored(
+        "rdb-save-incremental-fsync",
+        Form::YesNo,
+        "yes",
+        SYNCS,
+        "Whether an RDB file is made durable a part at a time.",
+    ),
+    stored(
+        "rdbchecksum",
+        Form::YesNo,
+        "yes",
+        "RDB files always end with a checksum, which takes no time to speak of",
+        "Whether RDB files end with a checksum, which is compared when they are read.",
+    )
+    .at_start(),
+    stored(
+        "sanitize-dump-payload",
+        Form::Choice(&["no", "yes", "clients"]),
+        "no",
+        "the values that RESTORE gets are always checked in full, whoever sends them",
+        "Whether RESTORE checks all of a value before it is used.",
+    ),
+    stored(
+        "maxmemory-eviction-tenacity",
+        Form::Integer(0..=100),
+        "10",
+        "keys are evicted until there is room, before the command that needs it runs",
+        "How long one round of eviction may take.",
+    ),
+    stored("crash-log-enabled", Form::YesNo, "yes", CRASHES, "Whether a crash is told in the log."),
+    stored("crash-memcheck-enabled", Form::YesNo, "yes", CRASHES, "Whether memory is tested after a crash."),
+    stored(
+        "enable-module-command",
+        Form::Choice(&["no", "yes", "local"]),
+        "no",
+        NO_MODULES,
+        "Who may call MODULE: nobody, everybody, or clients on this machine.",
+    )
+    .at_start(),
+    stored(
+        "ignore-warnings",
+        Form::Text,
+        "",
+        "nothing here stops the server with a warning",
+        "Which warnings of the start do not stop the server.",
+    ),
+    stored(
+        "locale-collate",
+        Form::Text,
+        "",
+        "texts are compared byte by byte",
+        "The locale in whose order SORT and Lua compare texts.",
+    ),
+    stored("set-proc-title", Form::YesNo, "yes", TITLE, "Whether the process has a title of its own.")
+        .at_start(),
+    stored(
+        "proc-title-template",
+        Form::Checked { shape: "a text with names in braces", check: check_title_template },
+        "{title} {listen-addr} {server-mode}",
+        TITLE,
+        "What that title says.",
+    ),
+    stored(
+        "socket-mark-id",
+        Form::Integer(0..=u32::MAX as i64),
+        "0",
+        "sockets are not marked in this version",
+        "The mark of sockets for the system's filters; 0 for none.",
+    )
+    .at_start(),
+    stored(
+        "tls-dh-params-file",
+        Form::Text,
+        "",
+        "keys are exchanged over elliptic curves only",
+        "The parameters of a Diffie-Hellman exchange of keys.",
+    ),
+];
