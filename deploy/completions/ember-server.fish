@@ -54,7 +54,12 @@ noeviction\t''"
 complete -c ember-server -l maxmemory-samples -d 'How many keys are looked at to choose one to evict. (default: 5)' -r
 complete -c ember-server -l lfu-log-factor -d 'How much slower the access counter of the LFU policies grows the larger it is. (default: 10)' -r
 complete -c ember-server -l lfu-decay-time -d 'Minutes after which the access counter of the LFU policies is decremented; 0 for never. (default: 1)' -r
-complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether values which a command overwrites are freed in the background. (default: no)' -r -f -a "no\t''"
+complete -c ember-server -l lazyfree-lazy-eviction -d 'Whether values which are evicted are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l lazyfree-lazy-expire -d 'Whether values which have expired are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether values which a command overwrites are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l lazyfree-lazy-user-del -d 'Whether DEL frees in the background, as UNLINK does. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''
@@ -109,6 +114,17 @@ complete -c ember-server -l supervised -d 'Which supervisor is told when the ser
 auto\t''
 no\t''"
 complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for clients to read their last replies. (default: 10)' -r
+complete -c ember-server -l shutdown-on-sigint -d 'How SIGINT ends the server: as SHUTDOWN with these options does. now changes nothing, because no replicas are waited for. (default: default)' -r
+complete -c ember-server -l shutdown-on-sigterm -d 'How SIGTERM ends the server, likewise. (default: default)' -r
+complete -c ember-server -l oom-score-adj -d 'Whether the system is told which process to end when memory runs out: absolute, the value below; relative or yes, by how much the value that there was changes. (default: no)' -r -f -a "no\t''
+yes\t''
+relative\t''
+absolute\t''"
+complete -c ember-server -l oom-score-adj-values -d 'The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, which this server does not have. (default: 0 200 800)' -r
+complete -c ember-server -l server_cpulist -d 'The cores of the workers and of all threads that have no list of their own, such as 0,2,8-11 or 0-20:2; empty for all. (default: empty)' -r
+complete -c ember-server -l bio_cpulist -d 'The cores of the threads that make the AOF durable and free large values. (default: empty)' -r
+complete -c ember-server -l aof_rewrite_cpulist -d 'The cores of the threads that rewrite the AOF. (default: empty)' -r
+complete -c ember-server -l bgsave_cpulist -d 'The cores of the threads that save in the background. (default: empty)' -r
 complete -c ember-server -l appendonly -d 'Whether every write is kept in an append-only file (AOF), from which the data set is read at the start. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l appendfsync -d 'When a write is durable: always, before it is acknowledged; everysec, within about a second; no, when the operating system sees fit. (default: everysec)' -r -f -a "always\t''

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
+use emberkv_core::reclaim;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -29,9 +30,11 @@ use crate::snapshot::background;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::affinity;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
 use crate::system::log::LogHandle;
+use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::supervisor;
 use crate::tls::Tls;
@@ -56,6 +59,11 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     if let Some(notice) = notice_without_effect(&config, config.stored.names().map(str::as_bytes)) {
         tracing::warn!("{notice}");
     }
+    // Threads inherit it, and there are as many workers as cores.
+    affinity::keep_to(&config.server_cpulist, "server_cpulist");
+    if let Err(error) = oom_score::apply(&config) {
+        tracing::warn!("oom-score-adj: {error}");
+    }
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;
@@ -79,13 +87,15 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let run_id = random_hex(40).map_err(random)?;
     let (registry, handlers) = Registry::new(commands::FAMILIES);
     let handlers: &'static [_] = handlers.leak();
+    let bio_cpulist = config.bio_cpulist.clone();
+    reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
     let services = Services::default().with(Aof::default()).with(SnapshotState::default());
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);
     // Before anything is read, and before the file of another process is overwritten.
     server.data_lock.take_if_writing(&config)?;
-    let _pid_file = PidFile::write(&config.pidfile)?;
+    let _pid_file = PidFile::write(&config.pidfile);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.
@@ -210,7 +220,11 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
                 std::process::exit(EXIT_INTERRUPTED);
             }
             tracing::info!("signal {signal}");
-            server.end_by_signal();
+            let config = server.config.snapshot();
+            server.end_by_signal(match signal {
+                SIGINT => config.shutdown_on_sigint,
+                _ => config.shutdown_on_sigterm,
+            });
         }
     };
     let spawned = thread::Builder::new().name("signals".to_owned()).spawn(watch);
@@ -241,20 +255,24 @@ fn reload_files(server: &Server) {
 struct PidFile<'p>(&'p str);
 
 impl PidFile<'_> {
-    fn write(path: &str) -> Result<PidFile<'_>, String> {
-        if !path.is_empty() {
-            let written = std::fs::write(path, format!("{}\n", std::process::id()));
-            written.map_err(|error| format!("cannot write pidfile '{path}': {error}"))?;
+    /// Writes it. Where that is not possible the server runs without it, as Redis does.
+    fn write(path: &str) -> Option<PidFile<'_>> {
+        if path.is_empty() {
+            return None;
         }
-        Ok(PidFile(path))
+        match std::fs::write(path, format!("{}\n", std::process::id())) {
+            Ok(()) => Some(PidFile(path)),
+            Err(error) => {
+                tracing::warn!("cannot write pidfile '{path}': {error}");
+                None
+            }
+        }
     }
 }
 
 impl Drop for PidFile<'_> {
     fn drop(&mut self) {
-        if !self.0.is_empty()
-            && let Err(error) = std::fs::remove_file(Path::new(self.0))
-        {
+        if let Err(error) = std::fs::remove_file(Path::new(self.0)) {
             tracing::debug!("cannot remove the pidfile: {error}");
         }
     }

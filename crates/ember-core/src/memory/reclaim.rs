@@ -21,11 +21,20 @@ type Garbage = (Box<dyn Send>, u64);
 
 static QUEUE: OnceLock<Option<SyncSender<Garbage>>> = OnceLock::new();
 
+/// What the thread does first.
+static PREPARE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
+
 /// Values that wait to be freed.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
 /// Values that the background thread has freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// Lets the background thread do this when it starts. Has an effect before the first value is freed there.
+pub fn prepare_thread(prepare: impl Fn() + Send + Sync + 'static) {
+    // Who comes second has no thread to prepare.
+    let _ = PREPARE.set(Box::new(prepare));
+}
 
 /// How many values wait to be freed in the background.
 pub fn pending() -> u64 {
@@ -59,6 +68,9 @@ fn start() -> Option<SyncSender<Garbage>> {
 }
 
 fn run(queue: &Receiver<Garbage>) {
+    if let Some(prepare) = PREPARE.get() {
+        prepare();
+    }
     while let Ok((garbage, values)) = queue.recv() {
         drop(garbage);
         FREED.fetch_add(values, Ordering::Relaxed);

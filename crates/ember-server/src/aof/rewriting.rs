@@ -20,6 +20,7 @@ use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::affinity;
 
 /// All data at one moment, for a base.
 pub(crate) struct Base {
@@ -162,6 +163,7 @@ pub(super) fn write_base(
     let encryption = server.encryption();
     let write = move || {
         let _guard = AbortOnPanic;
+        affinity::keep_to(&config.aof_rewrite_cpulist, "aof_rewrite_cpulist");
         let Base { point, claim } = base;
         let options =
             SaveOptions { version: FILE_VERSION, is_packed: config.rdbcompression, encryption: &encryption };

@@ -9,6 +9,7 @@ use super::orders::Order;
 use super::service::order;
 use super::subscriber::AofSubscriber;
 use crate::server::Server;
+use crate::system::affinity;
 
 /// Starts the journal of a server, which is not read yet. With an AOF its last increment has just begun, and holds nothing.
 /// Fsyncs of `everysec` and `no` run on a thread of their own, so that appending goes on.
@@ -23,6 +24,7 @@ pub(crate) fn start(
     let (to_sync, tasks) = channel::<SyncTask>();
     let (outcomes, from_sync) = channel();
     let sync = move || {
+        affinity::keep_to(&server.config.snapshot().bio_cpulist, "bio_cpulist");
         for task in tasks {
             if outcomes.send(task.run()).is_err() {
                 return;

@@ -30,7 +30,7 @@ pub(crate) enum Message {
     /// Calls that had to wait for a snapshot may be tried again.
     TryAgain,
     /// A signal asks for the end: save, then ask for it.
-    SaveAndEnd,
+    SaveAndEnd { is_forced: bool },
     /// Stop serving: send what is ready and end.
     Stop,
 }

@@ -6,12 +6,16 @@ use emberkv_core::types::limits::EncodingLimits;
 
 use super::bind_address::BindAddress;
 use super::client_memory_limit::ClientMemoryLimit;
+use super::cpu_list::CpuList;
+use super::on_signal::OnSignal;
+use super::oom_score_values::OomScoreValues;
 use super::output_buffer_limit::OutputBufferLimits;
 use super::save_rules::SaveRules;
 use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
-    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, PubsubDefault, Secret, Supervised, TlsAuthClients,
+    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, OomScoreAdj, PubsubDefault, Secret, Supervised,
+    TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -150,6 +154,14 @@ config! {
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,
+    shutdown_on_sigint: OnSignal,
+    shutdown_on_sigterm: OnSignal,
+    oom_score_adj: OomScoreAdj,
+    oom_score_adj_values: OomScoreValues,
+    server_cpulist: CpuList,
+    bio_cpulist: CpuList,
+    aof_rewrite_cpulist: CpuList,
+    bgsave_cpulist: CpuList,
     /// Of the parameters without effect.
     stored: StoredValues,
 }

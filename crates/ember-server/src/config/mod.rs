@@ -12,12 +12,15 @@ mod assignment;
 mod bind_address;
 mod client_memory_limit;
 mod command_line;
+mod cpu_list;
 mod environment;
 mod fields;
 mod file;
 mod handle;
 mod launch;
 mod lookup;
+mod on_signal;
+mod oom_score_values;
 mod output_buffer_limit;
 mod parameter;
 mod percentiles;
@@ -32,13 +35,17 @@ mod value;
 mod words;
 
 pub(crate) use bind_address::BindAddress;
+pub(crate) use cpu_list::CpuList;
 pub(crate) use fields::Config;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
 pub(crate) use lookup::{is_key_file_parameter, is_secret_parameter, notice_without_effect, tls_parameter};
+pub(crate) use on_signal::OnSignal;
 pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use users::{StoredUser, UserDirective};
-pub(crate) use value::{AppendFsync, DebugCommand, LogLevel, PubsubDefault, Supervised, TlsAuthClients};
+pub(crate) use value::{
+    AppendFsync, DebugCommand, LogLevel, OomScoreAdj, PubsubDefault, Supervised, TlsAuthClients,
+};
 
 #[cfg(test)]
 mod packaging_tests;

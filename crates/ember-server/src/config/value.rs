@@ -188,6 +188,18 @@ choices! {
         Optional = "optional",
     }
 
+    /// Whether the system is told how much the process is worth when memory runs out.
+    OomScoreAdj {
+        /// It is not.
+        No = "no",
+        /// As `relative`.
+        Yes = "yes",
+        /// By how much more or less than before.
+        Relative = "relative",
+        /// How much.
+        Absolute = "absolute",
+    }
+
     /// Which supervisor is told that the server is ready.
     Supervised {
         /// systemd, through its notification socket.

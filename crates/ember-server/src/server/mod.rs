@@ -26,7 +26,7 @@ use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::subscriptions::PubSub;
 use crate::clients::tracking::Trackers;
-use crate::config::{Config, ConfigHandle, PubsubDefault};
+use crate::config::{Config, ConfigHandle, OnSignal, PubsubDefault};
 use crate::files::data_lock::DataLock;
 use crate::files::encryption::FileEncryption;
 use crate::journal::JournalHub;
@@ -249,12 +249,12 @@ impl Server {
         self.workers[worker].mailbox.send(Message::Look(token, client_id));
     }
 
-    /// Ends the process because of a signal. If there are save rules, worker 0 saves first; when that fails, the process
-    /// goes on.
-    pub(crate) fn end_by_signal(&self) {
-        let saves = !self.config.snapshot().save.is_empty();
+    /// Ends the process because of a signal. If the data set is to be saved, by the options or because there are save rules,
+    /// worker 0 does that first; when it fails, the process goes on unless it is forced.
+    pub(crate) fn end_by_signal(&self, on_signal: OnSignal) {
+        let saves = on_signal.saves.unwrap_or_else(|| !self.config.snapshot().save.is_empty());
         if saves && !self.is_loading() && !self.is_stopping() {
-            self.workers[0].mailbox.send(Message::SaveAndEnd);
+            self.workers[0].mailbox.send(Message::SaveAndEnd { is_forced: on_signal.is_forced });
         } else {
             self.request_stop();
         }

@@ -15,6 +15,7 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::affinity;
 use crate::system::clock::unix_ms;
 
 /// How long after a failure the next one by itself is tried.
@@ -154,6 +155,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     *background.is_running.lock() = true;
     let spawned = thread::Builder::new().name("bgsave".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
+        affinity::keep_to(&config.bgsave_cpulist, "bgsave_cpulist");
         run(server, point, &config);
         drop(claim);
         background.note_end();

@@ -1,11 +1,13 @@
 //! The process and the system it runs on.
 
 pub(crate) mod abort_on_panic;
+pub(crate) mod affinity;
 #[cfg(feature = "jemalloc")]
 pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod log;
+pub(crate) mod oom_score;
 pub(crate) mod open_files;
 pub(crate) mod processor_time;
 pub(crate) mod replace_file;

@@ -119,7 +119,7 @@ pub(crate) struct Worker {
     announced: Announced,
     announces_at: Instant,
     /// A signal has asked for the end, and saving for that is still to be done.
-    saves_and_ends: bool,
+    ending: Option<bool>,
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
@@ -168,7 +168,7 @@ impl Worker {
             expire_turn: 0,
             announced: Announced::default(),
             announces_at: Instant::now(),
-            saves_and_ends: false,
+            ending: None,
             stop_at: None,
             woke_at: Instant::now(),
         }
@@ -240,8 +240,8 @@ impl Worker {
         if self.is_expiring {
             self.observed("expire-cycle", Worker::expire);
         }
-        if self.saves_and_ends {
-            self.save_and_end();
+        if let Some(is_forced) = self.ending {
+            self.save_and_end(is_forced);
         }
         if Instant::now() >= self.next_tick {
             self.tick();

@@ -69,17 +69,21 @@ impl Worker {
         }
     }
 
-    /// Saves because a signal asks for the end, then ends; goes on serving if that fails.
+    /// Saves because a signal asks for the end, then ends; goes on serving if that fails, unless the end is forced.
     #[cold]
-    pub(super) fn save_and_end(&mut self) {
+    pub(super) fn save_and_end(&mut self, is_forced: bool) {
         if !self.executor.enter_gate() {
             return; // after the script that runs
         }
-        self.saves_and_ends = false;
+        self.ending = None;
         let saved = saving::save_before_end(&mut self.executor);
         self.server.gate.leave(self.executor.index);
         match saved {
             Ok(()) => self.server.request_stop(),
+            Err(error) if is_forced => {
+                tracing::error!("the data set is not saved: {error}");
+                self.server.request_stop();
+            }
             Err(error) => {
                 tracing::error!("the server does not end, because the data set is not saved: {error}");
                 SnapshotState::of(self.server).is_ending.store(false, Ordering::Relaxed);

@@ -91,3 +91,94 @@ fn hidden_parameters_are_shown_to_those_who_name_them() {
         assert_eq!(text_of(&client.run("CONFIG GET watchdog-period"), "watchdog-period"), "0");
     });
 }
+
+#[test]
+fn a_signal_ends_the_server_as_shutdown_with_its_options_does() {
+    for mode in MODES {
+        for (signal, name, options, is_saved) in [
+            ("INT", "shutdown-on-sigint", "save now", true),
+            ("TERM", "shutdown-on-sigterm", "nosave force", false),
+            ("TERM", "shutdown-on-sigint", "save", false),
+        ] {
+            let mut server = builder(mode).start();
+            let mut client = server.client();
+            assert_ok(&mut client, "SET a 1");
+            client.command(&["CONFIG", "SET", name, options]);
+            assert_eq!(text_of(&client.run(&format!("CONFIG GET {name}")), name), options);
+            server.signal(signal);
+            assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+            assert_eq!(server.directory().join("dump.rdb").exists(), is_saved, "{signal} {options}");
+        }
+    }
+}
+
+#[test]
+fn a_forced_end_does_not_mind_what_cannot_be_saved() {
+    for mode in MODES {
+        let mut server = builder(mode).arguments(&["--shutdown-on-sigterm", "save", "force"]).start();
+        assert_ok(&mut server.client(), "SET a 1");
+        // A directory stands where the file is to be.
+        fs::create_dir(server.directory().join("dump.rdb")).unwrap();
+        server.signal("TERM");
+        assert_eq!(server.wait().code(), Some(0), "{}", server.log());
+        assert!(server.log().contains("the data set is not saved"), "{}", server.log());
+    }
+}
+
+#[test]
+fn the_systems_score_of_the_process_follows_the_configuration() {
+    everywhere(&[], |server, client| {
+        let score =
+            || fs::read_to_string(format!("/proc/{}/oom_score_adj", server.pid())).unwrap().trim().to_owned();
+        let before = score();
+        assert_ok(client, "CONFIG SET oom-score-adj relative");
+        assert_eq!(text_of(&client.run("CONFIG GET oom-score-adj"), "oom-score-adj"), "yes");
+        client.command(&[
+            "CONFIG",
+            "SET",
+            "oom-score-adj",
+            "absolute",
+            "oom-score-adj-values",
+            "990 995 1000",
+        ]);
+        assert_eq!(score(), "990");
+        let refused = client.command(&["CONFIG", "SET", "hz", "11", "oom-score-adj-values", "1 2"]).text();
+        assert_eq!(
+            refused,
+            "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - wrong number of arguments"
+        );
+        client.command(&["CONFIG", "SET", "oom-score-adj", "no", "oom-score-adj-values", "0 200 800"]);
+        // Only a privileged process may go back further than that.
+        assert!(score() == before || score() == "990", "{}", score());
+    });
+}
+
+/// The cores that the thread `name` of a server may run on.
+fn cores(pid: u32, name: &str) -> Option<String> {
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let path = thread.unwrap().path();
+        if fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name) {
+            let status = fs::read_to_string(path.join("status")).unwrap();
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            return list.map(|list| list.trim().to_owned());
+        }
+    }
+    None
+}
+
+#[test]
+fn threads_keep_to_their_cores() {
+    let server = builder(MODES[0])
+        .arguments(&["--server_cpulist", "0", "--bio_cpulist", "0-1", "--appendonly", "yes"])
+        .start();
+    assert_eq!(cores(server.pid(), "worker-1").as_deref(), Some("0"));
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        wait_until("the thread is there", || cores(server.pid(), "aof-sync").as_deref() == Some("0-1"));
+    }
+}
+
+#[test]
+fn a_pidfile_that_cannot_be_written_is_told_in_the_log() {
+    let server = builder(MODES[0]).arguments(&["--pidfile", "nowhere/at/all.pid"]).start();
+    assert!(server.log().contains("cannot write pidfile 'nowhere/at/all.pid'"), "{}", server.log());
+}

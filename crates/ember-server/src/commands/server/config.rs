@@ -14,7 +14,7 @@ use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::stats::WorkerStats;
 use crate::server::Server;
-use crate::system::open_files;
+use crate::system::{oom_score, open_files};
 
 const TEMPLATE: Spec = Spec {
     group: Group::Server,
@@ -201,10 +201,26 @@ fn put_into_effect(
     if before.save.is_empty() && !after.save.is_empty() {
         server.data_lock.take_if_writing(after).map_err(|error| ("save", error))?;
     }
+    if (before.oom_score_adj, before.oom_score_adj_values)
+        != (after.oom_score_adj, after.oom_score_adj_values)
+    {
+        oom_score::apply(after).map_err(|error| {
+            tracing::warn!("CONFIG SET: oom_score_adj cannot be written: {error}");
+            // The former values were possible.
+            _ = oom_score::apply(before);
+            (oom_parameter(pairs), "Failed to set current oom_score_adj. Check server logs.".to_owned())
+        })?;
+    }
     if before.requirepass != after.requirepass {
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }
     Ok(())
+}
+
+/// The parameter to blame when the system does not take the value.
+fn oom_parameter(pairs: &[(&[u8], &[u8])]) -> &'static str {
+    let is_choice = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"oom-score-adj");
+    if pairs.iter().any(is_choice) { "oom-score-adj" } else { "oom-score-adj-values" }
 }
 
 /// Makes sure that the system lets this many connections be open.

@@ -4,6 +4,9 @@ use emberkv_core::eviction::EvictionPolicy;
 
 use super::bounds::INT_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::stored::Form;
+
+const ALWAYS_FREED_LAZILY: &str = "a value with many elements is always freed in the background";
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -47,17 +50,27 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Minutes after which the access counter of the LFU policies is decremented; 0 for never.",
     },
-    Parameter {
-        name: "lazyfree-lazy-server-del",
-        aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["no"],
-            reason: "values which a command overwrites are freed at once in this version",
-        },
-        default: "no",
-        mutable: true,
-        about: "Whether values which a command overwrites are freed in the background.",
-    },
+    Parameter::without_effect(
+        "lazyfree-lazy-eviction",
+        Form::YesNo,
+        "no",
+        ALWAYS_FREED_LAZILY,
+        "Whether values which are evicted are freed in the background.",
+    ),
+    Parameter::without_effect(
+        "lazyfree-lazy-expire",
+        Form::YesNo,
+        "no",
+        ALWAYS_FREED_LAZILY,
+        "Whether values which have expired are freed in the background.",
+    ),
+    Parameter::without_effect(
+        "lazyfree-lazy-server-del",
+        Form::YesNo,
+        "no",
+        ALWAYS_FREED_LAZILY,
+        "Whether values which a command overwrites are freed in the background.",
+    ),
     Parameter {
         name: "lazyfree-lazy-user-del",
         aliases: &[],

@@ -1,8 +1,31 @@
 //! The process and its surroundings.
 
 use super::bounds::INT_MAX;
+use crate::config::cpu_list::CpuList;
+use crate::config::on_signal::OnSignal;
+use crate::config::oom_score_values::OomScoreValues;
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::Supervised;
+use crate::config::value::{OomScoreAdj, Supervised};
+
+macro_rules! on_signal {
+    ($field:ident) => {
+        Kind::Words {
+            shape: "`default`, or some of `save`, `nosave`, `now`, `force`",
+            get: |config| config.$field.format(),
+            set: |config, text| OnSignal::parse(text).map(|on_signal| config.$field = on_signal),
+        }
+    };
+}
+
+macro_rules! cpu_list {
+    ($field:ident) => {
+        Kind::Words {
+            shape: "a list of cores",
+            get: |config| config.$field.format(),
+            set: |config, text| CpuList::parse(text).map(|list| config.$field = list),
+        }
+    };
+}
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -48,5 +71,89 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "10",
         mutable: true,
         about: "Seconds a shutdown may wait for clients to read their last replies.",
+    },
+    Parameter {
+        name: "shutdown-on-sigint",
+        aliases: &[],
+        kind: on_signal!(shutdown_on_sigint),
+        default: "default",
+        mutable: true,
+        about: "How SIGINT ends the server: as SHUTDOWN with these options does. `now` changes nothing, because no replicas \
+                are waited for.",
+    },
+    Parameter {
+        name: "shutdown-on-sigterm",
+        aliases: &[],
+        kind: on_signal!(shutdown_on_sigterm),
+        default: "default",
+        mutable: true,
+        about: "How SIGTERM ends the server, likewise.",
+    },
+    Parameter {
+        name: "oom-score-adj",
+        aliases: &[],
+        kind: Kind::Choice {
+            names: OomScoreAdj::NAMES,
+            get: |config| config.oom_score_adj as usize,
+            // Redis shows `yes` for its other name too.
+            set: |config, position| {
+                config.oom_score_adj = match OomScoreAdj::ALL[position] {
+                    OomScoreAdj::Relative => OomScoreAdj::Yes,
+                    other => other,
+                }
+            },
+        },
+        default: "no",
+        mutable: true,
+        about: "Whether the system is told which process to end when memory runs out: `absolute`, the value below; \
+                `relative` or `yes`, by how much the value that there was changes.",
+    },
+    Parameter {
+        name: "oom-score-adj-values",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "three numbers from -2000 to 2000",
+            get: |config| config.oom_score_adj_values.format(),
+            set: |config, text| {
+                OomScoreValues::parse(text).map(|values| config.oom_score_adj_values = values)
+            },
+        },
+        default: "0 200 800",
+        mutable: true,
+        about: "The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, \
+                which this server does not have.",
+    },
+    Parameter {
+        name: "server_cpulist",
+        aliases: &[],
+        kind: cpu_list!(server_cpulist),
+        default: "",
+        mutable: false,
+        about: "The cores of the workers and of all threads that have no list of their own, such as \
+                 `0,2,8-11` or `0-20:2`; empty for all.",
+    },
+    Parameter {
+        name: "bio_cpulist",
+        aliases: &[],
+        kind: cpu_list!(bio_cpulist),
+        default: "",
+        mutable: false,
+        about: "The cores of the threads that make the AOF durable and free large values.",
+    },
+    Parameter {
+        name: "aof_rewrite_cpulist",
+        aliases: &[],
+        kind: cpu_list!(aof_rewrite_cpulist),
+        default: "",
+        mutable: false,
+        about: "The cores of the threads that rewrite the AOF.",
+    },
+    Parameter {
+        name: "bgsave_cpulist",
+        aliases: &[],
+        kind: cpu_list!(bgsave_cpulist),
+        default: "",
+        mutable: false,
+        about: "The cores of the threads that save in the background.",
     },
 ];

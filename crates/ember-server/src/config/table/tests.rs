@@ -61,7 +61,10 @@ fn examples(parameter: &Parameter) -> Vec<String> {
         Kind::Integer { range, .. } => [range.start(), range.end()].map(i64::to_string).to_vec(),
         Kind::Memory { range, .. } => [range.start(), range.end()].map(u64::to_string).to_vec(),
         Kind::Octal { max, .. } => vec!["0".to_owned(), format!("{max:o}")],
-        Kind::Choice { names, .. } => names.iter().map(|name| (*name).to_owned()).collect(),
+        Kind::Choice { names, .. } => {
+            // Another name for `yes`, which is shown.
+            names.iter().filter(|name| **name != "relative").map(|name| (*name).to_owned()).collect()
+        }
         Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
         Kind::Lines { .. } => vec![String::new(), "60 1 5 0".to_owned()],
         Kind::Words { .. } => match parameter.name {
@@ -76,6 +79,11 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "notify-keyspace-events" => ["", "AKE", "g$nKEm", "lt"].map(str::to_owned).to_vec(),
             "latency-tracking-info-percentiles" => ["", "0 50.5 100"].map(str::to_owned).to_vec(),
             "appenddirname" | "appendfilename" | "dbfilename" => vec!["a b.rdb".to_owned()],
+            "shutdown-on-sigint" | "shutdown-on-sigterm" => {
+                ["nosave", "save now force"].map(str::to_owned).to_vec()
+            }
+            "oom-score-adj-values" => vec!["-2000 0 2000".to_owned()],
+            name if name.ends_with("_cpulist") => ["", "0-20:2,1"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
         Kind::Stored { form, .. } => match form {

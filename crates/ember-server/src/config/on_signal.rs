@@ -1,0 +1,82 @@
+//! How a signal ends the server: the options of SHUTDOWN that it stands for.
+
+/// The options of SHUTDOWN; none of them for the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OnSignal {
+    /// Whether the data set is saved; none: if there are save rules.
+    pub(crate) saves: Option<bool>,
+    /// `now`: nobody is waited for. Only replicas would be.
+    is_immediate: bool,
+    /// Whether the server ends also when the data set cannot be saved.
+    pub(crate) is_forced: bool,
+}
+
+const WORDS: &str = "default, save, nosave, now, force";
+
+impl OnSignal {
+    /// Reads words.
+    ///
+    /// # Errors
+    /// A sentence of Redis's.
+    pub(super) fn parse(text: &str) -> Result<OnSignal, String> {
+        let mut on_signal = OnSignal::default();
+        let (mut saves, mut saves_not) = (false, false);
+        for word in text.split_whitespace() {
+            match word.to_ascii_lowercase().as_str() {
+                "default" => {}
+                "save" => saves = true,
+                "nosave" => saves_not = true,
+                "now" => on_signal.is_immediate = true,
+                "force" => on_signal.is_forced = true,
+                _ => return Err(format!("argument(s) must be one of the following: {WORDS}")),
+            }
+        }
+        if text.trim().is_empty() {
+            return Err(format!("argument(s) must be one of the following: {WORDS}"));
+        }
+        if saves && saves_not {
+            return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
+        }
+        on_signal.saves = (saves || saves_not).then_some(saves);
+        Ok(on_signal)
+    }
+
+    /// The words.
+    pub(super) fn format(self) -> String {
+        let words = [
+            (self.saves == Some(true), "save"),
+            (self.saves == Some(false), "nosave"),
+            (self.is_immediate, "now"),
+            (self.is_forced, "force"),
+        ];
+        let words: Vec<_> = words.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word).collect();
+        if words.is_empty() { "default".to_owned() } else { words.join(" ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_in_any_order_and_shown_in_redis_s() {
+        for (text, shown) in [
+            ("default", "default"),
+            ("FORCE now save", "save now force"),
+            ("nosave", "nosave"),
+            ("default now", "now"),
+        ] {
+            assert_eq!(OnSignal::parse(text).unwrap().format(), shown);
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let refused = OnSignal::parse("save nosave").unwrap_err();
+        assert_eq!(refused, "shutdown options SAVE and NOSAVE can't be used simultaneously");
+        for text in ["", "never", "save,now"] {
+            let refused = OnSignal::parse(text).unwrap_err();
+            assert_eq!(refused, format!("argument(s) must be one of the following: {WORDS}"));
+        }
+    }
+}
