@@ -42,6 +42,7 @@ complete -c ember-server -l databases -d 'How many databases SELECT can choose f
 complete -c ember-server -l hash-function -d 'The hash function of keys and of members and fields. siphash is slower and withstands clients which choose keys that collide. (default: rapidhash)' -r -f -a "rapidhash\t''
 siphash\t''"
 complete -c ember-server -l hz -d 'How often per second background work runs: expiry of keys, idle connections, statistics. (default: 10)' -r
+complete -c ember-server -l active-expire-effort -d 'How much of its time a worker gives to keys which have expired: in each turn of its loop it looks at this many thousands of them, about 0.1 ms for each thousand. (default: 1)' -r
 complete -c ember-server -l maxmemory -l max-memory -d 'How much memory the data and what clients make the server keep may take before keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
 complete -c ember-server -l maxmemory-policy -l eviction-policy -d 'Which keys are evicted at maxmemory. (default: noeviction) Also --eviction-policy.' -r -f -a "volatile-lru\t''
 volatile-lfu\t''
@@ -129,6 +130,8 @@ complete -c ember-server -l appendonly -d 'Whether every write is kept in an app
 no\t''"
 complete -c ember-server -l appendfsync -d 'When a write is durable: always, before it is acknowledged; everysec, within about a second; no, when the operating system sees fit. (default: everysec)' -r -f -a "always\t''
 everysec\t''
+no\t''"
+complete -c ember-server -l no-appendfsync-on-rewrite -d 'Whether appendfsync is as good as no while the AOF is rewritten or a snapshot written: writes are faster then, and a power cut may take those of the whole time. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l appenddirname -d 'The directory in dir with the files of the AOF. (default: appendonlydir)' -r
 complete -c ember-server -l appendfilename -d 'How the names of the files of the AOF begin. (default: appendonly.aof)' -r
@@ -270,6 +273,8 @@ complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'After how many bytes of a file clients are answered while it is loaded. No effect: workers answer while a file is loaded. (default: 2097152)' -r
 complete -c ember-server -l cluster-ping-interval -d 'Every how many milliseconds nodes send PING to each other; 0 for the usual time. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l rdb-key-save-delay -d 'How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take one microsecond longer. (default: 0)' -r
+complete -c ember-server -l key-load-delay -d 'The same for each key and command when a file is read. (default: 0)' -r
 complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l watchdog-period -d 'After how many milliseconds a call that still runs is told in the log; 0 for never. No effect: the slow log and LATENCY tell of what takes long. (default: 0)' -r

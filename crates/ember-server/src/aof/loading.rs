@@ -158,7 +158,13 @@ fn load_file(
     let mut told = Instant::now();
     loop {
         match reader.next(&mut batch).map_err(|error| shown(&error))? {
-            Part::Unit => player.play(&batch, path, reader.offset(), reader.is_checked())?,
+            Part::Unit => {
+                player.play(&batch, path, reader.offset(), reader.is_checked())?;
+                if config.key_load_delay != 0 {
+                    loading.note_read(reader.offset());
+                    loading::delay_loading(server, batch.len() as u64);
+                }
+            }
             Part::Time(_) => {}
             Part::End => {
                 loading.end_file(total);

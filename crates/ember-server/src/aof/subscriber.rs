@@ -35,6 +35,7 @@ use crate::config::{AppendFsync, Config};
 use crate::journal::stream::{Pause, Records, Subscriber};
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
 /// Time between two fsyncs of `everysec`.
@@ -406,11 +407,11 @@ impl AofSubscriber {
     fn sync(&mut self) -> Result<(), AofError> {
         self.poll_sync()?;
         let is_behind = self.synced < self.appended;
-        let is_due = self.is_sync_due();
+        let (is_due, policy) = (self.is_sync_due(), self.policy());
         let Some(files) = &mut self.files else { return Ok(()) };
         if is_behind {
             // After trouble nothing is well before all is durable.
-            let at_once = self.config.appendfsync == AppendFsync::Always || self.trouble.is_some();
+            let at_once = policy == AppendFsync::Always || self.trouble.is_some();
             if at_once {
                 files.writer.sync()?;
                 self.synced_size = files.writer.size();
@@ -430,12 +431,19 @@ impl AofSubscriber {
         Ok(())
     }
 
+    /// The policy that holds now.
+    fn policy(&self) -> AppendFsync {
+        let is_lenient = self.config.no_appendfsync_on_rewrite
+            && SnapshotState::of(self.server).claims.purpose().is_some();
+        if is_lenient { AppendFsync::No } else { self.config.appendfsync }
+    }
+
     /// Whether it is time for an fsync with `everysec` and `no`.
     fn is_sync_due(&self) -> bool {
         if self.synced == self.appended {
             return false;
         }
-        match self.config.appendfsync {
+        match self.policy() {
             AppendFsync::No => {
                 let size = self.files.as_ref().map_or(0, |files| files.writer.size());
                 size.saturating_sub(self.synced_size) >= UNSYNCED_MAX
@@ -557,7 +565,7 @@ impl AofSubscriber {
         let waiting = waiting_bytes + self.pending.len();
         aof.waiting_bytes.store(waiting as u64, Ordering::Relaxed);
         let oldest = self.syncing.as_ref().and_then(|syncing| syncing.oldest).or(self.oldest);
-        let lag = match self.config.appendfsync {
+        let lag = match self.policy() {
             AppendFsync::EverySec => oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed()),
             // Nobody is promised anything, or waits for it.
             AppendFsync::No | AppendFsync::Always => Duration::ZERO,
@@ -656,7 +664,7 @@ impl Subscriber for AofSubscriber {
     }
 
     fn is_left_to_thread(&self) -> bool {
-        self.config.appendfsync == AppendFsync::Always
+        self.policy() == AppendFsync::Always
             || self.trouble.is_some()
             || self.syncing.is_some()
             || self.files.is_none()
@@ -674,7 +682,7 @@ impl Subscriber for AofSubscriber {
 
     fn released(&self) -> u64 {
         // Nothing is acknowledged without the base of the AOF, if there was another one before that counted.
-        match self.config.appendfsync {
+        match self.policy() {
             _ if !self.has_base() && self.holds => 0,
             AppendFsync::Always => self.synced,
             AppendFsync::EverySec | AppendFsync::No => self.appended,
@@ -686,7 +694,7 @@ impl Subscriber for AofSubscriber {
         if let Some(trouble) = &self.trouble {
             return Pause::Until(until(trouble.next_try));
         }
-        let longest = if self.oldest.is_some() && self.config.appendfsync == AppendFsync::EverySec {
+        let longest = if self.oldest.is_some() && self.policy() == AppendFsync::EverySec {
             until(self.sync_begun + SYNC_INTERVAL)
         } else if self.syncing.is_some() {
             RETRY_MIN

@@ -162,6 +162,12 @@ config! {
     bio_cpulist: CpuList,
     aof_rewrite_cpulist: CpuList,
     bgsave_cpulist: CpuList,
+    /// In microseconds.
+    rdb_key_save_delay: i32,
+    /// In microseconds.
+    key_load_delay: i32,
+    active_expire_effort: usize,
+    no_appendfsync_on_rewrite: bool,
     /// Of the parameters without effect.
     stored: StoredValues,
 }

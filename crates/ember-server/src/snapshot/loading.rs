@@ -14,6 +14,7 @@ use emberkv_core::turn::Turn;
 use crate::config::Config;
 use crate::script_host::functions;
 use crate::server::Server;
+use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
@@ -142,6 +143,7 @@ pub(crate) fn load_from(
     let state = SnapshotState::of(server);
     let mut possible_keys = state.loading.total_bytes.load(Ordering::Relaxed) / KEY_BYTES_MIN;
     let mut expected = BTreeSet::new();
+    let mut delayed = state.loaded.load(Ordering::Relaxed);
     let begun = Instant::now();
     let mut told = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -155,6 +157,9 @@ pub(crate) fn load_from(
             if server.is_stopping() {
                 return Err(RdbProblem::Refused("the server ends".to_owned()));
             }
+            let done = state.loaded.load(Ordering::Relaxed);
+            delay_loading(server, done - delayed);
+            delayed = done;
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
                 state.loading.log_progress(path);
@@ -181,6 +186,7 @@ pub(crate) fn load_from(
         },
     );
     loaded.map_err(|error| format!("cannot load the data set: {error}"))?;
+    delay_loading(server, state.loaded.load(Ordering::Relaxed) - delayed);
     for database in expected {
         server.keyspace.give_back_room(database);
     }
@@ -193,6 +199,11 @@ pub(crate) fn load_from(
         state.expired.load(Ordering::Relaxed),
     );
     Ok(())
+}
+
+/// Waits as `key-load-delay` says for what was loaded.
+pub(crate) fn delay_loading(server: &Server, keys: u64) {
+    delay::wait(keys, || (!server.is_stopping()).then(|| server.config.snapshot().key_load_delay));
 }
 
 /// What takes one thread's keys.

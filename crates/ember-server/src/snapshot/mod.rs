@@ -8,6 +8,7 @@
 //! * [`background`]: BGSAVE and when it is due. [`saving`]: SAVE, and the file at the end. [`loading`]: the start.
 
 pub(crate) mod background;
+pub(crate) mod delay;
 pub(crate) mod loading;
 pub(crate) mod point_in_time;
 pub(crate) mod saving;

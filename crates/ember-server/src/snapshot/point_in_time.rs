@@ -19,6 +19,7 @@ use crate::clients::mailbox::Message;
 use crate::executor::{Executor, Section};
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use ember_scripting::library::Libraries;
 
@@ -178,7 +179,12 @@ impl PointInTime {
             }
             let claims = &SnapshotState::of(server).claims;
             while let Some(piece) = saver.next_piece() {
+                let before = writer.keys();
                 write(writer, &snapshot, &piece)?;
+                delay::wait(writer.keys() - before, || {
+                    let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
+                    (!is_given_up).then(|| server.config.snapshot().rdb_key_save_delay)
+                });
                 claims.processed.store(writer.keys(), Ordering::Relaxed);
                 claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {

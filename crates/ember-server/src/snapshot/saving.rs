@@ -13,6 +13,7 @@ use emberkv_core::turn::Turn;
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::server::Server;
+use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
@@ -114,6 +115,8 @@ fn write_database<W: io::Write>(
     if keys == 0 {
         return Ok(());
     }
+    // As in Redis nobody can change it meanwhile: nothing else runs.
+    let delay = server.config.snapshot().rdb_key_save_delay;
     writer.sizes(database, keys, keyspace.volatile(database) as u64)?;
     for shard in 0..SHARDS {
         let data = keyspace.lock(shard);
@@ -125,6 +128,9 @@ fn write_database<W: io::Write>(
                 facts.idle_s = Some(turn.idle_seconds(entry.clock()));
             }
             writer.key(&facts, entry.key(), entry)?;
+            if delay != 0 {
+                delay::wait(1, || Some(delay));
+            }
         }
     }
     Ok(())

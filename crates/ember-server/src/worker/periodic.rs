@@ -15,8 +15,8 @@ use crate::snapshot::background::begin_bgsave;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// References that active expiry looks at in one turn: about 0.1 ms, so that a million keys due at once delay no
-/// batch by more; what is left goes on in the next turn.
+/// References that active expiry looks at in one turn with the least effort: about 0.1 ms, so that a million keys due at
+/// once delay no batch by more; what is left goes on in the next turn.
 const EXPIRE_BUDGET: usize = 1000;
 
 /// Shards between the beginnings of two rounds of active expiry: a prime, so that each is the first at some time.
@@ -144,7 +144,7 @@ impl Worker {
         // Begin elsewhere each time, so that no shard waits for ever behind a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
-        let mut left = EXPIRE_BUDGET;
+        let mut left = EXPIRE_BUDGET * self.executor.config.active_expire_effort;
         for range in [from..shards.end, shards.start..from] {
             let (expired, looked) = self.server.keyspace.expire_due(range, &mut self.executor.turn, left);
             self.executor.stats.expired.add(expired as u64);

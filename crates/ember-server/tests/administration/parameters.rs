@@ -1,10 +1,11 @@
 //! The parameters of Redis: those without an effect are kept and named, the others do what they say.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use ember_testkit::Value;
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, wait_until};
 
 fn text_of(value: &Value, name: &str) -> String {
     value.get(name).unwrap_or_else(|| panic!("no {name} in {value:?}")).text()
@@ -181,4 +182,62 @@ fn threads_keep_to_their_cores() {
 fn a_pidfile_that_cannot_be_written_is_told_in_the_log() {
     let server = builder(MODES[0]).arguments(&["--pidfile", "nowhere/at/all.pid"]).start();
     assert!(server.log().contains("cannot write pidfile 'nowhere/at/all.pid'"), "{}", server.log());
+}
+
+#[test]
+fn files_are_written_and_read_as_slowly_as_wanted() {
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--enable-debug-command", "yes"]).start();
+        let mut client = server.client();
+        assert_ok(&mut client, "DEBUG POPULATE 100");
+        assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 10000000");
+        client.run("BGSAVE");
+        assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
+        assert_ok(&mut client, "SET other 1");
+        assert_ok(&mut client, "CONFIG SET rdb-key-save-delay -1");
+        wait_until("it is saved", || info(&mut client, "rdb_bgsave_in_progress") == "0");
+        let directory = server.crash();
+        let begun = Instant::now();
+        let slow = builder(mode).directory(&directory).arguments(&["--key-load-delay", "3000"]).start();
+        assert_eq!(slow.client().run("DBSIZE").integer(), Some(100));
+        assert!(begun.elapsed() >= Duration::from_millis(300));
+        drop(slow);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn more_effort_expires_more_in_one_turn() {
+    for (effort, is_cut_short) in [("1", true), ("10", false)] {
+        let server = builder(&["--shards", "1"])
+            .arguments(&["--enable-debug-command", "yes", "--active-expire-effort", effort])
+            .start();
+        let mut client = server.client();
+        assert_ok(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0");
+        for key in 0..5000 {
+            client.run(&format!("SET {key} x PX 1"));
+        }
+        wait_until("the last has expired", || client.run("PTTL 4999").integer() == Some(-2));
+        assert_ok(&mut client, "DEBUG SET-ACTIVE-EXPIRE 1");
+        wait_until("all are gone", || client.run("DBSIZE").integer() == Some(0));
+        let cuts = info(&mut client, "expired_time_cap_reached_count");
+        assert_eq!(cuts != "0", is_cut_short, "effort {effort}: {cuts}");
+    }
+}
+
+#[test]
+fn nothing_waits_for_an_fsync_while_a_snapshot_is_written_if_that_is_wanted() {
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--appendonly", "yes", "--appendfsync", "always"]).start();
+        let mut client = server.client();
+        assert_ok(&mut client, "SET a 1");
+        assert_eq!(info(&mut client, "aof_unsynced_bytes"), "0");
+        assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 10000000 no-appendfsync-on-rewrite yes");
+        wait_until("the AOF has its base", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        client.run("BGSAVE");
+        assert_ok(&mut client, "SET b 1");
+        wait_until("something is not durable", || info(&mut client, "aof_unsynced_bytes") != "0");
+        assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 0");
+        wait_until("all is durable again", || info(&mut client, "aof_unsynced_bytes") == "0");
+    }
 }

@@ -52,4 +52,13 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "How often per second background work runs: expiry of keys, idle connections, statistics.",
     },
+    Parameter {
+        name: "active-expire-effort",
+        aliases: &[],
+        kind: integer!(active_expire_effort, 1..=10),
+        default: "1",
+        mutable: true,
+        about: "How much of its time a worker gives to keys which have expired: in each turn of its loop it looks at this \
+                many thousands of them, about 0.1 ms for each thousand.",
+    },
 ];

@@ -1,7 +1,7 @@
 //! Parameters that `CONFIG GET` shows only to those who name them, as Redis does: for tests of servers.
 
 use super::bounds::INT_MAX;
-use crate::config::parameter::Parameter;
+use crate::config::parameter::{Kind, Parameter};
 use crate::config::stored::Form;
 
 pub(super) static PARAMETERS: &[Parameter] = &[
@@ -26,6 +26,23 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster mode is not available in this version",
         "Every how many milliseconds nodes send PING to each other; 0 for the usual time.",
     ),
+    Parameter {
+        name: "rdb-key-save-delay",
+        aliases: &[],
+        kind: integer!(rdb_key_save_delay, -INT_MAX - 1..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take \
+                one microsecond longer.",
+    },
+    Parameter {
+        name: "key-load-delay",
+        aliases: &[],
+        kind: integer!(key_load_delay, -INT_MAX - 1..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "The same for each key and command when a file is read.",
+    },
     Parameter::without_effect(
         "use-exit-on-panic",
         Form::YesNo,

@@ -31,6 +31,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
                 the operating system sees fit.",
     },
     Parameter {
+        name: "no-appendfsync-on-rewrite",
+        aliases: &[],
+        kind: Kind::YesNo(field!(no_appendfsync_on_rewrite)),
+        default: "no",
+        mutable: true,
+        about: "Whether `appendfsync` is as good as `no` while the AOF is rewritten or a snapshot written: writes are \
+                faster then, and a power cut may take those of the whole time.",
+    },
+    Parameter {
         name: "appenddirname",
         aliases: &[],
         kind: Kind::Words {

@@ -1,0 +1,54 @@
+//! Waiting on purpose while files are written and read (`rdb-key-save-delay`, `key-load-delay`), for tests of clients.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest time between two looks at whether to go on.
+const STEP: Duration = Duration::from_millis(10);
+
+/// How long `keys` keys take: `delay` is microseconds for each, or if it is negative one microsecond for so many keys.
+fn time_of(keys: u64, delay: i32) -> Duration {
+    let each = u64::from(delay.unsigned_abs());
+    let microseconds = match delay {
+        0 => 0,
+        1.. => keys.saturating_mul(each),
+        ..0 => keys / each,
+    };
+    Duration::from_micros(microseconds)
+}
+
+/// Waits as long as `keys` keys take. `delay` is asked again and again, and none ends it.
+pub(crate) fn wait(keys: u64, delay: impl Fn() -> Option<i32>) {
+    let begun = Instant::now();
+    while let Some(left) = delay().and_then(|delay| time_of(keys, delay).checked_sub(begun.elapsed()))
+        && !left.is_zero()
+    {
+        thread::sleep(left.min(STEP));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_key_takes_its_time_or_many_take_one_microsecond() {
+        for (keys, delay, microseconds) in
+            [(3, 0, 0), (3, 7, 21), (3, -1, 3), (5, -2, 2), (u64::MAX, i32::MAX, u64::MAX), (7, i32::MIN, 0)]
+        {
+            assert_eq!(time_of(keys, delay), Duration::from_micros(microseconds));
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_when_the_delay_does() {
+        let looks = Cell::new(0);
+        wait(u64::MAX, || {
+            looks.set(looks.get() + 1);
+            (looks.get() < 3).then_some(i32::MAX)
+        });
+        assert_eq!(looks.get(), 3);
+    }
+}
