@@ -31,15 +31,21 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         },
-        Ok(Launch::Print(text)) => {
-            let printed = writeln!(std::io::stdout(), "{text}");
-            if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
+        Ok(Launch::Check(config)) => match start::check(&config) {
+            Ok(()) => print("the configuration is in order"),
+            Err(error) => fail(&error),
+        },
+        Ok(Launch::Print(text)) => print(&text),
         Err(error) => fail(&error),
     }
 }
 
-fn fail(error: &str) -> ExitCode {
-    eprintln!("ember-server: {error}");
+fn print(text: &str) -> ExitCode {
+    let printed = writeln!(std::io::stdout(), "{text}");
+    if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn fail(errors: &str) -> ExitCode {
+    errors.lines().for_each(|error| eprintln!("ember-server: {error}"));
     ExitCode::FAILURE
 }

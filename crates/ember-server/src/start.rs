@@ -13,13 +13,15 @@ use emberkv_core::reclaim;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use crate::acl::selector::Grammar;
+use crate::acl::users::Acl;
 use crate::aof;
 use crate::aof::service::Aof;
 use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
-use crate::config::{ConfigHandle, notice_without_effect};
+use crate::config::{ConfigHandle, RenameDirective, notice_without_effect};
 use crate::control_plane::Sockets;
 use crate::files::encryption::FileEncryption;
 use crate::metrics::memory_report;
@@ -56,7 +58,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
-    if let Some(notice) = notice_without_effect(&config, config.stored.names().map(str::as_bytes)) {
+    if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
     }
     // Threads inherit it, and there are as many workers as cores.
@@ -85,7 +87,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_hex(40).map_err(random)?;
-    let (registry, handlers) = Registry::new(commands::FAMILIES);
+    let (mut registry, handlers) = Registry::new(commands::FAMILIES);
+    rename_commands(&mut registry, &config.renames)?;
     let handlers: &'static [_] = handlers.leak();
     let bio_cpulist = config.bio_cpulist.clone();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
@@ -151,6 +154,34 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     saving::save_at_end(server)?;
     tracing::info!("bye");
     Ok(())
+}
+
+/// Says whether [`serve`] would start with this configuration, as far as that can be told without doing anything: ports may
+/// be taken, and the data set is not read.
+///
+/// # Errors
+/// A line for each mistake.
+pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
+    let config = handle.snapshot();
+    std::env::set_current_dir(&config.dir)
+        .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
+    let (mut registry, _) = Registry::new(commands::FAMILIES);
+    let renamed = rename_commands(&mut registry, &config.renames);
+    let grammar = Grammar::of(&registry, &config);
+    let users = Acl::new(grammar, b"").load_at_start(&config.users, &config.aclfile, grammar);
+    let checks = [renamed, users, Tls::new(&config).map(drop), FileEncryption::new(&config).map(drop)];
+    let mistakes: Vec<String> = checks.into_iter().filter_map(Result::err).collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
+}
+
+/// Gives commands the names of the lines `rename-command`.
+fn rename_commands(registry: &mut Registry, renames: &[RenameDirective]) -> Result<(), String> {
+    let wrong = |rename: &RenameDirective, error| format!("{}: rename-command: {error}", rename.origin);
+    let renamed = renames.iter().filter_map(|rename| {
+        registry.rename(&rename.from, &rename.to).err().map(|error| wrong(rename, error))
+    });
+    let mistakes: Vec<String> = renamed.collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
 /// Lets a write that would make a file longer than the limit of file sizes allows fail, as one to a full disk does. The

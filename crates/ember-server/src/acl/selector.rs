@@ -10,6 +10,7 @@ use emberkv_core::spec::{Category, Channels, Flags, KeyFlags};
 use super::denial::Denial;
 use super::rule::{RuleError, has_spaces};
 use crate::catalogue::registry::{Command, Registry};
+use crate::config::{Config, PubsubDefault};
 
 /// What rules refer to.
 #[derive(Clone, Copy)]
@@ -18,6 +19,13 @@ pub(crate) struct Grammar<'r> {
     pub(crate) registry: &'r Registry,
     /// Whether new users and selectors may use every channel (`acl-pubsub-default`).
     pub(crate) allows_channels: bool,
+}
+
+impl<'r> Grammar<'r> {
+    /// That of a server with this configuration.
+    pub(crate) fn of(registry: &'r Registry, config: &Config) -> Grammar<'r> {
+        Grammar { registry, allows_channels: config.acl_pubsub_default == PubsubDefault::AllChannels }
+    }
 }
 
 /// A pattern of keys and what may be done with those that match it.
@@ -106,7 +114,7 @@ impl Selector {
             [b'-', b'@', ..] => return self.apply_category(&rule[1..], false, grammar.registry),
             [b'+', name @ ..] => return self.allow_command(name, grammar.registry),
             [b'-', name @ ..] => {
-                let command = grammar.registry.find_full(name).ok_or(RuleError::UnknownCommand)?;
+                let command = grammar.registry.find_full_declared(name).ok_or(RuleError::UnknownCommand)?;
                 self.set_command(command, false, grammar.registry);
                 self.note_rule(false, command.full_name.as_bytes());
             }
@@ -196,13 +204,13 @@ impl Selector {
     /// `+command`, `+container|subcommand` or `+command|first-argument`, behind the `+`.
     fn allow_command(&mut self, name: &[u8], registry: &Registry) -> Result<(), RuleError> {
         let Some(bar) = name.iter().rposition(|&byte| byte == b'|') else {
-            let command = registry.find(name).ok_or(RuleError::UnknownCommand)?;
+            let command = registry.find_declared(name).ok_or(RuleError::UnknownCommand)?;
             self.set_command(command, true, registry);
             self.note_rule(true, command.full_name.as_bytes());
             return Ok(());
         };
         let (outer, argument) = (&name[..bar], &name[bar + 1..]);
-        let command = registry.find_full(outer).ok_or(RuleError::UnknownCommand)?;
+        let command = registry.find_full_declared(outer).ok_or(RuleError::UnknownCommand)?;
         if command.is_subcommand {
             return Err(RuleError::SubcommandArgument);
         }

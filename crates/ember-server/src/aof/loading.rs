@@ -246,7 +246,7 @@ impl<'s> Player<'s> {
     fn run(&mut self, args: Args<'_>) -> Result<(), (String, bool)> {
         let text =
             |error: &emberkv_core::error::CommandError| String::from_utf8_lossy(&error.text()).into_owned();
-        let command = self.server.registry.resolve(args).map_err(|error| (text(&error), true))?;
+        let command = self.server.registry.resolve_in_file(args).map_err(|error| (text(&error), true))?;
         match command.handler {
             Handler::Data(data) => {
                 let mut context = Context {

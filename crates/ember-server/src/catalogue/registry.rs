@@ -23,7 +23,9 @@ pub(crate) enum Handler {
 pub(crate) struct Command {
     /// Its facts.
     pub(crate) spec: &'static Spec,
-    /// The name in lower case, a subcommand's with its container's: `client|list`.
+    /// What it is called by, in any case: the name of its facts unless `rename-command` has given it another one.
+    name: &'static str,
+    /// The name of its facts in lower case, a subcommand's with its container's: `client|list`.
     pub(crate) full_name: String,
     /// What runs it.
     pub(crate) handler: Handler,
@@ -61,9 +63,15 @@ pub(crate) type Families<H> = &'static [&'static [&'static [spec::Command<Option
 /// The table of all commands.
 pub(crate) struct Registry {
     commands: Vec<Command>,
-    /// Open addressing by [`name_hash`]: index + 1, or 0. At most a quarter full.
-    buckets: Vec<u16>,
+    /// The commands by what they are called.
+    called: Names,
+    /// The commands by the names of their facts, if any is called otherwise, or not at all.
+    declared: Option<Names>,
 }
+
+/// Open addressing by [`name_hash`]: index + 1, or 0. At most a quarter full.
+#[derive(Default)]
+struct Names(Vec<u16>);
 
 /// A hash of a command's name that does not distinguish the case of letters.
 #[inline]
@@ -79,7 +87,7 @@ impl Registry {
     /// The table made of the core's families and of the server's own, and the handlers of these by the indexes of their
     /// commands.
     pub(crate) fn new<H: Copy>(server_families: Families<H>) -> (Registry, Vec<Option<H>>) {
-        let mut registry = Registry { commands: Vec::new(), buckets: Vec::new() };
+        let mut registry = Registry { commands: Vec::new(), called: Names::default(), declared: None };
         for command in DATA_FAMILIES.iter().copied().flatten().copied().flatten() {
             registry.add_data(command, None);
         }
@@ -87,7 +95,8 @@ impl Registry {
         for command in server_families.iter().copied().flatten().copied().flatten() {
             registry.add_server(command, None, &mut handlers);
         }
-        registry.index_names();
+        let named = registry.top_level().map(|command| (command.spec.name, command.index));
+        registry.called = Names::of(&named.collect::<Vec<_>>());
         (registry, handlers)
     }
 
@@ -133,6 +142,7 @@ impl Registry {
         let access = Access::of(spec);
         self.commands.push(Command {
             spec,
+            name: spec.name,
             full_name,
             handler,
             access,
@@ -145,15 +155,40 @@ impl Registry {
         index
     }
 
-    fn index_names(&mut self) {
-        self.buckets = vec![0; (self.commands.len() * 4).next_power_of_two()];
-        for command in self.commands.iter().filter(|command| !command.is_subcommand) {
-            let mut bucket = name_hash(command.spec.name.as_bytes()) & (self.buckets.len() - 1);
-            while self.buckets[bucket] != 0 {
-                bucket = (bucket + 1) & (self.buckets.len() - 1);
-            }
-            self.buckets[bucket] = command.index + 1;
+    /// Gives the command called `from` the name `to`, or takes it away if that is empty. Rules of users go on
+    /// naming it as before. To be done before anything is shared.
+    ///
+    /// # Errors
+    /// When nothing is called `from`, or something `to` already.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
+        let found = self.find(from.as_bytes()).map(|command| (command.index, command.name));
+        let (index, name) = found.ok_or_else(|| format!("there is no command '{from}'"))?;
+        let mut left: Vec<_> = self.top_level().filter(|command| self.is_called(command)).collect();
+        left.retain(|command| command.index != index);
+        // Also a name that was taken away: files say commands by both names, and must mean one.
+        let others = self.top_level().filter(|command| command.index != index);
+        if others
+            .flat_map(|command| [command.name, command.spec.name])
+            .any(|name| name.eq_ignore_ascii_case(to))
+        {
+            return Err(format!("'{name}' cannot be called '{to}': that is the name of another command"));
         }
+        let declared = self.top_level().map(|command| (command.spec.name, command.index)).collect::<Vec<_>>();
+        let mut named: Vec<_> = left.iter().map(|command| (command.name, command.index)).collect();
+        if !to.is_empty() {
+            // As long as the process, as all names are.
+            let to: &'static str = to.to_owned().leak();
+            named.push((to, index));
+            self.commands[usize::from(index)].name = to;
+        }
+        self.called = Names::of(&named);
+        self.declared.get_or_insert_with(|| Names::of(&declared));
+        Ok(())
+    }
+
+    /// Whether a command has not been taken away.
+    fn is_called(&self, command: &Command) -> bool {
+        self.find(command.name.as_bytes()).is_some_and(|found| found.index == command.index)
     }
 
     /// All commands and subcommands.
@@ -172,25 +207,38 @@ impl Registry {
         &self.commands[usize::from(index)]
     }
 
-    /// The top-level command of this name, in any case.
+    /// The top-level command called so, in any case.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
-        let mut bucket = name_hash(name) & (self.buckets.len() - 1);
-        loop {
-            let index = self.buckets[bucket].checked_sub(1)?;
-            let command = self.get(index);
-            if command.spec.name.as_bytes().eq_ignore_ascii_case(name) {
-                return Some(command);
-            }
-            bucket = (bucket + 1) & (self.buckets.len() - 1);
-        }
+        let is_it = |index| self.get(index).name.as_bytes().eq_ignore_ascii_case(name);
+        self.called.find(name, is_it).map(|index| self.get(index))
+    }
+
+    /// The top-level command whose facts have this name, in any case, whatever it is called now.
+    pub(crate) fn find_declared(&self, name: &[u8]) -> Option<&Command> {
+        let Some(declared) = &self.declared else { return self.find(name) };
+        let is_it = |index| self.get(index).spec.name.as_bytes().eq_ignore_ascii_case(name);
+        declared.find(name, is_it).map(|index| self.get(index))
     }
 
     /// The command or, named `container|subcommand`, the subcommand of this name, in any case.
     pub(crate) fn find_full(&self, name: &[u8]) -> Option<&Command> {
+        self.find_by(name, |name| self.find(name))
+    }
+
+    /// As [`Registry::find_full`], by the names of facts.
+    pub(crate) fn find_full_declared(&self, name: &[u8]) -> Option<&Command> {
+        self.find_by(name, |name| self.find_declared(name))
+    }
+
+    fn find_by<'r>(
+        &'r self,
+        name: &[u8],
+        find: impl Fn(&[u8]) -> Option<&'r Command>,
+    ) -> Option<&'r Command> {
         match name.iter().position(|&byte| byte == b'|') {
-            None => self.find(name),
-            Some(at) => self.find(&name[..at]).and_then(|container| self.find_in(container, &name[at + 1..])),
+            None => find(name),
+            Some(at) => find(&name[..at]).and_then(|container| self.find_in(container, &name[at + 1..])),
         }
     }
 
@@ -206,6 +254,17 @@ impl Registry {
     /// In Redis's words: unknown command, unknown subcommand, or wrong number of arguments.
     pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Command, CommandError> {
         self.find(args.at(0))
+            .ok_or_else(|| unknown_command(args))
+            .and_then(|command| self.check(command, args))
+    }
+
+    /// As [`Registry::resolve`] for a call that a file has, from a time before or after commands got other names.
+    ///
+    /// # Errors
+    /// As [`Registry::resolve`].
+    pub(crate) fn resolve_in_file(&self, args: Args<'_>) -> Result<&Command, CommandError> {
+        self.find_declared(args.at(0))
+            .or_else(|| self.find(args.at(0)))
             .ok_or_else(|| unknown_command(args))
             .and_then(|command| self.check(command, args))
     }
@@ -226,6 +285,34 @@ impl Registry {
             return Err(CommandError::WrongArity(command.full_name.clone().into()));
         }
         Ok(command)
+    }
+}
+
+impl Names {
+    /// The table of these names.
+    fn of(named: &[(&str, u16)]) -> Names {
+        let mut buckets = vec![0; (named.len() * 4).next_power_of_two()];
+        for (name, index) in named {
+            let mut bucket = name_hash(name.as_bytes()) & (buckets.len() - 1);
+            while buckets[bucket] != 0 {
+                bucket = (bucket + 1) & (buckets.len() - 1);
+            }
+            buckets[bucket] = index + 1;
+        }
+        Names(buckets)
+    }
+
+    /// The index with this name, as `is_it` compares.
+    #[inline]
+    fn find(&self, name: &[u8], is_it: impl Fn(u16) -> bool) -> Option<u16> {
+        let mut bucket = name_hash(name) & (self.0.len() - 1);
+        loop {
+            let index = self.0[bucket].checked_sub(1)?;
+            if is_it(index) {
+                return Some(index);
+            }
+            bucket = (bucket + 1) & (self.0.len() - 1);
+        }
     }
 }
 

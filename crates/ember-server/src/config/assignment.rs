@@ -1,51 +1,78 @@
-//! A value as a source of the configuration states it.
+//! What a source of the configuration states: values of parameters, and directives that only files have.
 
 use super::fields::Config;
-use super::parameter::{Kind, Parameter};
+use super::parameter::Parameter;
+use super::rename::RenameDirective;
 use super::users::UserDirective;
-use super::words;
 
-/// What stands for the directive where a line's parameter is asked for. It is none: CONFIG does not know it, and each line
-/// adds a user.
-pub(super) static USER_DIRECTIVE: Parameter = Parameter {
-    name: "user",
-    aliases: &[],
-    kind: Kind::Fixed { accepts: &[""], reason: "a user is defined by a line of a file" },
-    default: "",
-    mutable: false,
-    about: "A user: its name and its rules.",
-};
+/// What a line of a source states.
+#[derive(Debug)]
+pub(super) enum Statement {
+    /// The value of a parameter, as a text.
+    Value(&'static Parameter, String),
+    /// `user name rule …`: each line adds a user. No parameter: CONFIG does not know it.
+    User(Vec<String>),
+    /// `rename-command name new-name`.
+    Rename { from: String, to: String },
+    /// A directive that Redis reads without any effect.
+    Retired(&'static str),
+}
 
-/// One parameter and the text of its value, as a source of the configuration names it; or [`USER_DIRECTIVE`] and the
-/// words of a user.
+/// A statement and its place.
 #[derive(Debug)]
 pub(crate) struct Assignment {
-    pub(super) parameter: &'static Parameter,
-    pub(super) text: String,
+    pub(super) statement: Statement,
     /// Where it stands: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with it.
     pub(super) origin: String,
 }
 
+/// Several mistakes, each a line that says where it is.
+pub(super) type Mistakes = Vec<String>;
+
 impl Assignment {
-    /// Writes the value into `config`.
+    /// The value of a parameter.
+    pub(super) fn value(parameter: &'static Parameter, text: String, origin: String) -> Assignment {
+        Assignment { statement: Statement::Value(parameter, text), origin }
+    }
+
+    /// The parameter whose value it is.
+    pub(super) fn parameter(&self) -> Option<&'static Parameter> {
+        match &self.statement {
+            Statement::Value(parameter, _) => Some(parameter),
+            Statement::User(_) | Statement::Rename { .. } | Statement::Retired(_) => None,
+        }
+    }
+
+    /// Writes what is stated into `config`.
     ///
     /// # Errors
     /// One line which names the origin and, where the origin does not, the parameter.
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), String> {
-        if std::ptr::eq(self.parameter, &raw const USER_DIRECTIVE) {
-            let words = words::split(&self.text).map_err(|error| format!("{}: {error}", self.origin))?;
-            config.users.push(UserDirective { words, origin: self.origin.clone() });
-            return Ok(());
+        let origin = self.origin.clone();
+        match &self.statement {
+            Statement::Value(parameter, text) => {
+                parameter.state(config, text).map_err(|error| format!("{origin}: {error}"))?;
+            }
+            Statement::User(words) => config.users.push(UserDirective { words: words.clone(), origin }),
+            Statement::Rename { from, to } => {
+                config.renames.push(RenameDirective { from: from.clone(), to: to.clone(), origin });
+            }
+            Statement::Retired(name) => config.stored.note_retired(name),
         }
-        self.parameter.state(config, &self.text).map_err(|error| format!("{}: {error}", self.origin))
+        Ok(())
     }
 }
 
-/// The configuration of the defaults and then `assignments`. Files with passwords are not read.
-pub(super) fn apply(assignments: &[Assignment]) -> Result<Config, String> {
+/// The configuration of the defaults and then what the statements say. Files with passwords are not read.
+///
+/// # Errors
+/// All mistakes: those of the statements that could not be read, and of those that cannot be.
+pub(super) fn apply(statements: &[Result<Assignment, String>]) -> Result<Config, Mistakes> {
     let mut config = Config::default();
-    for assignment in assignments {
-        assignment.apply(&mut config)?;
+    let mut mistakes = Mistakes::new();
+    for statement in statements {
+        let applied = statement.as_ref().map_err(String::clone).and_then(|stated| stated.apply(&mut config));
+        mistakes.extend(applied.err());
     }
-    Ok(config)
+    if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
 }

@@ -1,4 +1,4 @@
-//! The command line: `ember-server [FILE] [--name value …] [-]`.
+//! The command line: `ember-server [FILE] [--check-config [FILE]] [--name value …] [-]`.
 //!
 //! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` works
 //! too. A yes/no flag without a value means `yes`. A parameter of several words which is given more than once
@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
-use super::assignment::Assignment;
+use super::assignment::{Assignment, Statement};
 use super::parameter::Parameter;
 
 /// What the command line asks for.
@@ -21,6 +21,8 @@ pub(crate) struct CommandLine {
     pub(crate) reads_stdin: bool,
     /// The flags.
     pub(crate) assignments: Vec<Assignment>,
+    /// Whether the configuration is to be checked only.
+    pub(crate) checks_only: bool,
     /// `--help` or `--version`, which stop everything else.
     pub(crate) request: Option<Request>,
 }
@@ -51,6 +53,12 @@ impl CommandLine {
             match argument.as_str() {
                 "-h" | "--help" => line.request = Some(Request::Help),
                 "-v" | "--version" => line.request = Some(Request::Version),
+                "--check-config" => {
+                    line.checks_only = true;
+                    if let Some(file) = arguments.next_if(|argument| !argument.starts_with('-')) {
+                        line.name_file(file, "--check-config")?;
+                    }
+                }
                 "-" => line.reads_stdin = true,
                 "-p" => line.flag("port", None, "-p", &mut arguments)?,
                 "-c" => line.flag("config", None, "-c", &mut arguments)?,
@@ -81,25 +89,32 @@ impl CommandLine {
         if name.eq_ignore_ascii_case("config") {
             let value = value.map(str::to_owned).or_else(|| rest.next_if(|next| !next.starts_with('-')));
             let path = value.ok_or_else(|| format!("{origin}: a value is missing"))?;
-            if self.file.replace(path.into()).is_some() {
-                return Err(format!("{origin}: there can be only one configuration file"));
-            }
-            return Ok(());
+            return self.name_file(path, origin);
         }
         let parameter = Parameter::find(name).ok_or_else(|| Parameter::unknown(origin))?;
         let text = match value {
             Some(value) => value.to_owned(),
             None => value_of(parameter, rest).ok_or_else(|| format!("{origin}: a value is missing"))?,
         };
-        let earlier = self.assignments.iter_mut().find(|earlier| std::ptr::eq(earlier.parameter, parameter));
+        let earlier = self.assignments.iter_mut().find_map(|earlier| match &mut earlier.statement {
+            Statement::Value(known, text) if std::ptr::eq(*known, parameter) => Some(text),
+            _ => None,
+        });
         match earlier {
             Some(earlier) if parameter.takes_words() && !parameter.adds_lines() => {
-                earlier.text.push(' ');
-                earlier.text.push_str(&text);
+                earlier.push(' ');
+                earlier.push_str(&text);
             }
-            _ => self.assignments.push(Assignment { parameter, text, origin: origin.to_owned() }),
+            _ => self.assignments.push(Assignment::value(parameter, text, origin.to_owned())),
         }
         Ok(())
+    }
+
+    fn name_file(&mut self, path: String, origin: &str) -> Result<(), String> {
+        match self.file.replace(path.into()) {
+            Some(_) => Err(format!("{origin}: there can be only one configuration file")),
+            None => Ok(()),
+        }
     }
 
     /// The message for an argument at a place where a flag should be. A further value is not repeated: it may be a
@@ -145,7 +160,11 @@ mod tests {
     }
 
     fn assigned(line: &CommandLine) -> Vec<(&str, &str)> {
-        line.assignments.iter().map(|a| (a.parameter.name, a.text.as_str())).collect()
+        let value = |assignment: &'_ Assignment| match &assignment.statement {
+            Statement::Value(parameter, text) => (parameter.name, text.clone().leak() as &str),
+            other => panic!("{other:?}"),
+        };
+        line.assignments.iter().map(value).collect()
     }
 
     #[test]

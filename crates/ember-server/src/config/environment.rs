@@ -23,7 +23,7 @@ pub(crate) fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Vec<As
             .find(|(_, value)| !is_service_link(value));
         if let Some((name, value)) = found {
             let text = value.into_string().map_err(|_| format!("{name}: the value is not valid UTF-8"))?;
-            assignments.push(Assignment { parameter, text, origin: name });
+            assignments.push(Assignment::value(parameter, text, name));
         }
     }
     Ok(assignments)
@@ -37,12 +37,17 @@ fn is_service_link(value: &OsString) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::assignment::Statement;
     use super::*;
 
     fn assigned(variables: &[(&str, &str)]) -> Vec<(&'static str, String, String)> {
         let variable =
             |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-        read(variable).unwrap().into_iter().map(|a| (a.parameter.name, a.text, a.origin)).collect()
+        let of = |a: Assignment| match a.statement {
+            Statement::Value(parameter, text) => (parameter.name, text, a.origin),
+            other => panic!("{other:?}"),
+        };
+        read(variable).unwrap().into_iter().map(of).collect()
     }
 
     fn one(name: &'static str, text: &str, origin: &str) -> Vec<(&'static str, String, String)> {

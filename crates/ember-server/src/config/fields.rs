@@ -10,6 +10,7 @@ use super::cpu_list::CpuList;
 use super::on_signal::OnSignal;
 use super::oom_score_values::OomScoreValues;
 use super::output_buffer_limit::OutputBufferLimits;
+use super::rename::RenameDirective;
 use super::save_rules::SaveRules;
 use super::stored::StoredValues;
 use super::users::UserDirective;
@@ -55,6 +56,8 @@ config! {
     acllog_max_len: u64,
     /// The lines `user …` of files, in their order; no parameter.
     users: Vec<UserDirective>,
+    /// The lines `rename-command …` of files, in their order; no parameter.
+    renames: Vec<RenameDirective>,
     enable_debug_command: DebugCommand,
     tls_port: u16,
     tls_cert_file: String,

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use emberkv_core::glob::{self, Case};
 
-use super::assignment::{Assignment, USER_DIRECTIVE};
+use super::assignment::{Assignment, Statement};
 use super::parameter::Parameter;
 use super::words;
 
@@ -22,93 +22,122 @@ const FILES_MAX: usize = 1024;
 /// A longer file is not a configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Directives that Redis reads without any effect: those of its older versions that have no meaning any more.
+const RETIRED: [&str; 4] =
+    ["gopher-enabled", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
+
+/// What a file states, and what is wrong in it, in the order of its lines.
+pub(super) type Statements = Vec<Result<Assignment, String>>;
+
 /// Reads the file at `path` and what it includes.
 ///
 /// # Errors
-/// One line with the file, the line and the directive.
-pub(crate) fn read(path: &Path) -> Result<Vec<Assignment>, String> {
+/// One line, when the file itself cannot be read. What is wrong in it stands among the statements: one line each, with the
+/// file, the line and the directive.
+pub(crate) fn read(path: &Path) -> Result<Statements, String> {
     let mut reader = Reader::default();
-    reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", path.display()))??;
-    Ok(reader.assignments)
+    reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+    Ok(reader.statements)
 }
 
 /// Reads everything from `input`, called `name` in messages; includes begin at the current directory.
 ///
 /// # Errors
 /// As for [`read`].
-pub(crate) fn read_from(input: impl Read, name: &str) -> Result<Vec<Assignment>, String> {
+pub(crate) fn read_from(input: impl Read, name: &str) -> Result<Statements, String> {
     let text = read_text(input).map_err(|error| format!("cannot read {name}: {error}"))?;
-    parse(&text, name, Path::new(""))
+    Ok(parse(&text, name, Path::new("")))
 }
 
 /// Reads `text`, called `name` in messages; includes begin at `directory`.
-///
-/// # Errors
-/// As for [`read`].
-pub(crate) fn parse(text: &str, name: &str, directory: &Path) -> Result<Vec<Assignment>, String> {
+pub(crate) fn parse(text: &str, name: &str, directory: &Path) -> Statements {
     let mut reader = Reader::default();
-    reader.parse(text, name, directory, 0)?;
-    Ok(reader.assignments)
+    reader.parse(text, name, directory, 0);
+    reader.statements
 }
 
 #[derive(Default)]
 struct Reader {
-    assignments: Vec<Assignment>,
+    statements: Statements,
     files: usize,
 }
 
 impl Reader {
-    /// The outer error is why the file itself cannot be read, the inner one what is wrong in it.
-    fn read_file(&mut self, path: &Path, depth: usize) -> std::io::Result<Result<(), String>> {
+    /// The error is why the file itself cannot be read.
+    fn read_file(&mut self, path: &Path, depth: usize) -> std::io::Result<()> {
         let text = read_text(File::open(path)?)?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        Ok(self.parse(&text, &path.display().to_string(), directory, depth))
-    }
-
-    fn parse(&mut self, text: &str, name: &str, directory: &Path, depth: usize) -> Result<(), String> {
-        for (index, line) in text.lines().enumerate() {
-            let origin = format!("{name}:{}", index + 1);
-            let Directive { name, words: values } =
-                match directive(line).map_err(|error| format!("{origin}: {error}"))? {
-                    Some(directive) => directive,
-                    None => continue,
-                };
-            if name.eq_ignore_ascii_case("include") {
-                let [pattern] = &values[..] else {
-                    return Err(format!("{origin}: include: wrong number of arguments"));
-                };
-                self.include(pattern, directory, depth + 1, &origin)?;
-                continue;
-            }
-            if name.eq_ignore_ascii_case(USER_DIRECTIVE.name) {
-                let text = values.iter().map(|word| words::quote(word)).collect::<Vec<_>>().join(" ");
-                self.assignments.push(Assignment { parameter: &USER_DIRECTIVE, text, origin });
-                continue;
-            }
-            let parameter =
-                Parameter::find(&name).ok_or_else(|| format!("{origin}: {}", Parameter::unknown(&name)))?;
-            let origin = format!("{origin}: {}", name.to_ascii_lowercase());
-            let text = parameter.join(&values).map_err(|error| format!("{origin}: {error}"))?;
-            self.assignments.push(Assignment { parameter, text, origin });
-        }
+        self.parse(&text, &path.display().to_string(), directory, depth);
         Ok(())
     }
 
-    fn include(&mut self, pattern: &str, directory: &Path, depth: usize, origin: &str) -> Result<(), String> {
+    fn parse(&mut self, text: &str, name: &str, directory: &Path, depth: usize) {
+        for (index, line) in text.lines().enumerate() {
+            let origin = format!("{name}:{}", index + 1);
+            match directive(line) {
+                Ok(None) => {}
+                Ok(Some(Directive { name, words })) if name.eq_ignore_ascii_case("include") => {
+                    if let Err(error) = self.include(&words, directory, depth + 1) {
+                        self.statements.push(Err(format!("{origin}: include: {error}")));
+                    }
+                }
+                Ok(Some(directive)) => self.statements.push(statement(directive, origin)),
+                Err(error) => self.statements.push(Err(format!("{origin}: {error}"))),
+            }
+        }
+    }
+
+    fn include(&mut self, words: &[String], directory: &Path, depth: usize) -> Result<(), String> {
+        let [pattern] = words else { return Err("wrong number of arguments".to_owned()) };
         if depth > INCLUDE_DEPTH_MAX {
-            return Err(format!("{origin}: include: more than {INCLUDE_DEPTH_MAX} files deep"));
+            return Err(format!("more than {INCLUDE_DEPTH_MAX} files deep"));
         }
         for path in expand(&directory.join(pattern)) {
             self.files += 1;
             if self.files > FILES_MAX {
-                return Err(format!("{origin}: include: more than {FILES_MAX} files"));
+                return Err(format!("more than {FILES_MAX} files"));
             }
             self.read_file(&path, depth)
-                .map_err(|error| format!("{origin}: include: cannot read '{}': {error}", path.display()))??;
+                .map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
         }
         Ok(())
     }
 }
+
+/// What a directive states, `origin` being the place of its line.
+fn statement(directive: Directive, origin: String) -> Result<Assignment, String> {
+    let Directive { name, words } = directive;
+    let name = name.to_ascii_lowercase();
+    let at = |error: &dyn std::fmt::Display| format!("{origin}: {name}: {error}");
+    let other = |statement| Ok(Assignment { statement, origin: origin.clone() });
+    if let Some(parameter) = Parameter::find(&name) {
+        let text = parameter.join(&words).map_err(|error| at(&error))?;
+        return Ok(Assignment::value(parameter, text, format!("{origin}: {name}")));
+    }
+    if let Some(retired) = RETIRED.into_iter().find(|retired| *retired == name) {
+        return match words.len() {
+            1 => other(Statement::Retired(retired)),
+            _ => Err(at(&"wrong number of arguments")),
+        };
+    }
+    match (name.as_str(), &words[..]) {
+        (USER_DIRECTIVE, _) => other(Statement::User(words)),
+        ("rename-command", [from, to]) => other(Statement::Rename { from: from.clone(), to: to.clone() }),
+        ("rename-command", _) => Err(at(&"wrong number of arguments")),
+        ("loadmodule", _) => {
+            let module = words.first().map_or("", String::as_str);
+            Err(at(&format!("modules cannot be loaded, so '{module}' is not there: remove this line")))
+        }
+        ("sentinel", _) => Err(at(&"Sentinel is not available: remove this line")),
+        (module, _) if module.contains('.') => {
+            Err(at(&"modules cannot be loaded, and have no parameters: remove this line"))
+        }
+        _ => Err(format!("{origin}: {}", Parameter::unknown(&name))),
+    }
+}
+
+/// The directive that adds a user.
+pub(super) const USER_DIRECTIVE: &str = "user";
 
 /// The name and the words of a line.
 pub(crate) struct Directive {
@@ -190,19 +219,29 @@ mod tests {
     use super::super::testing::TestDirectory;
     use super::*;
 
-    fn assigned(assignments: &[Assignment]) -> Vec<(&str, &str)> {
-        assignments.iter().map(|a| (a.parameter.name, a.text.as_str())).collect()
+    fn assigned(statements: &Statements) -> Vec<(&str, &str)> {
+        let value = |stated: &'_ Result<Assignment, String>| match stated {
+            Ok(Assignment { statement: Statement::Value(parameter, text), .. }) => {
+                (parameter.name, text.clone().leak() as &str)
+            }
+            other => panic!("{other:?}"),
+        };
+        statements.iter().map(value).collect()
     }
 
-    fn error_of(text: &str) -> String {
-        parse(text, "a.conf", Path::new("")).unwrap_err()
+    fn errors(statements: Statements) -> Vec<String> {
+        statements.into_iter().filter_map(Result::err).collect()
+    }
+
+    fn errors_of(text: &str) -> Vec<String> {
+        errors(parse(text, "a.conf", Path::new("")))
     }
 
     #[test]
     fn directives_are_read_without_regard_to_case_comments_and_blank_lines() {
         let text =
             "# comment\n\n  PORT 6380 \r\n\t# another\nbind 127.0.0.1  ::1\nsave \"\"\nrequirepass 'a b'\n";
-        let assignments = parse(text, "a.conf", Path::new("")).unwrap();
+        let assignments = parse(text, "a.conf", Path::new(""));
         let expected = [("port", "6380"), ("bind", "127.0.0.1 ::1"), ("save", ""), ("requirepass", "a b")];
         assert_eq!(assigned(&assignments), expected);
     }
@@ -218,15 +257,45 @@ mod tests {
             ("dir \"\\xff\"", "a.conf:1: a value is not valid UTF-8"),
             ("include", "a.conf:1: include: wrong number of arguments"),
         ] {
-            assert_eq!(error_of(text), error);
+            assert_eq!(errors_of(text), [error]);
         }
+    }
+
+    #[test]
+    fn all_errors_are_reported_in_the_order_of_their_lines() {
+        let text = "prot 1\nhz 20\nloadmodule /lib/search.so MAXSIZE 5\nsave 1\nsearch.maxsize 5\nport 1 2\nsentinel x\n\
+                    rename-command GET\nlua-replicate-commands\nhz \"";
+        let statements = parse(text, "a.conf", Path::new(""));
+        let expected = [
+            "a.conf:1: unknown parameter 'prot' (did you mean 'port'?)",
+            "a.conf:3: loadmodule: modules cannot be loaded, so '/lib/search.so' is not there: remove this line",
+            "a.conf:4: save: Invalid save parameters",
+            "a.conf:5: search.maxsize: modules cannot be loaded, and have no parameters: remove this line",
+            "a.conf:6: port: wrong number of arguments",
+            "a.conf:7: sentinel: Sentinel is not available: remove this line",
+            "a.conf:8: rename-command: wrong number of arguments",
+            "a.conf:9: lua-replicate-commands: wrong number of arguments",
+            "a.conf:10: unbalanced quotes",
+        ];
+        assert_eq!(super::super::assignment::apply(&statements).unwrap_err(), expected);
+    }
+
+    #[test]
+    fn directives_that_are_no_parameters_are_kept() {
+        let text =
+            "rename-command FLUSHALL \"\"\nRename-Command get fetch\nlist-max-ziplist-value 64\nuser bob on";
+        let config = super::super::assignment::apply(&parse(text, "a.conf", Path::new(""))).unwrap();
+        let renames: Vec<_> = config.renames.iter().map(|r| (&*r.from, &*r.to, &*r.origin)).collect();
+        assert_eq!(renames, [("FLUSHALL", "", "a.conf:1"), ("get", "fetch", "a.conf:2")]);
+        assert_eq!(config.stored.names().collect::<Vec<_>>(), ["list-max-ziplist-value"]);
+        assert_eq!(config.users[0].words, ["bob", "on"]);
     }
 
     #[test]
     fn a_refused_value_is_reported_with_its_place() {
         let mut config = super::super::Config::default();
-        let assignments = parse("\nmaxmemory much", "conf.d/a.conf", Path::new("")).unwrap();
-        let error = assignments[0].apply(&mut config).unwrap_err();
+        let assignments = parse("\nmaxmemory much", "conf.d/a.conf", Path::new(""));
+        let error = assignments[0].as_ref().unwrap().apply(&mut config).unwrap_err();
         assert_eq!(error, "conf.d/a.conf:2: maxmemory: argument must be a memory value");
     }
 
@@ -259,14 +328,14 @@ mod tests {
     fn a_file_which_includes_itself_is_refused() {
         let directory = TestDirectory::new();
         let path = directory.write("loop.conf", "include loop.conf\n");
-        let error = read(Path::new(&path)).unwrap_err();
-        assert_eq!(error, format!("{path}:1: include: more than 16 files deep"));
+        let found = errors(read(Path::new(&path)).unwrap());
+        assert_eq!(found, [format!("{path}:1: include: more than 16 files deep")]);
         let path = directory.write("fan.conf", "include *.conf\ninclude *.conf\n");
         std::fs::remove_file(directory.path("loop.conf")).unwrap();
         for name in ["f1.conf", "f2.conf"] {
             directory.write(name, "port 1\n");
         }
-        assert!(read(Path::new(&path)).is_err());
+        assert!(!errors(read(Path::new(&path)).unwrap()).is_empty());
     }
 
     #[test]
@@ -276,7 +345,7 @@ mod tests {
         let error = read(Path::new(&missing)).unwrap_err();
         assert!(error.starts_with(&format!("cannot read '{missing}': ")), "{error}");
         let path = directory.write("a.conf", "\ninclude missing.conf\n");
-        let error = read(Path::new(&path)).unwrap_err();
+        let error = errors(read(Path::new(&path)).unwrap()).remove(0);
         assert!(error.starts_with(&format!("{path}:2: include: cannot read '{missing}': ")), "{error}");
         let error = read_from(std::io::repeat(b'#'), "standard input").unwrap_err();
         assert_eq!(error, "cannot read standard input: longer than 1048576 bytes");

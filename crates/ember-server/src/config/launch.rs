@@ -20,6 +20,8 @@ const FILE_VARIABLE: &str = "EMBER_CONFIG";
 pub(crate) enum Launch {
     /// Serve, with this configuration.
     Serve(ConfigHandle),
+    /// Say whether the server would start with this configuration.
+    Check(ConfigHandle),
     /// Print this text and exit: `--help` or `--version`.
     Print(String),
 }
@@ -30,7 +32,7 @@ pub(crate) enum Launch {
 /// when an argument is `-`.
 ///
 /// # Errors
-/// One line which says where the mistake is.
+/// A line for each mistake, which says where it is.
 pub(crate) fn launch(
     arguments: impl Iterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -44,31 +46,33 @@ pub(crate) fn launch(
     }
     let path =
         line.file.or_else(|| variable(FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from));
-    let mut assignments = Vec::new();
+    let mut statements = Vec::new();
     if let Some(path) = &path {
-        assignments.extend(file::read(path)?);
+        statements.extend(file::read(path)?);
     }
     if line.reads_stdin {
-        assignments.extend(file::read_from(stdin, "standard input")?);
+        statements.extend(file::read_from(stdin, "standard input")?);
     }
-    assignments.extend(environment::read(variable)?);
-    assignments.extend(line.assignments);
-    let mut config = apply(&assignments)?;
+    statements.extend(environment::read(variable)?.into_iter().map(Ok));
+    statements.extend(line.assignments.into_iter().map(Ok));
+    let mut config = apply(&statements).map_err(|mistakes| mistakes.join("\n"))?;
     if !config.requirepass_file.is_empty() {
         config.requirepass = read_secret(&config.requirepass_file)
-            .map_err(|error| format!("{}: {error}", origin_of("requirepass-file", &assignments)))?;
+            .map_err(|error| format!("{}: {error}", origin_of("requirepass-file", &statements)))?;
     }
     // The server may change its directory later, so the path must not depend on it.
     let path = path
         .map(std::path::absolute)
         .transpose()
         .map_err(|error| format!("the current directory: {error}"))?;
-    Ok(Launch::Serve(ConfigHandle::new(config, path)))
+    let handle = ConfigHandle::new(config, path);
+    Ok(if line.checks_only { Launch::Check(handle) } else { Launch::Serve(handle) })
 }
 
 /// Where the last value of the parameter `name` stands.
-fn origin_of<'a>(name: &'a str, assignments: &'a [Assignment]) -> &'a str {
-    assignments.iter().rfind(|assignment| assignment.parameter.name == name).map_or(name, |last| &last.origin)
+fn origin_of<'a>(name: &'a str, statements: &'a [Result<Assignment, String>]) -> &'a str {
+    let is_its = |stated: &&Assignment| stated.parameter().is_some_and(|parameter| parameter.name == name);
+    statements.iter().flatten().filter(is_its).last().map_or(name, |last| &last.origin)
 }
 
 /// The first line of the file at `path`, without its line end.
@@ -103,7 +107,7 @@ mod tests {
     fn config(arguments: &[&str], variables: &[(&str, &str)], stdin: &str) -> Config {
         match start(arguments, variables, stdin).unwrap() {
             Launch::Serve(handle) => (*handle.snapshot()).clone(),
-            Launch::Print(text) => panic!("{text}"),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -64,16 +64,21 @@ pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     })
 }
 
-/// The sentence for the log about those of the parameters `names` that are set in `config` and have no effect.
-pub(crate) fn notice_without_effect<'n>(
-    config: &Config,
-    names: impl Iterator<Item = &'n [u8]>,
-) -> Option<String> {
+/// The sentence for the log about what is set in `config` and has no effect.
+pub(crate) fn notice_without_effect(config: &Config) -> Option<String> {
+    notice(config.stored.names().collect())
+}
+
+/// As [`notice_without_effect`], about those of the parameters `names` only.
+pub(crate) fn notice_of_those<'n>(config: &Config, names: impl Iterator<Item = &'n [u8]>) -> Option<String> {
     let named: Vec<&str> =
         names.filter_map(|name| Some(Parameter::find(std::str::from_utf8(name).ok()?)?.name)).collect();
-    let idle: Vec<&str> = config.stored.names().filter(|name| named.contains(name)).collect();
-    (!idle.is_empty())
-        .then(|| format!("these parameters are accepted and have no effect: {}", idle.join(", ")))
+    notice(config.stored.names().filter(|name| named.contains(name)).collect())
+}
+
+fn notice(names: Vec<&str>) -> Option<String> {
+    let names = (!names.is_empty()).then(|| names.join(", "))?;
+    Some(format!("these parameters are accepted and have no effect: {names}"))
 }
 
 /// The name of the parameter of TLS that `name` names, if it does.

@@ -25,6 +25,7 @@ mod output_buffer_limit;
 mod parameter;
 mod percentiles;
 mod reference;
+mod rename;
 mod rewrite;
 mod save_rules;
 mod stored;
@@ -39,9 +40,12 @@ pub(crate) use cpu_list::CpuList;
 pub(crate) use fields::Config;
 pub(crate) use handle::ConfigHandle;
 pub(crate) use launch::{Launch, launch};
-pub(crate) use lookup::{is_key_file_parameter, is_secret_parameter, notice_without_effect, tls_parameter};
+pub(crate) use lookup::{
+    is_key_file_parameter, is_secret_parameter, notice_of_those, notice_without_effect, tls_parameter,
+};
 pub(crate) use on_signal::OnSignal;
 pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
+pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
     AppendFsync, DebugCommand, LogLevel, OomScoreAdj, PubsubDefault, Supervised, TlsAuthClients,

@@ -91,7 +91,7 @@ fn the_example_configuration_sets_the_defaults_with_and_without_its_marks() {
         let nothing = |_: &str| None;
         match launch([OsString::from("-")].into_iter(), nothing, text.as_bytes()).unwrap() {
             Launch::Serve(handle) => assert_eq!(*handle.snapshot(), Config::default()),
-            Launch::Print(text) => panic!("{text}"),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -39,7 +39,9 @@ pub(crate) fn rewrite_file(path: &Path, current: &Config, users: &[StoredUser]) 
 /// The text of a file whose values are those of `current`, made from the text `old`.
 fn rewrite(old: &str, current: &Config, name: &str, directory: &Path) -> Result<String, String> {
     let wrong = |text: &str| {
-        let written = apply(&file::parse(text, name, directory)?)?;
+        // An error reply has one line.
+        let written =
+            apply(&file::parse(text, name, directory)).map_err(|mut mistakes| mistakes.swap_remove(0))?;
         let differs = |parameter: &&Parameter| parameter.get(&written) != parameter.get(current);
         Ok::<Vec<_>, String>(PARAMETERS.iter().filter(differs).filter(|p| !p.is_derived(current)).collect())
     };
@@ -149,7 +151,7 @@ mod tests {
 
     /// Starts from `old`, sets `changes`, rewrites, and returns the new text.
     fn rewritten(old: &str, changes: &[(&str, &str)]) -> String {
-        let mut config = apply(&file::parse(old, "a.conf", Path::new("")).unwrap()).unwrap();
+        let mut config = apply(&file::parse(old, "a.conf", Path::new(""))).unwrap();
         for (name, value) in changes {
             Parameter::find(name).unwrap().set(&mut config, value).unwrap();
         }
@@ -260,7 +262,7 @@ hz 20
             ("concurrent", "no"),
         ];
         let new = rewritten("", &changes);
-        let read = apply(&file::parse(&new, "a.conf", Path::new("")).unwrap()).unwrap();
+        let read = apply(&file::parse(&new, "a.conf", Path::new(""))).unwrap();
         for (name, value) in changes {
             assert_eq!(Parameter::find(name).unwrap().get(&read), value);
         }

@@ -63,7 +63,12 @@ impl StoredValues {
         };
     }
 
-    /// The parameters whose values are not their defaults.
+    /// Keeps the name of a directive that nothing reads any more, which is none of a parameter.
+    pub(super) fn note_retired(&mut self, name: &'static str) {
+        self.0.insert(name, String::new());
+    }
+
+    /// The parameters whose values are not their defaults, and retired directives.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()
     }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::assignment::{USER_DIRECTIVE, apply};
+use super::assignment::apply;
 use super::fields::Config;
-use super::file;
+use super::file::{self, USER_DIRECTIVE};
 use super::users::{StoredUser, UserDirective};
 
 /// Brings the user lines of `text`, the file `name` in `directory`, up to date: the first ones are replaced, further ones
@@ -38,7 +38,7 @@ pub(super) fn rewrite(
     let mut lines = Vec::new();
     for line in text.split_inclusive('\n') {
         let is_user = file::directive(line).is_ok_and(|directive| {
-            directive.is_some_and(|directive| directive.name.eq_ignore_ascii_case(USER_DIRECTIVE.name))
+            directive.is_some_and(|directive| directive.name.eq_ignore_ascii_case(USER_DIRECTIVE))
         });
         if is_user {
             lines.extend(wanted.next());
@@ -59,7 +59,8 @@ pub(super) fn rewrite(
 }
 
 fn stated(text: &str, name: &str, directory: &Path) -> Result<Config, String> {
-    apply(&file::parse(text, name, directory)?)
+    // An error reply has one line.
+    apply(&file::parse(text, name, directory)).map_err(|mut mistakes| mistakes.swap_remove(0))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::subscriptions::PubSub;
 use crate::clients::tracking::Trackers;
-use crate::config::{Config, ConfigHandle, OnSignal, PubsubDefault};
+use crate::config::{ConfigHandle, OnSignal};
 use crate::files::data_lock::DataLock;
 use crate::files::encryption::FileEncryption;
 use crate::journal::JournalHub;
@@ -132,7 +132,7 @@ impl Server {
         let Parts { config, tls, encryption, keyspace, mailboxes, registry, services, run_id, log } = parts;
         let commands = registry.all().len();
         let snapshot = config.snapshot();
-        let acl = Acl::new(grammar(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
+        let acl = Acl::new(Grammar::of(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
         let workers = mailboxes.len();
         let gate = Gate::new(workers);
         let worker = |mailbox| WorkerHandle {
@@ -189,7 +189,7 @@ impl Server {
 
     /// What rules of users refer to.
     pub(crate) fn grammar(&self) -> Grammar<'_> {
-        grammar(&self.registry, &self.config.snapshot())
+        Grammar::of(&self.registry, &self.config.snapshot())
     }
 
     /// Whether any worker may run a command on any shard.
@@ -299,8 +299,4 @@ impl Server {
             self.stop_requested.wait(&mut stop);
         }
     }
-}
-
-fn grammar<'r>(registry: &'r Registry, config: &Config) -> Grammar<'r> {
-    Grammar { registry, allows_channels: config.acl_pubsub_default == PubsubDefault::AllChannels }
 }

@@ -1,11 +1,13 @@
 //! The parameters of Redis: those without an effect are kept and named, the others do what they say.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ember_testkit::Value;
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, program, wait_until};
 
 fn text_of(value: &Value, name: &str) -> String {
     value.get(name).unwrap_or_else(|| panic!("no {name} in {value:?}")).text()
@@ -240,4 +242,81 @@ fn nothing_waits_for_an_fsync_while_a_snapshot_is_written_if_that_is_wanted() {
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 0");
         wait_until("all is durable again", || info(&mut client, "aof_unsynced_bytes") == "0");
     }
+}
+
+#[test]
+fn commands_get_other_names_or_none() {
+    for mode in MODES {
+        let directory = builder(mode).arguments(&["--appendonly", "yes"]).start().crash();
+        let path = directory.join("ember.conf");
+        let text = "rename-command SET store\nrename-command flushall \"\"\nrename-command config \"Config-3f\"\n\
+                    user bob on nopass ~* +set +get\nappendonly yes\nappendfsync always\n";
+        fs::write(&path, text).unwrap();
+        let start =
+            || builder(mode).directory(&directory).arguments(&["--config", path.to_str().unwrap()]).start();
+        let server = start();
+        for protocol in ["2", "3"] {
+            let mut client = server.client();
+            client.command(&["HELLO", protocol]);
+            assert_ok(&mut client, "STORE a 1");
+            for line in ["SET a 2", "FLUSHALL", "CONFIG GET hz"] {
+                let refused = client.run(line).text();
+                assert!(refused.starts_with("ERR unknown command"), "{line}: {refused}");
+            }
+            assert_eq!(text_of(&client.run("config-3F GET hz"), "hz"), "10");
+            assert_eq!(
+                client.command(&["EVAL", "return redis.call('store', 'a', '3').ok", "0"]).text(),
+                "OK"
+            );
+            // Rules of users name commands as ever.
+            client.run("AUTH bob any");
+            assert_ok(&mut client, "store a 4");
+            assert!(client.run("DEL a").text().starts_with("NOPERM"));
+        }
+        drop(server.crash());
+        let server = start();
+        assert_eq!(server.client().run("GET a").text(), "4");
+        assert_ok(&mut server.client(), "CONFIG-3F REWRITE");
+        let written = fs::read_to_string(&path).unwrap();
+        assert!(written.starts_with("rename-command SET store\nrename-command flushall \"\"\n"), "{written}");
+        drop(server);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+/// What `ember-server` says with these arguments, and whether it is content.
+fn outcome(directory: &Path, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(program()).args(arguments).current_dir(directory).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_configuration_can_be_checked_and_all_mistakes_are_told_at_once() {
+    let directory = builder(MODES[0]).start().crash();
+    let write = |text: &str| fs::write(directory.join("a.conf"), text).unwrap();
+    write("hz 20\nrename-command GET fetch\nuser bob on +get\n");
+    for arguments in [&["--check-config", "a.conf"][..], &["a.conf", "--check-config", "--port", "1"]] {
+        assert_eq!(outcome(&directory, arguments), (true, "the configuration is in order\n".to_owned()));
+    }
+    write("hz 0\nloadmodule search.so\nport x\n");
+    let mistakes = "ember-server: a.conf:1: hz: argument must be between 1 and 500 inclusive\n\
+                    ember-server: a.conf:2: loadmodule: modules cannot be loaded, so 'search.so' is not there: remove \
+                    this line\n\
+                    ember-server: a.conf:3: port: argument couldn't be parsed into an integer\n";
+    for arguments in [&["a.conf"][..], &["--check-config", "a.conf"]] {
+        assert_eq!(outcome(&directory, arguments), (false, mistakes.to_owned()));
+    }
+    write("rename-command none other\nrename-command GET set\nuser bob on +nothing\ntls-port 1\n");
+    let (is_fine, told) = outcome(&directory, &["--check-config", "a.conf"]);
+    assert!(!is_fine);
+    for mistake in [
+        "a.conf:1: rename-command: there is no command 'none'",
+        "a.conf:2: rename-command: 'get' cannot be called 'set': that is the name of another command",
+        "a.conf:3: user: ",
+    ] {
+        assert!(told.contains(mistake), "{mistake} in {told}");
+    }
+    assert_eq!(told.lines().count(), 4, "{told}");
+    fs::remove_dir_all(directory).unwrap();
 }

@@ -7,9 +7,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::aof::rewriting;
 use crate::commands::help::{help_subcommand, reply_help};
-use crate::config::{
-    Config, is_key_file_parameter, is_secret_parameter, notice_without_effect, tls_parameter,
-};
+use crate::config::{Config, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::stats::WorkerStats;
@@ -156,7 +154,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
         return Err(error);
     }
     server.log.set_level(after.loglevel);
-    if let Some(notice) = notice_without_effect(&after, names.iter().copied()) {
+    if let Some(notice) = notice_of_those(&after, names.iter().copied()) {
         tracing::warn!("CONFIG SET: {notice}");
     }
     execution.reply.ok();
