@@ -1,4 +1,5 @@
 complete -c ember-server -s c -l config -d 'The same as FILE' -r -F
+complete -c ember-server -l check-config -d 'Says what is wrong with the configuration, if anything is, and exits' -r -F
 complete -c ember-server -l bind -l host -d 'The addresses to listen on: IP addresses, host names, * (all IPv4) or ::* (all IPv6). A - before an address makes it no error when the machine does not have it. Without any address there is no TCP listener. (default: 127.0.0.1 -::1) Also --host.' -r
 complete -c ember-server -s p -l port -d 'The TCP port to listen on; 0 for no TCP listener. (default: 6379)' -r
 complete -c ember-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel\'s somaxconn limits it further. (default: 511)' -r
@@ -18,9 +19,13 @@ complete -c ember-server -l acllog-max-len -d 'How many denials ACL LOG keeps. (
 complete -c ember-server -l enable-debug-command -d 'Who may call DEBUG: nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
+complete -c ember-server -l enable-protected-configs -d 'Who may change protected parameters by CONFIG SET (dbfilename): nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
+yes\t''
+local\t''"
 complete -c ember-server -l tls-port -d 'The TCP port for connections with TLS, on the addresses of bind; 0 for none. With port 0 there are no others. (default: 0)' -r
 complete -c ember-server -l tls-cert-file -d 'The server\'s certificate and those it depends on, in the PEM format. Each CONFIG SET of a parameter of TLS, to the same value too, reads all files again, for connections to come. (default: empty)' -r -F
 complete -c ember-server -l tls-key-file -d 'The private key of that certificate, in the PEM format and not encrypted. (default: empty)' -r -F
+complete -c ember-server -l tls-key-file-pass -d 'The password of that key. (default: empty)' -r -f -a """\t''"
 complete -c ember-server -l tls-ca-cert-file -d 'The certificates of the authorities whose clients are trusted, in the PEM format. (default: empty)' -r -F
 complete -c ember-server -l tls-ca-cert-dir -d 'A directory of files with more such certificates. (default: empty)' -r -F
 complete -c ember-server -l tls-auth-clients -d 'Whether clients must show a certificate (yes), may show one (optional) or are not asked for one. (default: yes)' -r -f -a "no\t''
@@ -108,6 +113,18 @@ notice\t''
 warning\t''
 nothing\t''"
 complete -c ember-server -l logfile -d 'The file to log to; empty for the standard output. (default: empty)' -r -F
+complete -c ember-server -l syslog-enabled -d 'Whether the system\'s log daemon, at /dev/log, gets the log too. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l syslog-ident -d 'The name of the server there. (default: redis)' -r -F
+complete -c ember-server -l syslog-facility -d 'The facility it is logged under there. (default: local0)' -r -f -a "user\t''
+local0\t''
+local1\t''
+local2\t''
+local3\t''
+local4\t''
+local5\t''
+local6\t''
+local7\t''"
 complete -c ember-server -l dir -l data-dir -d 'The directory the server works in: relative paths of logfile, pidfile and unixsocket begin here, and data is kept here. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
 complete -c ember-server -l pidfile -d 'A file for the process id, removed at exit; empty for none. (default: empty)' -r -F
 complete -c ember-server -l daemonize -d 'Whether the server detaches from its terminal. (default: no)' -r -f -a "no\t''"

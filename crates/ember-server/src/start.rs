@@ -266,7 +266,7 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
 /// between.
 fn reload_files(server: &Server) {
     let mut reloaded = [Ok(()), Ok(())];
-    let kept = server.config.set_if(&[], |_, config| {
+    let kept = server.config.set_if(&[], true, |_, config| {
         reloaded = [server.tls.reload(config), server.encryption.reload(config)];
         Ok(())
     });

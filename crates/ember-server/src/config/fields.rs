@@ -16,7 +16,7 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, OomScoreAdj, PubsubDefault, Secret, Supervised,
-    TlsAuthClients,
+    SyslogFacility, TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -59,6 +59,7 @@ config! {
     /// The lines `rename-command …` of files, in their order; no parameter.
     renames: Vec<RenameDirective>,
     enable_debug_command: DebugCommand,
+    enable_protected_configs: DebugCommand,
     tls_port: u16,
     tls_cert_file: String,
     tls_key_file: String,
@@ -137,6 +138,9 @@ config! {
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,
     logfile: String,
+    syslog_enabled: bool,
+    syslog_ident: String,
+    syslog_facility: SyslogFacility,
     dir: String,
     appendonly: bool,
     appendfsync: AppendFsync,

@@ -11,7 +11,7 @@ use emberkv_core::glob::{self, Case};
 use super::fields::Config;
 use super::parameter::Parameter;
 use super::rewrite;
-use super::table::PARAMETERS;
+use super::table::{PARAMETERS, PROTECTED};
 use super::users::StoredUser;
 
 /// The current configuration; shared by all threads.
@@ -76,7 +76,7 @@ impl ConfigHandle {
             };
             for (name, parameter) in names {
                 if seen.insert(name.to_ascii_lowercase()) {
-                    found.push((name, parameter.get(&config)));
+                    found.push((name, shown(parameter, &config)));
                 }
             }
         }
@@ -88,20 +88,21 @@ impl ConfigHandle {
     /// # Errors
     /// The error reply, as Redis words it.
     pub(crate) fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CommandError> {
-        self.set_if(pairs, |_, _| Ok(()))
+        self.set_if(pairs, true, |_, _| Ok(()))
     }
 
     /// As [`ConfigHandle::set`], if `accept` says so of the values before and after: what it puts into effect holds from
-    /// the same moment on.
+    /// the same moment on. Protected parameters are refused unless `may_change_protected`.
     ///
     /// # Errors
     /// The error reply, as Redis words it; that of `accept` with the parameter it names.
     pub(crate) fn set_if(
         &self,
         pairs: &[(&[u8], &[u8])],
+        may_change_protected: bool,
         accept: impl FnOnce(&Config, &Config) -> Result<(), (&'static str, String)>,
     ) -> Result<(), CommandError> {
-        let changes = resolve(pairs)?;
+        let changes = resolve(pairs, may_change_protected)?;
         let mut current = self.lock_current();
         let mut config = Config::clone(&current);
         for (name, parameter, value) in changes {
@@ -136,10 +137,25 @@ impl ConfigHandle {
     }
 }
 
+/// The value as CONFIG GET tells it: the directory the server works in by its whole path.
+fn shown(parameter: &Parameter, config: &Config) -> String {
+    let value = parameter.get(config);
+    if parameter.name == "dir"
+        && let Some(directory) =
+            std::env::current_dir().ok().and_then(|path| path.into_os_string().into_string().ok())
+    {
+        return directory;
+    }
+    value
+}
+
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
 /// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
-fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, CommandError> {
+fn resolve<'a>(
+    pairs: &[(&[u8], &'a [u8])],
+    may_change_protected: bool,
+) -> Result<Vec<Change<'a>>, CommandError> {
     let mut changes = Vec::with_capacity(pairs.len());
     let mut seen = HashSet::new();
     for (typed, value) in pairs {
@@ -151,6 +167,9 @@ fn resolve<'a>(pairs: &[(&[u8], &'a [u8])]) -> Result<Vec<Change<'a>>, CommandEr
             parameter.names().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(parameter.name);
         if !parameter.mutable {
             return Err(set_failed(typed, "can't set immutable config"));
+        }
+        if !may_change_protected && PROTECTED.contains(&parameter.name) {
+            return Err(set_failed(typed, "can't set protected config"));
         }
         if !seen.insert(parameter.name) {
             return Err(set_failed(typed, "duplicate parameter"));

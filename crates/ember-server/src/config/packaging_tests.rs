@@ -125,6 +125,14 @@ fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .help("The same as FILE"),
+        )
+        .arg(
+            Arg::new("check-config")
+                .long("check-config")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .num_args(0..=1)
+                .help("Says what is wrong with the configuration, if anything is, and exits"),
         );
     for parameter in PARAMETERS {
         command = command.arg(argument(parameter));

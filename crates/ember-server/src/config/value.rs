@@ -150,7 +150,7 @@ choices! {
         Nothing = "nothing",
     }
 
-    /// Who may call DEBUG.
+    /// Who may call DEBUG, or change protected parameters.
     DebugCommand {
         /// Nobody.
         No = "no",
@@ -200,6 +200,28 @@ choices! {
         Absolute = "absolute",
     }
 
+    /// Which part of the system the log daemon takes the server for.
+    SyslogFacility {
+        /// A program of a user.
+        User = "user",
+        /// One of eight for the machine's own use.
+        Local0 = "local0",
+        /// Another.
+        Local1 = "local1",
+        /// Another.
+        Local2 = "local2",
+        /// Another.
+        Local3 = "local3",
+        /// Another.
+        Local4 = "local4",
+        /// Another.
+        Local5 = "local5",
+        /// Another.
+        Local6 = "local6",
+        /// Another.
+        Local7 = "local7",
+    }
+
     /// Which supervisor is told that the server is ready.
     Supervised {
         /// systemd, through its notification socket.
@@ -208,6 +230,27 @@ choices! {
         Auto = "auto",
         /// None.
         No = "no",
+    }
+}
+
+impl DebugCommand {
+    /// Whether a client may, who is on this machine or not.
+    pub(crate) fn allows(self, is_local: bool) -> bool {
+        match self {
+            DebugCommand::No => false,
+            DebugCommand::Yes => true,
+            DebugCommand::Local => is_local,
+        }
+    }
+}
+
+impl SyslogFacility {
+    /// As RFC 3164 counts them.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            SyslogFacility::User => 1,
+            local => 15 + local as u8,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
 use tracing::level_filters::LevelFilter;
@@ -9,26 +10,34 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
+use super::syslog::{self, Syslog};
 use crate::config::{Config, LogLevel};
 
 /// Changes the level of the process's log.
 pub(crate) struct LogHandle(reload::Handle<LevelFilter, Registry>);
 
 impl LogHandle {
-    /// Starts the log as `config` says: on the standard output, or behind what is in a file.
+    /// Starts the log as `config` says: on the standard output, or behind what is in a file; and to the log daemon.
     ///
     /// # Errors
-    /// One line that names the file which cannot be opened.
+    /// One line that names the file which cannot be opened, or the parameter.
     pub(crate) fn start(config: &Config) -> Result<LogHandle, String> {
         let (filter, handle) = reload::Layer::new(filter_of(config.loglevel));
         let format = fmt::layer().with_target(false).with_ansi(false);
-        let registry = tracing_subscriber::registry().with(filter);
+        let (syslog, problem) = open_syslog(config)?;
+        // The daemon adds the time by itself, and the level is in its protocol.
+        let bare = || fmt::layer().with_target(false).with_ansi(false).with_level(false).without_time();
+        let registry =
+            tracing_subscriber::registry().with(filter).with(syslog.map(|syslog| bare().with_writer(syslog)));
         if config.logfile.is_empty() {
             registry.with(format.with_writer(io::stdout)).init();
         } else {
             let file = OpenOptions::new().create(true).append(true).open(&config.logfile);
             let file = file.map_err(|error| format!("cannot open logfile '{}': {error}", config.logfile))?;
             registry.with(format.with_writer(Mutex::new(file))).init();
+        }
+        if let Some(error) = problem {
+            tracing::warn!("syslog-enabled: no log daemon listens at {}: {error}", syslog::SOCKET);
         }
         Ok(LogHandle(handle))
     }
@@ -43,6 +52,18 @@ impl LogHandle {
             tracing::error!("the log's level cannot be changed: {error}");
         }
     }
+}
+
+/// The door to the log daemon, if one is wanted, and what keeps lines from it now.
+fn open_syslog(config: &Config) -> Result<(Option<Syslog<'static>>, Option<io::Error>), String> {
+    if !config.syslog_enabled {
+        return Ok((None, None));
+    }
+    let syslog =
+        Syslog::new(Path::new(syslog::SOCKET), config.syslog_facility.number(), &config.syslog_ident);
+    let syslog = syslog.map_err(|error| format!("syslog-enabled: {error}"))?;
+    let problem = syslog.probe().err();
+    Ok((Some(syslog), problem))
 }
 
 fn filter_of(level: LogLevel) -> LevelFilter {

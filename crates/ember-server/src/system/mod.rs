@@ -12,3 +12,4 @@ pub(crate) mod open_files;
 pub(crate) mod processor_time;
 pub(crate) mod replace_file;
 pub(crate) mod supervisor;
+mod syslog;

@@ -320,3 +320,45 @@ fn a_configuration_can_be_checked_and_all_mistakes_are_told_at_once() {
     assert_eq!(told.lines().count(), 4, "{told}");
     fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn protected_parameters_change_for_those_who_may() {
+    for mode in MODES {
+        for (who, is_allowed) in [("no", false), ("yes", true), ("local", true)] {
+            let server = builder(mode).arguments(&["--enable-protected-configs", who]).start();
+            let mut client = server.client();
+            let answer = client.run("CONFIG SET dbfilename other.rdb").text();
+            let refused = "ERR CONFIG SET failed (possibly related to argument 'dbfilename') - can't set protected config";
+            assert_eq!(answer, if is_allowed { "OK" } else { refused });
+            assert_ok(&mut client, "SET a 1");
+            assert_ok(&mut client, "SAVE");
+            assert_eq!(server.directory().join("other.rdb").exists(), is_allowed);
+            assert_eq!(text_of(&client.run("CONFIG GET dir"), "dir"), server.directory().to_str().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_change_of_several_parameters_is_taken_back_when_one_fails() {
+    everywhere(&[], |server, client| {
+        let score = || fs::read_to_string(format!("/proc/{}/oom_score_adj", server.pid())).unwrap();
+        let before = score();
+        fs::write(server.directory().join("appendonlydir"), "no directory").unwrap();
+        let failed =
+            client.command(&["CONFIG", "SET", "hz", "50", "oom-score-adj", "absolute", "appendonly", "yes"]);
+        assert!(failed.text().contains("(possibly related to argument 'appendonly')"), "{failed:?}");
+        let values = client.run("CONFIG GET hz oom-score-adj appendonly");
+        let texts = ["hz", "oom-score-adj", "appendonly"].map(|name| text_of(&values, name));
+        assert_eq!(texts, ["10", "no", "no"]);
+        assert_eq!(score(), before);
+        fs::remove_file(server.directory().join("appendonlydir")).unwrap();
+    });
+}
+
+#[test]
+fn a_log_daemon_that_is_not_there_keeps_no_server_from_starting() {
+    let server =
+        builder(MODES[0]).arguments(&["--syslog-enabled", "yes", "--syslog-facility", "local3"]).start();
+    let says_so = server.log().contains("syslog-enabled: no log daemon listens at /dev/log");
+    assert_eq!(says_so, !Path::new("/dev/log").exists(), "{}", server.log());
+}

@@ -12,6 +12,7 @@ use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::stats::WorkerStats;
 use crate::server::Server;
+use crate::server::conditions::LOADING_ERROR;
 use crate::system::{oom_score, open_files};
 
 const TEMPLATE: Spec = Spec {
@@ -130,6 +131,9 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
+/// The parameters that Redis does not let change while it loads.
+const REFUSED_WHILE_LOADING: [&[u8]; 2] = [b"appendonly", b"repl-diskless-load"];
+
 fn set(execution: &mut Execution<'_>) -> SessionResult {
     let (args, server) = (execution.args, execution.executor.server);
     if !args.len().is_multiple_of(2) {
@@ -144,13 +148,21 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
     }
     let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| *name).collect();
     let before = (server.config.snapshot(), server.config.get(&names));
-    server.config.set_if(&pairs, |before, after| put_into_effect(server, &pairs, before, after))?;
+    let is_local = execution.client.view.peer.is_loopback();
+    let may_change_protected = before.0.enable_protected_configs.allows(is_local);
+    let refused_while_loading =
+        |name: &&[u8]| REFUSED_WHILE_LOADING.iter().any(|refused| name.eq_ignore_ascii_case(refused));
+    if server.is_loading() && names.iter().any(refused_while_loading) {
+        return Err(LOADING_ERROR.into());
+    }
+    let accept = |before: &Config, after: &Config| put_into_effect_or_back(server, &pairs, before, after);
+    server.config.set_if(&pairs, may_change_protected, accept)?;
     let after = server.config.snapshot();
     if before.0.appendonly != after.appendonly
         && let Err(error) = switch_aof(execution, &after)
     {
         let former: Vec<_> = before.1.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
-        server.config.set_if(&former, |before, after| put_into_effect(server, &pairs, before, after))?;
+        server.config.set_if(&former, true, accept)?;
         return Err(error);
     }
     server.log.set_level(after.loglevel);
@@ -170,9 +182,6 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     if executor.section != Section::Shared {
         return Err(failed("it cannot be changed inside a transaction or script"));
     }
-    if executor.server.is_loading() {
-        return Err(failed("the data set is being loaded; try again later"));
-    }
     if config.appendonly {
         return rewriting::switch_on(executor).map_err(|error| failed(&error));
     }
@@ -180,7 +189,26 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     Ok(())
 }
 
-/// Puts into effect what is kept elsewhere too, if it can be.
+/// Puts into effect what is kept elsewhere too, if all of it can be; otherwise what was there before.
+fn put_into_effect_or_back(
+    server: &Server,
+    pairs: &[(&[u8], &[u8])],
+    before: &Config,
+    after: &Config,
+) -> Result<(), (&'static str, String)> {
+    put_into_effect(server, pairs, before, after).inspect_err(|_| {
+        let changes = |is_its: fn(&[u8]) -> bool| pairs.iter().any(|(name, _)| is_its(name));
+        // Each of these was in effect a moment ago; files may have changed since.
+        let back = [
+            if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
+            if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
+            oom_score::apply(before).map_err(|error| error.to_string()),
+        ];
+        back.into_iter().filter_map(Result::err).for_each(|error| tracing::warn!("CONFIG SET: {error}"));
+    })
+}
+
+/// Puts into effect what is kept elsewhere too.
 fn put_into_effect(
     server: &Server,
     pairs: &[(&[u8], &[u8])],
@@ -204,8 +232,6 @@ fn put_into_effect(
     {
         oom_score::apply(after).map_err(|error| {
             tracing::warn!("CONFIG SET: oom_score_adj cannot be written: {error}");
-            // The former values were possible.
-            _ = oom_score::apply(before);
             (oom_parameter(pairs), "Failed to set current oom_score_adj. Check server logs.".to_owned())
         })?;
     }

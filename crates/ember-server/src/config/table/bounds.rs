@@ -8,3 +8,6 @@ pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 
 /// The parameter whose CONFIG SET reads the keys of files again, changed or not.
 pub(crate) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
+
+/// The parameters that CONFIG SET changes only for those whom `enable-protected-configs` allows to.
+pub(crate) const PROTECTED: [&str; 1] = ["dbfilename"];

@@ -58,7 +58,7 @@ mod tls;
 use std::array::IntoIter;
 use std::iter::Flatten;
 
-pub(super) use bounds::ENCRYPTION_KEY_FILE;
+pub(super) use bounds::{ENCRYPTION_KEY_FILE, PROTECTED};
 
 use super::fields::Config;
 use super::parameter::Parameter;

@@ -1,7 +1,7 @@
 //! What is told of the server: logs, statistics, events.
 
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::{KeyspaceEvents, LogLevel};
+use crate::config::value::{KeyspaceEvents, LogLevel, SyslogFacility};
 use crate::config::{bind_address, percentiles};
 
 /// With less than one command in a million nothing would be found in time.
@@ -181,5 +181,29 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "",
         mutable: false,
         about: "The file to log to; empty for the standard output.",
+    },
+    Parameter {
+        name: "syslog-enabled",
+        aliases: &[],
+        kind: Kind::YesNo(field!(syslog_enabled)),
+        default: "no",
+        mutable: false,
+        about: "Whether the system's log daemon, at `/dev/log`, gets the log too.",
+    },
+    Parameter {
+        name: "syslog-ident",
+        aliases: &[],
+        kind: Kind::Path(field!(syslog_ident)),
+        default: "redis",
+        mutable: false,
+        about: "The name of the server there.",
+    },
+    Parameter {
+        name: "syslog-facility",
+        aliases: &[],
+        kind: choice!(syslog_facility: SyslogFacility),
+        default: "local0",
+        mutable: false,
+        about: "The facility it is logged under there.",
     },
 ];

@@ -131,7 +131,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
             set: |config, text| file_name(text, "dbfilename").map(|name| config.dbfilename = name),
         },
         default: "dump.rdb",
-        mutable: false,
+        mutable: true,
         about: "The file in `dir` that the data set is read from at the start, if it is there, and that is written: an RDB \
                 file as Redis has it.",
     },

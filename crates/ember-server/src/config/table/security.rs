@@ -63,4 +63,13 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: false,
         about: "Who may call DEBUG: nobody, everybody, or clients on this machine.",
     },
+    Parameter {
+        name: "enable-protected-configs",
+        aliases: &[],
+        kind: choice!(enable_protected_configs: DebugCommand),
+        default: "no",
+        mutable: false,
+        about: "Who may change protected parameters by CONFIG SET (`dbfilename`): nobody, everybody, or clients on this \
+                machine.",
+    },
 ];

@@ -33,6 +33,18 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "The private key of that certificate, in the PEM format and not encrypted.",
     },
     Parameter {
+        name: "tls-key-file-pass",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &[""],
+            reason: "encrypted keys cannot be read in this version: `openssl pkey -in KEY -out PLAIN` makes a plain one, \
+                     which only the server should be able to read",
+        },
+        default: "",
+        mutable: true,
+        about: "The password of that key.",
+    },
+    Parameter {
         name: "tls-ca-cert-file",
         aliases: &[],
         kind: Kind::Path(field!(tls_ca_cert_file)),
