@@ -19,6 +19,7 @@ use crate::aof;
 use crate::aof::service::Aof;
 use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
+use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
 use crate::config::{ConfigHandle, RenameDirective, notice_without_effect};
@@ -92,7 +93,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let handlers: &'static [_] = handlers.leak();
     let bio_cpulist = config.bio_cpulist.clone();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
-    let services = Services::default().with(Aof::default()).with(SnapshotState::default());
+    let services = Services::default()
+        .with(Aof::default())
+        .with(SnapshotState::default())
+        .with(Listening::new(&listeners));
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);

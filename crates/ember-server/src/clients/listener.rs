@@ -1,7 +1,7 @@
 //! Listening sockets, TCP and unix, and what is done to a socket before it is a connection.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use std::time::Duration;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::clients::client::Peer;
-use crate::config::Config;
+use crate::clients::listening;
+use crate::config::{BindAddress, Config};
 
 /// Sent to a client from another machine in protected mode.
 pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode because no password is set and it \
@@ -42,11 +43,19 @@ pub(crate) struct Incoming {
     pub(crate) is_tls: bool,
 }
 
+/// Where connections over TCP are accepted, and of which kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(super) socket: SocketAddr,
+    /// Whether connections are to be encrypted.
+    is_tls: bool,
+}
+
 /// A socket that accepts connections.
 pub(crate) struct Listener {
     socket: Socket,
-    /// Whether its connections are to be encrypted.
-    is_tls: bool,
+    /// Where it accepts over TCP.
+    address: Option<Address>,
     /// The path of a unix socket, which is removed with the listener.
     path: Option<PathBuf>,
 }
@@ -56,18 +65,13 @@ impl Listener {
     ///
     /// # Errors
     /// One line that names the address and what is wrong with it.
-    pub(crate) fn open_all(config: &Config) -> Result<Vec<Listener>, String> {
-        let backlog = i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX);
-        let mut listeners = Vec::new();
-        for (port, is_tls) in [(config.port, false), (config.tls_port, true)] {
-            if port != 0 {
-                Listener::open_port(config, port, is_tls, &mut listeners)?;
-            }
-        }
+    pub(crate) fn open_all(config: &Config) -> Result<Vec<Arc<Listener>>, String> {
+        let mut listeners = listening::open(&Listener::addresses(config)?, config)?;
         if !config.unixsocket.is_empty() {
             let path = Path::new(&config.unixsocket);
-            let opened = Listener::open_unix(path, config.unixsocketperm, backlog);
-            listeners.push(opened.map_err(|error| format!("cannot listen on {}: {error}", path.display()))?);
+            let opened = Listener::open_unix(path, config);
+            let opened = opened.map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
+            listeners.push(Arc::new(opened));
         }
         if listeners.is_empty() {
             return Err("nothing to listen on: set a port and bind address, or unixsocket".to_owned());
@@ -75,43 +79,68 @@ impl Listener {
         Ok(listeners)
     }
 
-    /// Listens on a port of all addresses.
-    fn open_port(
-        config: &Config,
-        port: u16,
-        is_tls: bool,
-        listeners: &mut Vec<Listener>,
-    ) -> Result<(), String> {
-        let backlog = i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX);
-        for bind in &config.bind {
-            let opened = bind.socket_addresses(port).and_then(|addresses| {
-                addresses
-                    .into_iter()
-                    .map(|address| Listener::open_tcp(address, backlog, is_tls))
-                    .collect::<Result<Vec<_>, _>>()
-            });
-            match opened {
-                Ok(opened) => listeners.extend(opened),
-                Err(error) if bind.tolerates(&error) => {
-                    tracing::info!("not listening on {}: {error}", bind.host);
+    /// Where the configuration wants connections over TCP to be accepted, with the words that say so. Looks names up,
+    /// which may take long.
+    ///
+    /// # Errors
+    /// One line that says which name the system does not know.
+    pub(super) fn addresses(config: &Config) -> Result<Vec<(Address, BindAddress)>, String> {
+        let mut addresses: Vec<(Address, BindAddress)> = Vec::new();
+        for (port, is_tls) in [(config.port, false), (config.tls_port, true)] {
+            for bind in config.bind.iter().filter(|_| port != 0) {
+                match bind.socket_addresses(port) {
+                    Ok(sockets) => addresses
+                        .extend(sockets.into_iter().map(|socket| (Address { socket, is_tls }, bind.clone()))),
+                    Err(error) if bind.tolerates(&error) => {
+                        tracing::info!("not listening on {}: {error}", bind.host);
+                    }
+                    Err(error) => return Err(format!("cannot listen on {} port {port}: {error}", bind.host)),
                 }
-                Err(error) => return Err(format!("cannot listen on {} port {port}: {error}", bind.host)),
             }
         }
-        Ok(())
+        Ok(addresses)
     }
 
-    fn open_tcp(address: SocketAddr, backlog: i32, is_tls: bool) -> io::Result<Listener> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    /// Listens on one address.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn open(address: Address, config: &Config) -> io::Result<Listener> {
+        let socket = Socket::new(Domain::for_address(address.socket), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
-        if address.is_ipv6() {
+        if address.socket.is_ipv6() {
             socket.set_only_v6(true)?;
         }
-        socket.bind(&address.into())?;
-        Listener::listen(socket, backlog, None, is_tls)
+        socket.bind(&address.socket.into())?;
+        Listener::listen(socket, config, Some(address), None)
     }
 
-    fn open_unix(path: &Path, permissions: u32, backlog: i32) -> io::Result<Listener> {
+    /// Where it accepts over TCP.
+    pub(super) fn address(&self) -> Option<Address> {
+        self.address
+    }
+
+    /// Whether it accepts at a path.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.address.is_none()
+    }
+
+    /// Accepts no more; the address is free for others.
+    pub(super) fn suspend(&self) {
+        if let Err(error) = self.socket.shutdown(Shutdown::Both) {
+            tracing::debug!("a listening socket cannot be shut down: {error}");
+        }
+    }
+
+    /// Accepts again.
+    ///
+    /// # Errors
+    /// What the system says: the address may be taken.
+    pub(super) fn resume(&self, config: &Config) -> io::Result<()> {
+        self.socket.listen(backlog(config))
+    }
+
+    fn open_unix(path: &Path, config: &Config) -> io::Result<Listener> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // A socket left behind by a process that was killed would be in the way. Anything else there was not ours.
         match std::fs::symlink_metadata(path) {
@@ -126,16 +155,21 @@ impl Listener {
             Err(error) => return Err(error),
         }
         socket.bind(&SockAddr::unix(path)?)?;
-        if permissions != 0 {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
+        if config.unixsocketperm != 0 {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(config.unixsocketperm))?;
         }
-        Listener::listen(socket, backlog, Some(path.to_owned()), false)
+        Listener::listen(socket, config, None, Some(path.to_owned()))
     }
 
-    fn listen(socket: Socket, backlog: i32, path: Option<PathBuf>, is_tls: bool) -> io::Result<Listener> {
-        socket.listen(backlog)?;
+    fn listen(
+        socket: Socket,
+        config: &Config,
+        address: Option<Address>,
+        path: Option<PathBuf>,
+    ) -> io::Result<Listener> {
+        socket.listen(backlog(config))?;
         socket.set_nonblocking(true)?;
-        Ok(Listener { socket, is_tls, path })
+        Ok(Listener { socket, address, path })
     }
 
     /// For the driver.
@@ -150,11 +184,14 @@ impl Listener {
                 Ok((socket, address)) => match self.peer(&socket, &address) {
                     Ok(peer) => {
                         let socket = socket.into();
-                        return Accepted::Connection(Incoming { socket, peer, is_tls: self.is_tls });
+                        let is_tls = self.address.is_some_and(|address| address.is_tls);
+                        return Accepted::Connection(Incoming { socket, peer, is_tls });
                     }
                     Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Accepted::Nothing,
+                // It is suspended.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Accepted::Nothing,
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -180,6 +217,11 @@ impl Listener {
             }
         }
     }
+}
+
+/// How many connections may wait to be accepted.
+fn backlog(config: &Config) -> i32 {
+    i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX)
 }
 
 impl Drop for Listener {

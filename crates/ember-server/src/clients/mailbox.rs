@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ember_protocol::Reply;
 
 use super::assembly::Forwarded;
-use super::listener::Incoming;
+use super::listener::{Incoming, Listener};
 use super::push::{Push, Receiver};
 use crate::system::driver::Bell;
 
@@ -29,6 +29,8 @@ pub(crate) enum Message {
     Push(Arc<Push>, Vec<Receiver>),
     /// Calls that had to wait for a snapshot may be tried again.
     TryAgain,
+    /// Accept connections here, and from now on nowhere else over TCP.
+    Listen(Vec<Arc<Listener>>),
     /// A signal asks for the end: save, then ask for it.
     SaveAndEnd { is_forced: bool },
     /// Stop serving: send what is ready and end.

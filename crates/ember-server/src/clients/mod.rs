@@ -5,6 +5,7 @@ pub(crate) mod blocked;
 pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod listener;
+pub(crate) mod listening;
 pub(crate) mod mailbox;
 pub(crate) mod memory;
 pub(crate) mod monitors;

@@ -72,7 +72,7 @@ pub(crate) fn launch(
 /// Where the last value of the parameter `name` stands.
 fn origin_of<'a>(name: &'a str, statements: &'a [Result<Assignment, String>]) -> &'a str {
     let is_its = |stated: &&Assignment| stated.parameter().is_some_and(|parameter| parameter.name == name);
-    statements.iter().flatten().filter(is_its).last().map_or(name, |last| &last.origin)
+    statements.iter().flatten().rfind(is_its).map_or(name, |last| &last.origin)
 }
 
 /// The first line of the file at `path`, without its line end.

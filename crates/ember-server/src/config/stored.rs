@@ -95,7 +95,8 @@ pub(super) fn check_host_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the name for people that a node of a cluster would announce: what its file of nodes uses as marks is no part of it.
+/// Checks the name for people that a node of a cluster would announce: what its file of nodes uses as marks is no part of
+/// it.
 pub(super) fn check_node_name(text: &str) -> Result<(), String> {
     if text.bytes().any(|byte| b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte)) {
         return Err("Announced human node name contained invalid character".to_owned());

@@ -8,11 +8,11 @@ use ember_protocol::{Protocol, Reply};
 use parking_lot::Mutex;
 
 use super::other_connections::OtherConnections;
-use super::{NOBODY, Worker};
+use super::{LISTENER_TOKEN, NOBODY, Worker};
 use crate::acl::identity::Identity;
 use crate::clients::client::{Client, ClientView, Names};
 use crate::clients::connection::Connection;
-use crate::clients::listener::{self, Accepted, Incoming};
+use crate::clients::listener::{self, Accepted, Incoming, Listener};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 
@@ -39,6 +39,28 @@ impl Worker {
                 }
                 accepted += 1;
             }
+        }
+    }
+
+    /// Accepts connections at `listeners`, and at the unix socket.
+    pub(super) fn listen(&mut self, listeners: Vec<Arc<Listener>>) {
+        if self.stop_at.is_some() {
+            return;
+        }
+        let added =
+            |listener: &&Arc<Listener>| !self.listeners.iter().any(|known| Arc::ptr_eq(known, listener));
+        for listener in listeners.iter().filter(added) {
+            self.watch_listener(listener);
+        }
+        self.listeners.retain(|known| known.is_unix());
+        self.listeners.extend(listeners);
+        self.is_accepting = true;
+    }
+
+    pub(super) fn watch_listener(&self, listener: &Listener) {
+        if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN) {
+            tracing::error!("cannot watch a listening socket: {error}");
+            self.server.request_stop();
         }
     }
 

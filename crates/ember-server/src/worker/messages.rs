@@ -42,6 +42,7 @@ impl Worker {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
                 Message::TryAgain => self.resume_paused(),
+                Message::Listen(listeners) => self.listen(listeners),
                 Message::SaveAndEnd { is_forced } => self.ending = Some(is_forced),
                 Message::Stop => self.stop(),
             }

@@ -41,6 +41,7 @@ mod serving;
 mod waits;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Limits, Reply};
@@ -58,7 +59,7 @@ use barrier::Barrier;
 use closing::is_drained;
 use other_connections::OtherConnections;
 
-/// Tokens of listeners are counted down from here, connections' up from zero.
+/// The token of all listeners; connections' are counted up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
 
 /// The token of no connection.
@@ -70,7 +71,7 @@ pub(crate) struct Worker {
     driver: Driver,
     executor: Executor,
     barrier: Barrier,
-    listeners: Vec<Listener>,
+    listeners: Vec<Arc<Listener>>,
     connections: Vec<Option<Box<Connection>>>,
     /// Numbers in `connections` that are free.
     vacant: Vec<usize>,
@@ -131,7 +132,7 @@ impl Worker {
         server: &'static Server,
         index: usize,
         driver: Driver,
-        listeners: Vec<Listener>,
+        listeners: Vec<Arc<Listener>>,
         seed: u64,
         handlers: &'static [Option<ServerHandler>],
     ) -> Worker {
@@ -177,12 +178,7 @@ impl Worker {
     /// Serves until the server stops.
     pub(crate) fn run(mut self) {
         self.apply_config();
-        for (number, listener) in self.listeners.iter().enumerate() {
-            if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN - number) {
-                tracing::error!("cannot watch a listening socket: {error}");
-                self.server.request_stop();
-            }
-        }
+        self.listeners.iter().for_each(|listener| self.watch_listener(listener));
         while !self.is_done() {
             self.turn();
         }

@@ -4,6 +4,7 @@
 //! commands that may run beside a script, SCRIPT KILL among them, and tells everybody else that the server is busy. What
 //! else there is to do waits for the script's end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ember_protocol::Batch;
@@ -25,7 +26,7 @@ const ROUND_BATCHES_MAX: usize = 16;
 pub(crate) struct OtherConnections<'w> {
     pub(super) server: &'static Server,
     pub(super) driver: &'w mut Driver,
-    pub(super) listeners: &'w mut [Listener],
+    pub(super) listeners: &'w mut [Arc<Listener>],
     /// All connections but the one that runs something.
     pub(super) connections: &'w mut Vec<Option<Box<Connection>>>,
     pub(super) vacant: &'w mut Vec<usize>,
@@ -70,10 +71,9 @@ impl Attend for OtherConnections<'_> {
 impl OtherConnections<'_> {
     /// Waits at most so long for something to happen, and notes it.
     pub(super) fn look_around(&mut self, timeout: Duration) {
-        let OtherConnections { driver, listeners, connections, ready, is_accepting, token, missed, .. } =
-            self;
+        let OtherConnections { driver, connections, ready, is_accepting, token, missed, .. } = self;
         let waited = driver.wait(timeout, |readiness| {
-            if LISTENER_TOKEN.wrapping_sub(readiness.token) < listeners.len() {
+            if readiness.token == LISTENER_TOKEN {
                 **is_accepting = true;
             } else if readiness.token == *token {
                 missed.push(readiness);

@@ -40,8 +40,8 @@ fn set_changes_all_or_nothing() {
             ("CONFIG SET hz 1 hz", "ERR syntax error"),
             ("CONFIG SET hz", "ERR wrong number of arguments for 'config|set' command"),
             (
-                "CONFIG SET port 1",
-                "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config",
+                "CONFIG SET databases 1",
+                "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config",
             ),
             ("CONFIG REWRITE", "ERR The server is running without a config file"),
         ] {

@@ -1,11 +1,12 @@
 //! The parameters of Redis: those without an effect are kept and named, the others do what they say.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ember_testkit::Value;
+use ember_testkit::{RawClient, Value, free_port};
 
 use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, program, wait_until};
 
@@ -361,4 +362,55 @@ fn a_log_daemon_that_is_not_there_keeps_no_server_from_starting() {
         builder(MODES[0]).arguments(&["--syslog-enabled", "yes", "--syslog-facility", "local3"]).start();
     let says_so = server.log().contains("syslog-enabled: no log daemon listens at /dev/log");
     assert_eq!(says_so, !Path::new("/dev/log").exists(), "{}", server.log());
+}
+
+fn client_at(host: &str, port: u16) -> Option<RawClient> {
+    RawClient::connect(format!("{host}:{port}").parse().unwrap()).ok()
+}
+
+#[test]
+fn the_server_listens_where_it_is_told_to() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let (mut client, old) = (server.client(), server.port());
+        let new = free_port();
+        assert_ok(&mut client, &format!("CONFIG SET port {new}"));
+        assert_eq!(client_at("127.0.0.1", new).unwrap().run("PING").text(), "PONG");
+        assert!(client_at("127.0.0.1", old).is_none(), "the old port is closed");
+        assert_eq!(info(&mut client, "tcp_port"), new.to_string());
+        // All addresses take the place of one, and back.
+        assert_ok(&mut client, "CONFIG SET bind *");
+        assert_eq!(client_at("127.0.0.2", new).unwrap().run("PING").text(), "PONG");
+        client.command(&["CONFIG", "SET", "bind", "127.0.0.1 127.0.0.3"]);
+        assert!(client_at("127.0.0.2", new).is_none());
+        for host in ["127.0.0.1", "127.0.0.3"] {
+            assert_eq!(client_at(host, new).unwrap().run("PING").text(), "PONG");
+        }
+        // Nothing at all, and again.
+        assert_ok(&mut client, "CONFIG SET port 0");
+        assert!(client_at("127.0.0.1", new).is_none());
+        assert_ok(&mut client, &format!("CONFIG SET port {old} bind 127.0.0.1"));
+        assert_eq!(server.client().run("PING").text(), "PONG");
+    }
+}
+
+#[test]
+fn the_server_listens_as_before_when_it_cannot_elsewhere() {
+    for mode in MODES {
+        let server = builder(mode).start();
+        let mut client = server.client();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let failed = |name: &str, error: &str| {
+            format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {error}")
+        };
+        let refused = client.run(&format!("CONFIG SET hz 20 port {port}")).text();
+        assert_eq!(refused, failed("port", "Unable to listen on this port. Check server logs."));
+        let refused = client.run("CONFIG SET bind 192.0.2.1").text();
+        assert_eq!(refused, failed("bind", "Failed to bind to specified addresses."));
+        let values = client.run("CONFIG GET port bind hz");
+        assert_eq!(text_of(&values, "port"), server.port().to_string());
+        assert_eq!((text_of(&values, "bind"), text_of(&values, "hz")), ("127.0.0.1".into(), "10".into()));
+        assert_eq!(server.client().run("PING").text(), "PONG");
+    }
 }

@@ -6,6 +6,8 @@ use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::aof::rewriting;
+use crate::clients::listening::Listening;
+use crate::clients::mailbox::Message;
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::config::{Config, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter};
 use crate::executor::Section;
@@ -235,10 +237,31 @@ fn put_into_effect(
             (oom_parameter(pairs), "Failed to set current oom_score_adj. Check server logs.".to_owned())
         })?;
     }
+    // Behind all that may fail: who waits to be accepted elsewhere is turned away.
+    if (&before.bind, before.port, before.tls_port) != (&after.bind, after.port, after.tls_port) {
+        let listeners = server.services.get::<Listening>().change(after).map_err(|error| {
+            tracing::warn!("CONFIG SET: {error}");
+            listening_failed(before, after)
+        })?;
+        server.workers[0].mailbox.send(Message::Listen(listeners));
+    }
     if before.requirepass != after.requirepass {
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }
     Ok(())
+}
+
+/// What Redis says when the server cannot listen where it should.
+fn listening_failed(before: &Config, after: &Config) -> (&'static str, String) {
+    let port = "Unable to listen on this port. Check server logs.";
+    let (name, error) = if before.bind != after.bind {
+        ("bind", "Failed to bind to specified addresses.")
+    } else if before.port != after.port {
+        ("port", port)
+    } else {
+        ("tls-port", port)
+    };
+    (name, error.to_owned())
 }
 
 /// The parameter to blame when the system does not take the value.

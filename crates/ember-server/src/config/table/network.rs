@@ -14,7 +14,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
             set: |config, text| bind_address::parse(text).map(|addresses| config.bind = addresses),
         },
         default: "127.0.0.1 -::1",
-        mutable: false,
+        mutable: true,
         about: "The addresses to listen on: IP addresses, host names, `*` (all IPv4) or `::*` (all IPv6). A `-` \
                 before an address makes it no error when the machine does not have it. Without any address there \
                 is no TCP listener.",
@@ -24,7 +24,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         aliases: &[],
         kind: integer!(port, 0..=65535),
         default: "6379",
-        mutable: false,
+        mutable: true,
         about: "The TCP port to listen on; 0 for no TCP listener.",
     },
     Parameter {

@@ -11,7 +11,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         aliases: &[],
         kind: integer!(tls_port, 0..=65535),
         default: "0",
-        mutable: false,
+        mutable: true,
         about: "The TCP port for connections with TLS, on the addresses of `bind`; 0 for none. With `port` 0 there are \
                 no others.",
     },

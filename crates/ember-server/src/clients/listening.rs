@@ -1,0 +1,83 @@
+//! Where the server listens, and how that changes while it runs.
+//!
+//! The worker that accepts owns the listeners; what is known of them here lets each change name those that stay, so that
+//! nobody who waits there to be accepted is turned away. Changes come one after the other: they are made under the lock of
+//! the configuration.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::listener::{Address, Listener};
+use crate::config::{BindAddress, Config};
+
+/// The listeners for TCP; they end with the worker that accepts.
+pub(crate) struct Listening(Mutex<Vec<Weak<Listener>>>);
+
+impl Listening {
+    /// What is known of these.
+    pub(crate) fn new(listeners: &[Arc<Listener>]) -> Listening {
+        Listening(Mutex::new(weak(listeners)))
+    }
+
+    /// Listens where `config` says, and nowhere else; returns the listeners for the worker that accepts.
+    ///
+    /// # Errors
+    /// When that is not possible; nothing has changed then.
+    pub(crate) fn change(&self, config: &Config) -> Result<Vec<Arc<Listener>>, String> {
+        let mut known = self.0.lock();
+        let current: Vec<Arc<Listener>> = known.iter().filter_map(Weak::upgrade).collect();
+        let wanted = Listener::addresses(config)?;
+        let is_wanted = |listener: &Arc<Listener>| {
+            listener.address().is_some_and(|address| wanted.iter().any(|(wanted, _)| *wanted == address))
+        };
+        let (kept, left): (Vec<_>, Vec<_>) = current.into_iter().partition(is_wanted);
+        let missing = wanted
+            .into_iter()
+            .filter(|(address, _)| !kept.iter().any(|listener| listener.address() == Some(*address)))
+            .collect::<Vec<_>>();
+        let opened = open(&missing, config).or_else(|_| {
+            // What is to be left may be in the way: another port of the same address is not, all addresses are.
+            left.iter().for_each(|listener| listener.suspend());
+            open(&missing, config).inspect_err(|_| {
+                for listener in &left {
+                    if let Err(error) = listener.resume(config) {
+                        tracing::error!("cannot listen as before: {error}");
+                    }
+                }
+            })
+        })?;
+        left.iter().for_each(|listener| listener.suspend());
+        let listeners = [kept, opened].concat();
+        *known = weak(&listeners);
+        Ok(listeners)
+    }
+}
+
+fn weak(listeners: &[Arc<Listener>]) -> Vec<Weak<Listener>> {
+    listeners.iter().filter(|listener| listener.address().is_some()).map(Arc::downgrade).collect()
+}
+
+/// Listens on all of these addresses.
+pub(super) fn open(
+    addresses: &[(Address, BindAddress)],
+    config: &Config,
+) -> Result<Vec<Arc<Listener>>, String> {
+    let mut listeners = Vec::new();
+    for (address, bind) in addresses {
+        match Listener::open(*address, config) {
+            Ok(listener) => listeners.push(Arc::new(listener)),
+            Err(error) if bind.tolerates(&error) => {
+                tracing::info!("not listening on {}: {error}", bind.host);
+            }
+            Err(error) => {
+                return Err(format!(
+                    "cannot listen on {} port {}: {error}",
+                    bind.host,
+                    address.socket.port()
+                ));
+            }
+        }
+    }
+    Ok(listeners)
+}
