@@ -19,7 +19,7 @@ complete -c ember-server -l acllog-max-len -d 'How many denials ACL LOG keeps. (
 complete -c ember-server -l enable-debug-command -d 'Who may call DEBUG: nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
-complete -c ember-server -l enable-protected-configs -d 'Who may change protected parameters by CONFIG SET (dbfilename): nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
+complete -c ember-server -l enable-protected-configs -d 'Who may change dir and dbfilename by CONFIG SET: nobody, everybody, or clients on this machine. (default: no)' -r -f -a "no\t''
 yes\t''
 local\t''"
 complete -c ember-server -l tls-port -d 'The TCP port for connections with TLS, on the addresses of bind; 0 for none. With port 0 there are no others. (default: 0)' -r
@@ -125,7 +125,7 @@ local4\t''
 local5\t''
 local6\t''
 local7\t''"
-complete -c ember-server -l dir -l data-dir -d 'The directory the server works in: relative paths of logfile, pidfile and unixsocket begin here, and data is kept here. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
+complete -c ember-server -l dir -l data-dir -d 'The directory the server works in: relative paths of logfile, pidfile and unixsocket begin here, and data is kept here. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
 complete -c ember-server -l pidfile -d 'A file for the process id, removed at exit; empty for none. (default: empty)' -r -F
 complete -c ember-server -l daemonize -d 'Whether the server detaches from its terminal. (default: no)' -r -f -a "no\t''"
 complete -c ember-server -l supervised -d 'Which supervisor is told when the server is ready: systemd through NOTIFY_SOCKET, or auto for systemd when that variable is set. (default: no)' -r -f -a "systemd\t''

@@ -1,5 +1,6 @@
 //! The configuration at run time: one current snapshot for all threads, and the CONFIG command's operations on it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use emberkv_core::glob::{self, Case};
 use super::fields::Config;
 use super::parameter::Parameter;
 use super::rewrite;
-use super::table::{PARAMETERS, PROTECTED};
+use super::table::{DIRECTORY, OWN_AT_START, PARAMETERS, PROTECTED};
 use super::users::StoredUser;
 
 /// The current configuration; shared by all threads.
@@ -102,13 +103,13 @@ impl ConfigHandle {
         may_change_protected: bool,
         accept: impl FnOnce(&Config, &Config) -> Result<(), (&'static str, String)>,
     ) -> Result<(), CommandError> {
-        let changes = resolve(pairs, may_change_protected)?;
         let mut current = self.lock_current();
+        let changes = resolve(pairs, may_change_protected, &current)?;
         let mut config = Config::clone(&current);
         for (name, parameter, value) in changes {
             std::str::from_utf8(value)
                 .map_err(|_| "argument is not valid UTF-8".to_owned())
-                .and_then(|text| parameter.set(&mut config, text))
+                .and_then(|text| parameter.set(&mut config, &whole_path(parameter, text)))
                 .map_err(|error| set_failed(name.as_bytes(), &error))?;
         }
         accept(&current, &config).map_err(|(name, error)| set_failed(name.as_bytes(), &error))?;
@@ -140,7 +141,7 @@ impl ConfigHandle {
 /// The value as CONFIG GET tells it: the directory the server works in by its whole path.
 fn shown(parameter: &Parameter, config: &Config) -> String {
     let value = parameter.get(config);
-    if parameter.name == "dir"
+    if parameter.name == DIRECTORY
         && let Some(directory) =
             std::env::current_dir().ok().and_then(|path| path.into_os_string().into_string().ok())
     {
@@ -149,12 +150,19 @@ fn shown(parameter: &Parameter, config: &Config) -> String {
     value
 }
 
+/// The value to keep: a directory by its whole path, so that it means the same when the server works in another one.
+fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
+    let path = (parameter.name == DIRECTORY).then(|| std::path::absolute(text).ok()).flatten();
+    path.and_then(|path| path.into_os_string().into_string().ok()).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
 /// Looks the names of a CONFIG SET up and checks what does not depend on the values; the first mistake counts.
 fn resolve<'a>(
     pairs: &[(&[u8], &'a [u8])],
     may_change_protected: bool,
+    current: &Config,
 ) -> Result<Vec<Change<'a>>, CommandError> {
     let mut changes = Vec::with_capacity(pairs.len());
     let mut seen = HashSet::new();
@@ -165,7 +173,8 @@ fn resolve<'a>(
             .ok_or_else(|| unknown(typed))?;
         let known =
             parameter.names().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(parameter.name);
-        if !parameter.mutable {
+        let is_own = OWN_AT_START.contains(&parameter.name) && parameter.get(current).as_bytes() == *value;
+        if !parameter.mutable && !is_own {
             return Err(set_failed(typed, "can't set immutable config"));
         }
         if !may_change_protected && PROTECTED.contains(&parameter.name) {
@@ -319,7 +328,7 @@ mod tests {
             let value = parameter.get(&handle.snapshot());
             assert_eq!(
                 set(&handle, &[(parameter.name, &value)]).is_ok(),
-                parameter.mutable,
+                parameter.mutable || OWN_AT_START.contains(&parameter.name),
                 "{}",
                 parameter.name
             );

@@ -1,5 +1,7 @@
 //! CONFIG: the configuration, told and changed at run time.
 
+use std::path::Path;
+
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
 use emberkv_core::reclaim;
@@ -15,6 +17,7 @@ use crate::executor::session::{Execution, Outcome, ServerCommand, Session, Sessi
 use crate::observability::stats::WorkerStats;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
+use crate::snapshot::state::SnapshotState;
 use crate::system::{oom_score, open_files};
 
 const TEMPLATE: Spec = Spec {
@@ -134,7 +137,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
 }
 
 /// The parameters that Redis does not let change while it loads.
-const REFUSED_WHILE_LOADING: [&[u8]; 2] = [b"appendonly", b"repl-diskless-load"];
+const REFUSED_WHILE_LOADING: [&[u8]; 3] = [b"appendonly", b"dir", b"repl-diskless-load"];
 
 fn set(execution: &mut Execution<'_>) -> SessionResult {
     let (args, server) = (execution.args, execution.executor.server);
@@ -198,6 +201,7 @@ fn put_into_effect_or_back(
     before: &Config,
     after: &Config,
 ) -> Result<(), (&'static str, String)> {
+    let directory = std::env::current_dir();
     put_into_effect(server, pairs, before, after).inspect_err(|_| {
         let changes = |is_its: fn(&[u8]) -> bool| pairs.iter().any(|(name, _)| is_its(name));
         // Each of these was in effect a moment ago; files may have changed since.
@@ -205,6 +209,7 @@ fn put_into_effect_or_back(
             if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
             if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
             oom_score::apply(before).map_err(|error| error.to_string()),
+            directory.map_or(Ok(()), |directory| server.data_lock.change_directory(&directory, before)),
         ];
         back.into_iter().filter_map(Result::err).for_each(|error| tracing::warn!("CONFIG SET: {error}"));
     })
@@ -225,6 +230,9 @@ fn put_into_effect(
     }
     if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
         server.encryption.reload(after).map_err(|error| ("encryption-key-file", error))?;
+    }
+    if before.dir != after.dir {
+        change_directory(server, after).map_err(|error| ("dir", error))?;
     }
     if before.save.is_empty() && !after.save.is_empty() {
         server.data_lock.take_if_writing(after).map_err(|error| ("save", error))?;
@@ -249,6 +257,17 @@ fn put_into_effect(
         server.acl.set_default_password(after.requirepass.reveal().as_bytes());
     }
     Ok(())
+}
+
+/// Makes the server work in another directory, if nothing is written in the former one.
+fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
+    if config.appendonly || server.journal.is_on() {
+        return Err("the files of the AOF are in the directory: set appendonly to no before".to_owned());
+    }
+    if SnapshotState::of(server).claims.purpose().is_some() {
+        return Err("a snapshot is written to the directory; try again when it has ended".to_owned());
+    }
+    server.data_lock.change_directory(Path::new(&config.dir), config)
 }
 
 /// What Redis says when the server cannot listen where it should.

@@ -10,4 +10,19 @@ pub(super) const BYTES_MAX: u64 = i64::MAX as u64;
 pub(crate) const ENCRYPTION_KEY_FILE: &str = "encryption-key-file";
 
 /// The parameters that CONFIG SET changes only for those whom `enable-protected-configs` allows to.
-pub(crate) const PROTECTED: [&str; 1] = ["dbfilename"];
+pub(crate) const PROTECTED: [&str; 2] = ["dbfilename", DIRECTORY];
+
+/// The directory of the data.
+pub(crate) const DIRECTORY: &str = "dir";
+
+/// Parameters that Redis does not have and that are fixed at the start. CONFIG SET takes the values they have, for clients
+/// that set everything they were told back.
+pub(crate) const OWN_AT_START: [&str; 7] = [
+    "concurrent",
+    "hash-function",
+    "metrics-bind",
+    "metrics-port",
+    "requirepass-file",
+    "script-memory-limit",
+    "shards",
+];

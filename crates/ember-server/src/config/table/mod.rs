@@ -58,7 +58,7 @@ mod tls;
 use std::array::IntoIter;
 use std::iter::Flatten;
 
-pub(super) use bounds::{ENCRYPTION_KEY_FILE, PROTECTED};
+pub(super) use bounds::{DIRECTORY, ENCRYPTION_KEY_FILE, OWN_AT_START, PROTECTED};
 
 use super::fields::Config;
 use super::parameter::Parameter;

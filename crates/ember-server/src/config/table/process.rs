@@ -1,6 +1,6 @@
 //! The process and its surroundings.
 
-use super::bounds::INT_MAX;
+use super::bounds::{DIRECTORY, INT_MAX};
 use crate::config::cpu_list::CpuList;
 use crate::config::on_signal::OnSignal;
 use crate::config::oom_score_values::OomScoreValues;
@@ -29,12 +29,13 @@ macro_rules! cpu_list {
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
-        name: "dir",
+        name: DIRECTORY,
         aliases: &["data-dir"],
         kind: Kind::Path(field!(dir)),
         default: ".",
-        mutable: false,
-        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and data is kept here.",
+        mutable: true,
+        about: "The directory the server works in: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and \
+                data is kept here. CONFIG SET changes it while there is no AOF and no snapshot is written.",
     },
     Parameter {
         name: "pidfile",

@@ -69,7 +69,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(enable_protected_configs: DebugCommand),
         default: "no",
         mutable: false,
-        about: "Who may change protected parameters by CONFIG SET (`dbfilename`): nobody, everybody, or clients on this \
+        about: "Who may change `dir` and `dbfilename` by CONFIG SET: nobody, everybody, or clients on this \
                 machine.",
     },
 ];
