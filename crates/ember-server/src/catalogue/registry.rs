@@ -163,7 +163,7 @@ impl Registry {
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
         let found = self.find(from.as_bytes()).map(|command| (command.index, command.name));
         let (index, name) = found.ok_or_else(|| format!("there is no command '{from}'"))?;
-        let mut left: Vec<_> = self.top_level().filter(|command| self.is_called(command)).collect();
+        let mut left: Vec<_> = self.available().collect();
         left.retain(|command| command.index != index);
         // Also a name that was taken away: files say commands by both names, and must mean one.
         let others = self.top_level().filter(|command| command.index != index);
@@ -186,7 +186,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a command has not been taken away.
+    /// Whether a command or subcommand has not been taken away.
+    pub(crate) fn is_available(&self, command: &Command) -> bool {
+        let top = command.full_name.split('|').next().unwrap_or_default();
+        self.find_declared(top.as_bytes()).is_some_and(|top| self.is_called(top))
+    }
+
     fn is_called(&self, command: &Command) -> bool {
         self.find(command.name.as_bytes()).is_some_and(|found| found.index == command.index)
     }
@@ -199,6 +204,11 @@ impl Registry {
     /// All commands but subcommands.
     pub(crate) fn top_level(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter().filter(|command| !command.is_subcommand)
+    }
+
+    /// All commands but subcommands that have not been taken away.
+    pub(crate) fn available(&self) -> impl Iterator<Item = &Command> {
+        self.top_level().filter(|command| self.is_called(command))
     }
 
     /// The command at an index taken from [`Command::index`] or [`Command::subcommands`].

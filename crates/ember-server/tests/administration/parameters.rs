@@ -269,6 +269,12 @@ fn commands_get_other_names_or_none() {
                 client.command(&["EVAL", "return redis.call('store', 'a', '3').ok", "0"]).text(),
                 "OK"
             );
+            let named = |client: &mut RawClient, pattern: &str| {
+                client.run(&format!("COMMAND LIST FILTERBY PATTERN {pattern}"))
+            };
+            assert_eq!(named(&mut client, "flushall"), Value::Array(Vec::new()));
+            assert_eq!(named(&mut client, "config|get"), Value::Array(vec![Value::from("config|get")]));
+            assert_eq!(client.run("COMMAND INFO SET"), Value::Array(vec![client.run("GET nothing")]));
             // Rules of users name commands as ever.
             client.run("AUTH bob any");
             assert_ok(&mut client, "store a 4");

@@ -29,7 +29,7 @@ fn docs(session: &mut Session<'_>) -> SessionResult {
     let names = session.args.skip(2);
     // Unknown names are left out.
     let commands: Vec<&Registered> = match names.len() {
-        0 => registry.top_level().collect(),
+        0 => registry.available().collect(),
         _ => names.iter().filter_map(|name| registry.find_full(name)).collect(),
     };
     reply_all(session.reply, registry, &commands);

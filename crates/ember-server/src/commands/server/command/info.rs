@@ -26,8 +26,8 @@ pub(super) const INFO: ServerCommand = Command::new(
 /// COMMAND without a subcommand.
 pub(super) fn all(session: &mut Session<'_>) -> SessionResult {
     let registry = &session.server.registry;
-    session.reply.array(registry.top_level().count());
-    for command in registry.top_level() {
+    session.reply.array(registry.available().count());
+    for command in registry.available() {
         reply_facts(session.reply, registry, command);
     }
     Ok(Outcome::Done)

@@ -19,7 +19,7 @@ pub(super) const COUNT: ServerCommand = Command::new(
         ..TEMPLATE
     },
     Some(|session| {
-        session.reply.integer(session.server.registry.top_level().count() as i64);
+        session.reply.integer(session.server.registry.available().count() as i64);
         Ok(Outcome::Done)
     }),
 );
@@ -68,6 +68,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         .all()
         .iter()
         .filter(admits)
+        .filter(|command| session.server.registry.is_available(command))
         .map(|command| command.full_name.as_str())
         .collect();
     session.reply.array(names.len());
