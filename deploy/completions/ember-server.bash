@@ -214,7 +214,7 @@ _ember__server() {
                     return 0
                     ;;
                 --tls-key-file-pass)
-                    COMPREPLY=($(compgen -W """" -- "${cur}"))
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --tls-ca-cert-file)

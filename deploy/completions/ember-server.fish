@@ -24,8 +24,8 @@ yes\t''
 local\t''"
 complete -c ember-server -l tls-port -d 'The TCP port for connections with TLS, on the addresses of bind; 0 for none. With port 0 there are no others. (default: 0)' -r
 complete -c ember-server -l tls-cert-file -d 'The server\'s certificate and those it depends on, in the PEM format. Each CONFIG SET of a parameter of TLS, to the same value too, reads all files again, for connections to come. (default: empty)' -r -F
-complete -c ember-server -l tls-key-file -d 'The private key of that certificate, in the PEM format and not encrypted. (default: empty)' -r -F
-complete -c ember-server -l tls-key-file-pass -d 'The password of that key. (default: empty)' -r -f -a """\t''"
+complete -c ember-server -l tls-key-file -d 'The private key of that certificate, in the PEM format. (default: empty)' -r -F
+complete -c ember-server -l tls-key-file-pass -d 'The password of that key, if it is encrypted: with PBES2 and AES-CBC, as OpenSSL does. (default: empty)' -r
 complete -c ember-server -l tls-ca-cert-file -d 'The certificates of the authorities whose clients are trusted, in the PEM format. (default: empty)' -r -F
 complete -c ember-server -l tls-ca-cert-dir -d 'A directory of files with more such certificates. (default: empty)' -r -F
 complete -c ember-server -l tls-auth-clients -d 'Whether clients must show a certificate (yes), may show one (optional) or are not asked for one. (default: yes)' -r -f -a "no\t''

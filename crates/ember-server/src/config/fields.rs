@@ -63,6 +63,7 @@ config! {
     tls_port: u16,
     tls_cert_file: String,
     tls_key_file: String,
+    tls_key_file_pass: Secret,
     tls_ca_cert_file: String,
     tls_ca_cert_dir: String,
     tls_auth_clients: TlsAuthClients,

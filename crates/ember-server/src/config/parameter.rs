@@ -44,9 +44,9 @@ pub(crate) enum Kind {
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
     /// The path of a file or directory; empty for none.
     Path(Field<String>),
-    /// A password. When `file` names the file to read it from, the value here does not count; setting it forgets
-    /// that file, so that the later of the two counts.
-    Secret { field: Field<Secret>, file: Field<String> },
+    /// A password. When the parameter `file` names the file to read it from, the value here does not count; setting it
+    /// forgets that file, so that the later of the two counts.
+    Secret { field: Field<Secret>, file: Option<Field<String>> },
     /// Words separated by white space.
     Words {
         shape: &'static str,
@@ -150,7 +150,9 @@ impl Parameter {
             Kind::Path(field) => field.set(config, text.to_owned()),
             Kind::Secret { field, file } => {
                 field.set(config, Secret::new(text));
-                file.set(config, String::new());
+                if let Some(file) = file {
+                    file.set(config, String::new());
+                }
             }
             Kind::Words { set, .. } | Kind::Lines { set, .. } => set(config, text)?,
             Kind::Stored { form, .. } => {
@@ -231,7 +233,7 @@ impl Parameter {
     /// Whether its value follows from another parameter, so that a configuration file should not hold it.
     pub(crate) fn is_derived(&self, config: &Config) -> bool {
         match &self.kind {
-            Kind::Secret { file, .. } => !(file.get)(config).is_empty(),
+            Kind::Secret { file: Some(file), .. } => !(file.get)(config).is_empty(),
             _ => false,
         }
     }

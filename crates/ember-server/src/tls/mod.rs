@@ -6,6 +6,7 @@
 //! into the socket's bytes; a handshake is a few such steps, taken in the worker's loop between those of others.
 
 pub(crate) mod ciphers;
+mod encrypted_key;
 pub(crate) mod protocols;
 mod session_cache;
 mod settings;

@@ -12,9 +12,9 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
-use super::ciphers;
 use super::protocols::protocols;
 use super::session_cache::SessionCache;
+use super::{ciphers, encrypted_key};
 use crate::config::{Config, TlsAuthClients};
 
 /// Files of `tls-ca-cert-dir` that are looked at.
@@ -60,11 +60,15 @@ fn key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
     if path.is_empty() {
         return Err("tls-port needs tls-key-file".to_owned());
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
-        pem::Error::NoItemsFound => {
-            format!("tls-key-file '{path}': no private key is in it (one that is encrypted cannot be read)")
-        }
-        error => format!("tls-key-file '{path}': {error}"),
+    let wrong = |error: &dyn std::fmt::Display| format!("tls-key-file '{path}': {error}");
+    let text = fs::read(path).map_err(|error| wrong(&error))?;
+    if let Some(key) = encrypted_key::read(&String::from_utf8_lossy(&text), config.tls_key_file_pass.reveal())
+    {
+        return key.map_err(|error| wrong(&error));
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => wrong(&"no private key is in it"),
+        error => wrong(&error),
     })
 }
 

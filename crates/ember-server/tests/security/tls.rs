@@ -440,7 +440,7 @@ fn a_server_does_not_start_without_what_tls_needs() {
         ),
         (
             &["--tls-cert-file", &certificate, "--tls-key-file", &wrong, "--tls-auth-clients", "no"],
-            "no private key is in it (one that is encrypted cannot be read)",
+            "it is not encrypted with PBES2, PBKDF2 and AES-CBC",
         ),
         (
             &["--tls-cert-file", &key, "--tls-key-file", &key, "--tls-auth-clients", "no"],

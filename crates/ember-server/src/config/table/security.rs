@@ -15,7 +15,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "requirepass",
         aliases: &[],
-        kind: Kind::Secret { field: field!(requirepass), file: field!(requirepass_file) },
+        kind: Kind::Secret { field: field!(requirepass), file: Some(field!(requirepass_file)) },
         default: "",
         mutable: true,
         about: "The password of the default user; empty for none. On the command line every user of the machine can \

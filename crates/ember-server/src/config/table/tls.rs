@@ -30,19 +30,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Path(field!(tls_key_file)),
         default: "",
         mutable: true,
-        about: "The private key of that certificate, in the PEM format and not encrypted.",
+        about: "The private key of that certificate, in the PEM format.",
     },
     Parameter {
         name: "tls-key-file-pass",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &[""],
-            reason: "encrypted keys cannot be read in this version: `openssl pkey -in KEY -out PLAIN` makes a plain one, \
-                     which only the server should be able to read",
-        },
+        kind: Kind::Secret { field: field!(tls_key_file_pass), file: None },
         default: "",
         mutable: true,
-        about: "The password of that key.",
+        about: "The password of that key, if it is encrypted: with PBES2 and AES-CBC, as OpenSSL does.",
     },
     Parameter {
         name: "tls-ca-cert-file",
