@@ -30,11 +30,6 @@ impl Transaction {
         self.is_aborted = true;
     }
 
-    /// Whether a call has changed something or may.
-    pub(crate) fn writes(&self) -> bool {
-        self.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-    }
-
     /// The flags of all commands together.
     pub(crate) fn flags(&self) -> Flags {
         self.flags

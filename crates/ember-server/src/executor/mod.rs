@@ -17,6 +17,7 @@ mod delivery;
 mod forwarding;
 mod hot_keys;
 pub(crate) mod monitoring;
+mod pausing;
 mod sampling;
 pub(crate) mod session;
 mod sizes;
@@ -375,9 +376,7 @@ impl Executor {
         if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-            || (client.transaction.is_some() && command.spec.name == "exec" && transaction_writes(client));
-        if self.server.pause.holds(self.turn.now_ms, writes) {
+        if self.is_paused(client, command, args) {
             return Flow::Pause;
         }
         if client.subscriptions.is_some() && !reply.is_resp3() && !is_for_subscribers(command) {
@@ -816,8 +815,4 @@ fn is_for_subscribers(command: &Command) -> bool {
 /// Whether a command begins or ends subscriptions.
 fn is_subscribing(command: &Command) -> bool {
     command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT)
-}
-
-fn transaction_writes(client: &Client) -> bool {
-    client.transaction.as_ref().is_some_and(|transaction| transaction.writes())
 }

@@ -2,7 +2,7 @@
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{eval, everywhere};
+use crate::{eval, everywhere, wait_until};
 
 #[test]
 fn what_would_wait_is_answered_at_once() {
@@ -100,5 +100,47 @@ fn an_error_is_counted_once_where_it_arises() {
         check("0", "return redis.error_reply('MINE is it')", "MINE is it", ("MINE", 1), own, 1);
         check("0", "return redis.error_reply('')", "ERR", ("ERR", 1), own, 1);
         check("0", "error('mine')", "ERR user_script:1: mine", ("ERR", 1), own, 1);
+    });
+}
+
+#[test]
+fn a_pause_of_writes_holds_back_scripts_that_may_write() {
+    everywhere(&[], |server, client| {
+        let library = "#!lua name=lib\n\
+                       redis.register_function('put', function(keys) return redis.call('SET', keys[1], 'f') end)\n\
+                       redis.register_function{function_name='see', flags={'no-writes'}, \
+                       callback=function() return 'seen' end}";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]).text(), "lib");
+        assert_eq!(client.run("CLIENT PAUSE 100000 WRITE"), Value::ok());
+        // What says that it does not write goes on.
+        assert_eq!(eval(client, "#!lua flags=no-writes\nreturn 'read'").text(), "read");
+        assert_eq!(client.run("FCALL see 0").text(), "seen");
+        assert_eq!(client.command(&["EVAL_RO", "return 1", "0"]), Value::Integer(1));
+        assert_eq!(client.run("EVALSHA 0000000000000000000000000000000000000000 0").text()[..8], *"NOSCRIPT");
+        assert_eq!(client.run("MULTI"), Value::ok());
+        eval(client, "#!lua flags=no-writes\nreturn 'read'");
+        assert_eq!(client.run("EXEC"), Value::Array(vec![Value::from("read")]));
+        let mut monitor = server.client();
+        assert_eq!(monitor.run("MONITOR"), Value::ok());
+        let mut writers = [server.client(), server.client(), server.client()];
+        writers[0].send(b"EVAL \"return redis.call('SET', KEYS[1], 'e')\" 1 a\r\n").unwrap();
+        writers[1].send(b"FCALL put 1 b\r\n").unwrap();
+        assert_eq!(writers[2].run("MULTI"), Value::ok());
+        writers[2].send(b"EVAL \"return 1\" 0\r\n").unwrap();
+        wait_until("they wait", || client.run("INFO clients").text().contains("blocked_clients:3"));
+        assert_eq!(client.run("EXISTS a b"), Value::Integer(0));
+        assert_eq!(client.run("CLIENT UNPAUSE"), Value::ok());
+        assert_eq!(writers[0].read_value().unwrap(), Value::ok());
+        assert_eq!(writers[1].read_value().unwrap(), Value::ok());
+        assert_eq!(writers[2].read_value().unwrap().text(), "QUEUED");
+        assert_eq!(client.run("MGET a b"), Value::Array(vec![Value::from("e"), Value::from("f")]));
+        // Monitors see each once.
+        let (mut seen, mut text) = (0, String::new());
+        while !text.contains("\"MGET\"") {
+            text = monitor.read_value().unwrap().text();
+            seen +=
+                usize::from(text.contains("\"FCALL\" \"put\"") || text.contains("\"EVAL\" \"return redis"));
+        }
+        assert_eq!(seen, 2);
     });
 }

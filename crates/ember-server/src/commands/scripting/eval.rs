@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::{KeysAndArguments, READS_NOTE, RUNNING, WRITES_NOTE, keys_and_arguments};
+use super::{KeysAndArguments, READS_NOTE, RUNNING, WRITES_NOTE, WRITING, keys_and_arguments};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::script_host::program::{Name, Program, run_program};
 use ember_scripting::interpreter::Interpreter;
@@ -24,6 +24,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             summary: "Runs a script.",
             since: "2.6.0",
             complexity: COMPLEXITY,
+            flags: WRITING,
             keys: &[KeySpec::counted(2, WRITES).with_notes(WRITES_NOTE)],
             syntax: "script numkeys [key ...] [arg ...]",
             example: Example {
@@ -41,6 +42,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             summary: "Runs a script that the server knows, named by its SHA-1 digest.",
             since: "2.6.0",
             complexity: COMPLEXITY,
+            flags: WRITING,
             keys: &[KeySpec::counted(2, WRITES)],
             syntax: "sha1 numkeys [key ...] [arg ...]",
             example: Example {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 
-use super::{READS_NOTE, RUNNING, WRITES_NOTE, function, keys_and_arguments};
+use super::{READS_NOTE, RUNNING, WRITES_NOTE, WRITING, function, keys_and_arguments};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::script_host::program::{Name, Program, run_program};
 
@@ -20,6 +20,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             summary: "Calls a function of a library.",
             since: "7.0.0",
             complexity: "Depends on the function.",
+            flags: WRITING,
             keys: &[KeySpec::counted(2, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
                 .with_notes(WRITES_NOTE)],
             syntax: "function numkeys [key ...] [arg ...]",

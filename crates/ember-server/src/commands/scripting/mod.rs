@@ -31,6 +31,9 @@ const RUNNING: Spec = Spec {
     ..Spec::DEFAULT
 };
 
+/// The flags of those that may write.
+const WRITING: Flags = RUNNING.flags.union(Flags::MAY_REPLICATE);
+
 /// What subcommands of SCRIPT and FUNCTION have in common.
 const TEMPLATE: Spec = Spec { group: Group::Scripting, flags: Flags::NOSCRIPT, ..Spec::DEFAULT };
 
