@@ -44,6 +44,8 @@ pub struct Settings {
     pub frees_flushed_lazily: bool,
     /// Up to which size values with elements keep their compact encodings.
     pub encoding: EncodingLimits,
+    /// Whether RESTORE compares the checksum of what it is given.
+    pub checks_payloads: bool,
 }
 
 impl Settings {
@@ -57,6 +59,7 @@ impl Settings {
         frees_deleted_lazily: false,
         frees_flushed_lazily: false,
         encoding: EncodingLimits::DEFAULT,
+        checks_payloads: true,
     };
 }
 

@@ -16,11 +16,12 @@ use super::{Batch, RdbError, RdbProblem};
 /// How many keys ahead table lines are fetched: memory answers by then.
 const FETCHED_AHEAD: usize = 12;
 
-/// Inserts batches into a keyspace whose keys nobody else sees yet.
+/// Inserts batches into a keyspace whose keys nobody else sees meanwhile.
 pub struct Inserter<'k> {
     keyspace: &'k Keyspace,
     turn: Turn,
     limits: EncodingLimits,
+    replaces: bool,
     /// Of the batch's keys, in its order.
     hashes: Vec<KeyHash>,
     /// The numbers of the keys in the order of shards.
@@ -45,13 +46,19 @@ impl<'k> Inserter<'k> {
     /// for.
     pub fn new(keyspace: &'k Keyspace, turn: Turn, limits: EncodingLimits) -> Inserter<'k> {
         let (hashes, order, places, buffer) = Default::default();
-        Inserter { keyspace, turn, limits, hashes, order, places, buffer }
+        Inserter { keyspace, turn, limits, replaces: false, hashes, order, places, buffer }
+    }
+
+    /// The same; with `replaces` a key that is there already gives way to that of the file, and is no error.
+    #[must_use]
+    pub fn replacing(self, replaces: bool) -> Inserter<'k> {
+        Inserter { replaces, ..self }
     }
 
     /// Inserts all keys of a batch. O(its bytes).
     ///
     /// # Errors
-    /// If bytes are no value, a key is there already, or a database is not. Some of the keys are there then.
+    /// If bytes are no value, a key is there already and is not replaced, or a database is not there. Some of the keys are there then.
     pub fn insert(&mut self, batch: &mut Batch) -> Result<Inserted, RdbError> {
         batch.build(&self.limits)?;
         self.sort(batch)?;
@@ -132,9 +139,13 @@ impl<'k> Inserter<'k> {
         };
         let OpenKey { name, facts, value } = key;
         let hash = self.hashes[index];
-        if shard.find(facts.database, hash, name).is_some() {
-            let problem = RdbProblem::DuplicateKey(name.to_vec());
-            return Err(batch.error(index, problem));
+        if let Some(at) = shard.find(facts.database, hash, name) {
+            if !self.replaces {
+                let problem = RdbProblem::DuplicateKey(name.to_vec());
+                return Err(batch.error(index, problem));
+            }
+            drop(shard.remove(facts.database, at));
+            shard.notify_change(facts.database, name, &mut self.turn.notices);
         }
         let clock = clock_of(&self.turn, facts);
         shard.insert(facts.database, hash, name, value, facts.expire_at_ms, clock);

@@ -1,8 +1,9 @@
-//! Loading an AOF when the server starts, and opening one to write it.
+//! Loading an AOF when the server starts or somebody asks for it, and opening one to write it.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
@@ -15,11 +16,13 @@ use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
 
+use crate::aof::service::Aof;
 use crate::catalogue::registry::Handler;
 use crate::config::Config;
+use crate::executor::Executor;
 use crate::script_host::functions;
 use crate::server::Server;
-use crate::snapshot::loading;
+use crate::snapshot::loading::{self, Present};
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
@@ -88,6 +91,49 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
     Ok(Some((directory, writer)))
 }
 
+/// How long the files may take to have all that was written so far.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Waits until all that the journal was told is in the files, then reads them in the place of the keys and libraries there
+/// are. The worker has exclusive access and holds no lock.
+///
+/// # Errors
+/// One line that says what is wrong, and where. Without files, during a rewrite, and with a disk that does not take what was
+/// written, nothing has changed; otherwise the keys before the mistake are there.
+pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
+    let (server, config) = (executor.server, Arc::clone(&executor.config));
+    executor.publish();
+    if Aof::of(server).state.is_rewriting() {
+        return Err("a rewrite of the AOF is under way; try again when it has ended".to_owned());
+    }
+    if server.journal.is_on() {
+        wait_until_written(server)?;
+    }
+    let directory = open(server, &config)?;
+    if !directory.exists() {
+        return Err(format!("there is no AOF in {}", config.appenddirname));
+    }
+    loading::empty(executor);
+    if let Some(torn) = load_files(server, &config, &directory)? {
+        tracing::warn!("the AOF ends in the middle of something ({}): that is left out", torn.what);
+    }
+    Ok(())
+}
+
+fn wait_until_written(server: &Server) -> Result<(), String> {
+    let last = server.journal.last_number();
+    let begun = Instant::now();
+    while server.journal.released() < last {
+        // Workers that have left the keyspace may publish what they did there only now.
+        server.journal.call_thread();
+        if begun.elapsed() >= WRITTEN_WITHIN {
+            return Err("the disk does not take what was written; see the log".to_owned());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 /// Loads all files; what is to be cut off at the end of the last.
 fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Result<Option<TornEnd>, String> {
     let begun = Instant::now();
@@ -147,7 +193,7 @@ fn load_file(
     let limits = config.encoding_limits();
     let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
-            loading::load_from(server, config, &mut rdb, path)?;
+            loading::load_from(server, config, &mut rdb, path, Present::Refused)?;
             rdb.into_source()
         }
         Err(source) => source,

@@ -188,6 +188,7 @@ impl Executor {
     /// Begins a turn of the loop: reads the clock, and the configuration if it has changed; true in that case.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
+        self.turn.settings.checks_payloads = !self.server.debug.skips_checksums.load(Ordering::Relaxed);
         self.refresh_config()
     }
 

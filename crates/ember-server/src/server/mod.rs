@@ -1,11 +1,12 @@
 //! What all threads of the process share.
 
 pub(crate) mod conditions;
+pub(crate) mod debug_switches;
 pub(crate) mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ember_persistence::encryption::Encryption;
@@ -15,6 +16,7 @@ use emberkv_core::keyspace::{Keyspace, SHARDS};
 use parking_lot::{Condvar, Mutex};
 
 use conditions::{Condition, Conditions};
+use debug_switches::DebugSwitches;
 use services::Services;
 
 use crate::acl::selector::Grammar;
@@ -107,8 +109,7 @@ pub(crate) struct Server {
     pub(crate) conditions: Conditions,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
-    /// `DEBUG SET-ACTIVE-EXPIRE`.
-    pub(crate) expires_actively: AtomicBool,
+    pub(crate) debug: DebugSwitches,
     /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
     /// What was allocated when the server was ready.
@@ -168,7 +169,7 @@ impl Server {
             conditions: Conditions::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
-            expires_actively: AtomicBool::new(true),
+            debug: DebugSwitches::default(),
             peak_memory_bytes: AtomicU64::new(0),
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),

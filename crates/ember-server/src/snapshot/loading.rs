@@ -1,7 +1,9 @@
-//! Reading the data set at the start: workers run already and answer that they are loading.
+//! Reading the data set at the start, when workers run already and answer that they are loading, and again when somebody asks
+//! for that.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,9 +11,11 @@ use std::time::{Duration, Instant};
 use ember_persistence::encryption::{Ending, FileSource};
 use ember_persistence::files::{directory_of, remove_leftovers};
 use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Step};
+use ember_scripting::library::Libraries;
 use emberkv_core::turn::Turn;
 
 use crate::config::Config;
+use crate::executor::Executor;
 use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::delay;
@@ -120,7 +124,51 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let reader = RdbReader::new(opened, path, config.encoding_limits());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
     SnapshotState::of(server).loading.begin(total);
-    load_from(server, &config, &mut reader, path)
+    load_from(server, &config, &mut reader, path, Present::Refused)
+}
+
+/// What becomes of keys and libraries that are there already when a file has them too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Present {
+    /// They are an error.
+    Refused,
+    /// They give way.
+    Replaced,
+}
+
+/// Reads the file into a keyspace that may have keys; with `empties` those there are go first, and so do the libraries of
+/// functions. The worker has exclusive access and holds no lock. Nothing of it is journaled.
+///
+/// # Errors
+/// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys before
+/// the mistake are there.
+pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
+    let (server, config) = (executor.server, Arc::clone(&executor.config));
+    let path = Path::new(&config.dbfilename);
+    let file = server.disk.open_to_read(path).map_err(|error| error.to_string())?;
+    let total = file.size().map_err(|error| error.to_string())?;
+    let opened = server.encryption().open(file, Ending::Whole).map_err(|error| error.to_string())?;
+    let mut reader =
+        RdbReader::new(opened, path, config.encoding_limits()).map_err(|error| error.to_string())?;
+    if empties {
+        empty(executor);
+    }
+    executor.turn.notices.is_flushed = true;
+    let state = SnapshotState::of(server);
+    state.loading.begin(total);
+    load_from(server, &config, &mut reader, path, present)
+}
+
+/// Removes all keys and all libraries, for what is about to be loaded. The worker has exclusive access and holds no lock.
+pub(crate) fn empty(executor: &mut Executor) {
+    let server = executor.server;
+    executor.publish();
+    drop(server.keyspace.flush(None, &mut executor.turn.notices, || ()));
+    let emptied = server.scripting.libraries.change(|libraries| {
+        *libraries = Libraries::default();
+        Ok(())
+    });
+    emptied.expect("this change does not fail");
 }
 
 /// Tells the log of files that a server which did not end by itself has left, and that are gone now.
@@ -130,7 +178,7 @@ pub(crate) fn log_removed(leftovers: usize) {
     }
 }
 
-/// Reads an RDB file, or the RDB part of an AOF, into the empty keyspace.
+/// Reads an RDB file, or the RDB part of an AOF, into a keyspace that nobody else is at.
 ///
 /// # Errors
 /// As [`load_at_start`].
@@ -139,8 +187,12 @@ pub(crate) fn load_from(
     config: &Config,
     reader: &mut RdbReader<FileSource>,
     path: &Path,
+    present: Present,
 ) -> Result<(), String> {
     let state = SnapshotState::of(server);
+    if server.debug.skips_checksums.load(Ordering::Relaxed) {
+        reader.ignore_checksum();
+    }
     let mut possible_keys = state.loading.total_bytes.load(Ordering::Relaxed) / KEY_BYTES_MIN;
     let mut expected = BTreeSet::new();
     let mut delayed = state.loaded.load(Ordering::Relaxed);
@@ -151,7 +203,7 @@ pub(crate) fn load_from(
     let loaded = rdb_file::load(
         reader,
         threads,
-        || insert_into(server, config),
+        || insert_into(server, config, present),
         |step, read| {
             state.loading.note_read(read);
             if server.is_stopping() {
@@ -165,7 +217,7 @@ pub(crate) fn load_from(
                 state.loading.log_progress(path);
             }
             match step {
-                Step::Function(code) => add_library(server, config, &code),
+                Step::Function(code) => add_library(server, config, &code, present),
                 Step::Aux { name, value } => {
                     if name == b"used-mem" {
                         state.loading.note_used(&value);
@@ -210,10 +262,12 @@ pub(crate) fn delay_loading(server: &Server, keys: u64) {
 fn insert_into<'s>(
     server: &'s Server,
     config: &Config,
+    present: Present,
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits());
+    let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits())
+        .replacing(present == Present::Replaced);
     move |batch| {
         let inserted = inserter.insert(batch)?;
         SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
@@ -222,10 +276,10 @@ fn insert_into<'s>(
     }
 }
 
-fn add_library(server: &Server, config: &Config, code: &[u8]) -> Result<(), RdbProblem> {
+fn add_library(server: &Server, config: &Config, code: &[u8], present: Present) -> Result<(), RdbProblem> {
     let library = functions::declared(server, config, code);
     let added = library.and_then(|(library, _)| {
-        server.scripting.libraries.change(|libraries| libraries.add(library, false))
+        server.scripting.libraries.change(|libraries| libraries.add(library, present == Present::Replaced))
     });
     added.map_err(|error| RdbProblem::Refused(String::from_utf8_lossy(&error.text()).into_owned()))
 }

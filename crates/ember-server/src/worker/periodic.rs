@@ -34,12 +34,20 @@ const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 impl Worker {
     pub(super) fn tick(&mut self) {
         self.next_tick = Instant::now() + Duration::from_secs(1) / self.executor.config.hz;
+        if !self.server.debug.pauses_periodic_work.load(Ordering::Relaxed) {
+            self.work_periodically();
+        }
+        self.server.end_push_delay();
+        self.resume_paused();
+        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
+    }
+
+    fn work_periodically(&mut self) {
         if !self.server.is_loading() {
             self.observed("expire-cycle", Worker::expire);
             self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         }
         self.check_timeouts();
-        self.server.end_push_delay();
         if self.executor.index == 0 {
             self.sample();
         }
@@ -56,8 +64,6 @@ impl Worker {
                 self.server.announce_hot_keys(&mut self.announced);
             }
         }
-        self.resume_paused();
-        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
     }
 
     /// Lets the connections go on that wait for the end of a pause or for a snapshot, unless they are to wait on.
@@ -128,7 +134,10 @@ impl Worker {
 
     pub(super) fn expire(&mut self) {
         self.is_expiring = false;
-        if !self.server.expires_actively.load(Ordering::Relaxed) {
+        let switches = &self.server.debug;
+        if switches.keeps_expired.load(Ordering::Relaxed)
+            || switches.pauses_periodic_work.load(Ordering::Relaxed)
+        {
             return;
         }
         let begun = Instant::now();

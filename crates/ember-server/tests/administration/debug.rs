@@ -152,3 +152,177 @@ fn every_type_of_the_protocol_is_answered() {
         assert!(client.run("DEBUG PROTOCOL x").is_error());
     });
 }
+
+#[test]
+fn reload_reads_what_it_has_written() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        assert_ok(client, "FLUSHALL");
+        for line in [
+            "SET text hello",
+            "SET short lived PX 100000000",
+            "RPUSH list a b c",
+            "HSET hash f v",
+            "ZADD zset 1 a",
+            "XADD stream 1-1 f v",
+        ] {
+            let reply = client.run(line);
+            assert!(!reply.is_error(), "{line}: {reply:?}");
+        }
+        let library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+        client.command(&["FUNCTION", "LOAD", "REPLACE", library]);
+        let before = client.run("DEBUG DIGEST");
+        assert_ok(client, "DEBUG RELOAD");
+        assert_eq!(client.run("DEBUG DIGEST"), before);
+        assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
+        let ttl = client.run("PTTL short");
+        assert!(matches!(ttl, Value::Integer(1..=100_000_000)), "{ttl:?}");
+    });
+}
+
+#[test]
+fn reload_merges_keeps_or_replaces_as_it_is_told() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        assert_ok(client, "FLUSHALL");
+        client.run("MSET one file two file");
+        assert_ok(client, "SAVE");
+        client.run("MSET two memory three memory");
+        assert_ok(client, "DEBUG RELOAD nosave noflush merge");
+        assert_eq!(strings(client, "MGET one two three"), ["file", "file", "memory"]);
+        assert_ok(client, "DEBUG RELOAD NOSAVE");
+        assert_eq!(strings(client, "MGET one two"), ["file", "file"]);
+        assert_eq!(client.run("EXISTS three"), Value::Integer(0));
+        let refused = client.run("DEBUG RELOAD NOSAVE NOFLUSH").text();
+        assert!(refused.starts_with("ERR Error trying to load the RDB dump: "), "{refused}");
+        let unknown = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.";
+        assert_error(client, "DEBUG RELOAD FAST", unknown);
+    });
+}
+
+#[test]
+fn reload_breaks_watches_and_is_not_possible_inside_of_a_transaction() {
+    everywhere(&["--enable-debug-command", "yes"], |server, client| {
+        client.run("SET watched value");
+        assert_ok(client, "WATCH watched");
+        assert_ok(&mut server.client(), "DEBUG RELOAD");
+        assert_ok(client, "MULTI");
+        client.run("PING");
+        assert_eq!(client.run("EXEC"), Value::Null);
+        assert_ok(client, "MULTI");
+        client.run("DEBUG RELOAD");
+        client.run("DEBUG LOADAOF");
+        let replies = client.run("EXEC");
+        let refused = "ERR the data set cannot be read again inside of a transaction or a script";
+        for reply in replies.elements().unwrap() {
+            assert_eq!(reply.text(), refused);
+        }
+    });
+}
+
+#[test]
+fn loadaof_reads_all_that_was_acknowledged() {
+    for policy in ["always", "everysec"] {
+        let arguments = ["--enable-debug-command", "yes", "--appendonly", "yes", "--appendfsync", policy];
+        everywhere(&arguments, |_, client| {
+            for round in 0..3 {
+                client.run(&format!("RPUSH list {round}"));
+                client.run(&format!("SET key:{round} value PX 100000000"));
+                let before = client.run("DEBUG DIGEST");
+                assert_ok(client, "DEBUG LOADAOF");
+                assert_eq!(client.run("DEBUG DIGEST"), before);
+            }
+        });
+    }
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        client.run("SET kept value");
+        let refused = client.run("DEBUG LOADAOF").text();
+        assert!(refused.starts_with("ERR Error trying to load the AOF files: there is no AOF"), "{refused}");
+        assert_eq!(client.run("GET kept"), Value::Bulk(b"value".to_vec()));
+    });
+}
+
+#[test]
+fn checksums_are_compared_unless_debug_says_otherwise() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        let payload = b"\x00\xc0\n\x06\x00\xf8r?\xc5\xfb\xfb_)";
+        let restore: &[&[u8]] = &[b"RESTORE", b"number", b"0", payload, b"REPLACE"];
+        let wrong = "ERR DUMP payload version or checksum are wrong";
+        assert_eq!(client.command(restore).text(), wrong);
+        assert_ok(client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+        assert_eq!(client.command(restore), Value::ok());
+        assert_eq!(client.run("GET number"), Value::Bulk(b"10".to_vec()));
+        assert_ok(client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 0");
+        assert_eq!(client.command(restore).text(), wrong);
+    });
+}
+
+#[test]
+fn scripts_may_call_what_is_not_for_them_while_debug_says_so() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        let mut run = |words: &str| {
+            let script = format!("return redis.call({words})");
+            client.command(&["EVAL", &script, "0"])
+        };
+        assert!(run("'client', 'id'").is_error());
+        assert_eq!(run("'ping'").text(), "PONG");
+        assert_ok(client, "DEBUG SET-DISABLE-DENY-SCRIPTS 1");
+        let mut run = |words: &str| {
+            let script = format!("return redis.call({words})");
+            client.command(&["EVAL", &script, "0"])
+        };
+        assert!(matches!(run("'client', 'id'"), Value::Integer(1..)));
+        for other in ["'multi'", "'eval','return 1',0", "'subscribe','a'", "'monitor'", "'debug','reload'"] {
+            let refused = run(other);
+            assert!(refused.is_error(), "{other}: {refused:?}");
+        }
+        assert_ok(client, "DEBUG SET-DISABLE-DENY-SCRIPTS 0");
+    });
+}
+
+#[test]
+fn elements_above_the_threshold_get_nodes_of_their_own() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        client.run("DEL list");
+        client.run("CONFIG SET list-max-listpack-size 2");
+        assert_ok(client, "DEBUG QUICKLIST-PACKED-THRESHOLD 10b");
+        client.run("RPUSH list a b c elements-that-are-longer d");
+        let told = client.run("DEBUG OBJECT list").text();
+        assert!(told.contains(" ql_nodes:4 "), "{told}");
+        assert_eq!(strings(client, "LRANGE list 0 -1"), ["a", "b", "c", "elements-that-are-longer", "d"]);
+        let wrong = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
+        for size in ["4gb", "1x", "-1", "99999999999999999999"] {
+            assert_error(client, &format!("DEBUG QUICKLIST-PACKED-THRESHOLD {size}"), wrong);
+        }
+        assert_ok(client, "DEBUG QUICKLIST-PACKED-THRESHOLD 0");
+    });
+}
+
+#[test]
+fn nothing_happens_by_itself_while_periodic_work_is_paused() {
+    everywhere(&["--enable-debug-command", "yes", "--hz", "100"], |_, client| {
+        assert_ok(client, "FLUSHALL");
+        assert_ok(client, "DEBUG PAUSE-CRON 1");
+        client.run("PSETEX gone 1 value");
+        let begun = microseconds(client);
+        wait_until("the time has come", || microseconds(client) > begun + 100_000);
+        assert_eq!(client.run("DBSIZE"), Value::Integer(1));
+        assert_ok(client, "DEBUG PAUSE-CRON 0");
+        wait_until("the key is removed", || client.run("DBSIZE") == Value::Integer(0));
+    });
+}
+
+#[test]
+fn sdslen_tells_the_lengths_of_a_key_and_its_string() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        client.run("SET key value");
+        let told = client.run("DEBUG SDSLEN key").text();
+        assert!(told.starts_with("key_sds_len:3, key_sds_avail:0, "), "{told}");
+        assert!(told.contains(" val_sds_len:5, val_sds_avail:0, "), "{told}");
+        client.run("SET number 12");
+        assert_error(client, "DEBUG SDSLEN number", "ERR Not an sds encoded string.");
+        assert_error(client, "DEBUG SDSLEN nothing", "ERR no such key");
+    });
+}
+
+fn strings(client: &mut RawClient, line: &str) -> Vec<String> {
+    client.run(line).elements().unwrap().iter().map(Value::text).collect()
+}

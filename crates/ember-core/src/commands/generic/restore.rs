@@ -115,7 +115,9 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     if ttl < 0 {
         return Err("ERR Invalid TTL value, must be >= 0".into());
     }
-    let value = rdb::restore(args.at(3), &call.keys.turn.settings.encoding).map_err(|error| match error {
+    let settings = &call.keys.turn.settings;
+    let value = rdb::restore(args.at(3), &settings.encoding, settings.checks_payloads);
+    let value = value.map_err(|error| match error {
         RestoreError::Footer => CommandError::from("ERR DUMP payload version or checksum are wrong"),
         RestoreError::Format => CommandError::from("ERR Bad data format"),
     });

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 pub use element::{Element, Needle, NewElement, OwnedElement};
-pub use node::NodeLimit;
+pub use node::{NodeLimit, set_large_element_bytes};
 
 use node::{Node, find_in_listpack, remove_in_listpack, visit_listpack, visit_listpack_back};
 use quicklist::Quicklist;

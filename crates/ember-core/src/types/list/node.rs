@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::End;
 use super::compressed::Compressed;
@@ -25,10 +26,21 @@ const LEVEL_LOWEST: i64 = -5;
 /// Two numbers and the bytes behind an `Arc<Vec<u8>>` before the vector's own.
 const SHARED_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 
+/// Elements of more bytes are kept outside of listpacks, whatever the configuration says. One for the process: tests make it
+/// small, so that they need not make large elements.
+static LARGE_ELEMENT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// From now on lists keep elements of more than `bytes` bytes outside of listpacks.
+pub fn set_large_element_bytes(bytes: usize) {
+    LARGE_ELEMENT_BYTES.store(bytes, Ordering::Relaxed);
+}
+
 /// How much a node may hold, and which nodes are compressed: `list-max-listpack-size`, `list-compress-depth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimit {
     bytes_max: usize,
+    /// Elements of more bytes get nodes of their own.
+    element_bytes_max: usize,
     /// `usize::MAX` where the limit is one of bytes.
     count_max: usize,
     /// Nodes at each end that are not compressed; 0 if none is.
@@ -40,6 +52,7 @@ impl NodeLimit {
     pub fn of(limits: &EncodingLimits) -> NodeLimit {
         NodeLimit {
             compress_depth: limits.list_compress_depth,
+            element_bytes_max: LARGE_ELEMENT_BYTES.load(Ordering::Relaxed),
             ..NodeLimit::new(limits.list_max_listpack_size)
         }
     }
@@ -47,21 +60,20 @@ impl NodeLimit {
     /// The limit that `list-max-listpack-size` means: -1 to -5 are 4, 8, 16, 32 and 64 KiB, a positive number counts
     /// elements. No node is compressed.
     pub fn new(list_max_listpack_size: i64) -> NodeLimit {
-        match usize::try_from(list_max_listpack_size) {
-            Ok(count) => {
-                NodeLimit { bytes_max: COUNTED_BYTES_MAX, count_max: count.max(1), compress_depth: 0 }
-            }
+        let (bytes_max, count_max) = match usize::try_from(list_max_listpack_size) {
+            Ok(count) => (COUNTED_BYTES_MAX, count.max(1)),
             Err(_) => {
                 let level = -1 - list_max_listpack_size.max(LEVEL_LOWEST);
-                NodeLimit { bytes_max: SIZED_BYTES_MIN << level, count_max: usize::MAX, compress_depth: 0 }
+                (SIZED_BYTES_MIN << level, usize::MAX)
             }
-        }
+        };
+        NodeLimit { bytes_max, element_bytes_max: usize::MAX, count_max, compress_depth: 0 }
     }
 
     /// A limit of bytes too small for the parameter, so that tests need not fill kilobytes.
     #[cfg(test)]
     pub(super) fn of_bytes(bytes_max: usize) -> NodeLimit {
-        NodeLimit { bytes_max, count_max: usize::MAX, compress_depth: 0 }
+        NodeLimit { bytes_max, element_bytes_max: usize::MAX, count_max: usize::MAX, compress_depth: 0 }
     }
 
     /// The same with another depth.
@@ -83,7 +95,7 @@ impl NodeLimit {
 
     /// Whether an element of `bytes` is kept outside of listpacks.
     pub(super) fn is_large(self, bytes: usize) -> bool {
-        bytes > self.bytes_max
+        bytes > self.bytes_max.min(self.element_bytes_max)
     }
 }
 

@@ -7,7 +7,6 @@ mod command;
 mod commandlog;
 mod config;
 mod debug;
-mod digest;
 mod hotkeys;
 mod info;
 mod latency;

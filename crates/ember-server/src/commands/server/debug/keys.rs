@@ -1,0 +1,167 @@
+//! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: how keys are kept, and many of them at once.
+
+use ember_protocol::number::parse_i64;
+use emberkv_core::error::CommandError;
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::keyspace::entry::{EntryRef, NewValue, StringValue, ValueType};
+use emberkv_core::rdb;
+use emberkv_core::types::limits::EncodingLimits;
+use emberkv_core::types::list::NodeView;
+use emberkv_core::types::{Aggregate, Collection};
+
+use crate::executor::session::{Outcome, Session, SessionResult};
+
+/// Looks at the entry of a key that is there and has not expired.
+pub(super) fn with_entry<R>(
+    session: &Session<'_>,
+    key: &[u8],
+    look: impl FnOnce(EntryRef<'_>) -> R,
+) -> Option<R> {
+    let keyspace = &session.server.keyspace;
+    let database = session.client.database;
+    let hash = keyspace.hash(key);
+    let data = keyspace.lock(hash.shard());
+    let entry = data.find(database, hash, key).map(|at| data.entry(database, at));
+    entry.filter(|entry| !entry.is_expired(session.turn.now_ms)).map(look)
+}
+
+/// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
+const PAYLOAD_FRAME_BYTES: usize = 11;
+
+pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
+    let key = session.args.at(2);
+    let hash = session.server.keyspace.hash(key);
+    let line = with_entry(session, key, |entry| {
+        // Where Redis tells an address, this tells shard and tag: enough to see whether two keys are neighbours.
+        format!(
+            "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
+            hash.shard(),
+            hash.tag(),
+            entry.encoding_name(),
+            rdb::dump(entry).len() - PAYLOAD_FRAME_BYTES,
+            entry.clock(),
+            session.turn.idle_seconds(entry.clock()),
+            nodes_line(entry, &session.turn.settings.encoding),
+        )
+    });
+    session.reply.simple(&line.ok_or(CommandError::NoSuchKey)?);
+    Ok(Outcome::Done)
+}
+
+/// What more there is to tell of a list of several nodes.
+fn nodes_line(entry: EntryRef<'_>, limits: &EncodingLimits) -> String {
+    let Some(Aggregate::List(list)) = entry.aggregate() else { return String::new() };
+    if list.encoding_name() != "quicklist" {
+        return String::new();
+    }
+    let (mut nodes, mut bytes) = (0, 0);
+    for node in list.nodes() {
+        nodes += 1;
+        bytes += match node {
+            NodeView::Packed(listpack) => listpack.len_bytes(),
+            NodeView::Large(element) => element.len(),
+        };
+    }
+    let average = list.len() as f64 / f64::from(nodes);
+    format!(
+        " ql_nodes:{nodes} ql_avg_node:{average:.2} ql_listpack_max:{} ql_compressed:{} \
+         ql_uncompressed_size:{bytes}",
+        limits.list_max_listpack_size,
+        u8::from(limits.list_compress_depth != 0),
+    )
+}
+
+pub(super) fn htstats(session: &mut Session<'_>) -> SessionResult {
+    let keyspace = &session.server.keyspace;
+    let database = parse_i64(session.args.at(2)).ok_or(CommandError::NotInteger)?;
+    let database = usize::try_from(database).ok().filter(|&database| database < keyspace.databases());
+    let database = database.ok_or("ERR Out of range database")?;
+    let (mut slots, mut keys, mut volatile, mut fullest) = (0, 0, 0, 0);
+    for shard in 0..SHARDS {
+        let data = keyspace.lock(shard);
+        let data = data.database(database);
+        slots += data.table().capacity();
+        keys += data.table().len();
+        volatile += data.volatile();
+        fullest = fullest.max(data.table().len());
+    }
+    let text = format!(
+        "[Dictionary HT]\nHash table 0 stats (main hash table):\n table size: {slots}\n number of elements: {keys}\n \
+         shards: {SHARDS}\n elements in the fullest shard: {fullest}\n[Expires HT]\nHash table 0 stats (main hash \
+         table):\n number of elements: {volatile}\n"
+    );
+    session.reply.verbatim(b"txt", text.as_bytes());
+    Ok(Outcome::Done)
+}
+
+pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
+    let found = with_entry(session, session.args.at(2), |entry| {
+        let is_table = matches!(entry.encoding_name(), "hashtable" | "skiplist");
+        entry.aggregate().filter(|_| is_table).map(Aggregate::len)
+    });
+    let elements = found
+        .ok_or(CommandError::NoSuchKey)?
+        .ok_or("ERR The value stored at the specified key is not represented using an hash table")?;
+    let text = format!("Hash table 0 stats (main hash table):\n number of elements: {elements}\n");
+    session.reply.verbatim(b"txt", text.as_bytes());
+    Ok(Outcome::Done)
+}
+
+/// Keys that one POPULATE makes at most: more than fit into any machine.
+const POPULATE_MAX: i64 = 1 << 36;
+
+pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    let positive = "ERR value is out of range, must be positive";
+    let count = parse_i64(args.at(2)).filter(|count| (0..=POPULATE_MAX).contains(count)).ok_or(positive)?;
+    let prefix = args.get(3).unwrap_or(b"key");
+    let size = match args.get(4) {
+        None => 0,
+        Some(size) => parse_i64(size).and_then(|size| usize::try_from(size).ok()).ok_or(positive)?,
+    };
+    if size > session.turn.settings.string_bytes_max {
+        return Err(CommandError::StringTooLong);
+    }
+    let keyspace = &session.server.keyspace;
+    let database = session.client.database;
+    let clock = session.turn.new_clock();
+    for number in 0..count {
+        let key = [prefix, format!(":{number}").as_bytes()].concat();
+        let mut value = format!("value:{number}").into_bytes();
+        if size > 0 {
+            value.resize(size, 0);
+        }
+        let hash = keyspace.hash(&key);
+        let mut data = keyspace.lock(hash.shard());
+        if data.find(database, hash, &key).is_none() {
+            data.insert(database, hash, &key, NewValue::from_bytes(&value), None, clock);
+            session.turn.counters.changes += 1;
+        }
+        keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// The lengths of a key and of the string that is its value. Neither has room to grow without moving; what both take together
+/// is told of the value.
+pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
+    let key = session.args.at(2);
+    let found = with_entry(session, key, |entry| {
+        let is_string = entry.value_type() == ValueType::String;
+        let length = match is_string.then(|| entry.string()) {
+            Some(StringValue::Inline(bytes)) => Some(bytes.len()),
+            Some(StringValue::Large(large)) => Some(large.bytes().len()),
+            Some(StringValue::Int(_)) | None => None,
+        };
+        length.map(|length| (length, entry.footprint_bytes()))
+    });
+    let (length, footprint) =
+        found.ok_or(CommandError::NoSuchKey)?.ok_or("ERR Not an sds encoded string.")?;
+    session.reply.simple(&format!(
+        "key_sds_len:{0}, key_sds_avail:0, key_zmalloc: {0}, val_sds_len:{length}, val_sds_avail:0, val_zmalloc: {1}",
+        key.len(),
+        footprint.saturating_sub(key.len()),
+    ));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,105 @@
+//! DEBUG RELOAD and LOADAOF: the data set as the files hold it, in the place of that in memory.
+//!
+//! Nobody else is at the keyspace meanwhile. What the files hold is not journaled: after a RELOAD that has changed something
+//! a rewrite gives the AOF the data of now.
+
+use std::sync::atomic::Ordering;
+
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+
+use crate::aof;
+use crate::aof::service::Aof;
+use crate::executor::session::{Execution, Outcome, Session, SessionResult};
+use crate::executor::{Executor, Section};
+use crate::snapshot::loading::{self, Present};
+use crate::snapshot::point_in_time::Purpose;
+use crate::snapshot::saving;
+use crate::snapshot::state::SnapshotState;
+
+/// What RELOAD does beside reading the file.
+#[derive(Clone, Copy)]
+struct Options {
+    saves: bool,
+    empties: bool,
+    present: Present,
+}
+
+impl Options {
+    fn parse(execution: &Execution<'_>) -> Result<Options, CommandError> {
+        let mut options = Options { saves: true, empties: true, present: Present::Refused };
+        for number in 2..execution.args.len() {
+            match number {
+                _ if is_word(execution.args, number, "MERGE") => options.present = Present::Replaced,
+                _ if is_word(execution.args, number, "NOFLUSH") => options.empties = false,
+                _ if is_word(execution.args, number, "NOSAVE") => options.saves = false,
+                _ => {
+                    let text = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.";
+                    return Err(text.into());
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether the keys may be others afterwards.
+    fn changes_data(self) -> bool {
+        !self.saves || !self.empties
+    }
+}
+
+pub(super) fn reload(_: &mut Session<'_>) -> SessionResult {
+    Ok(Outcome::Continue(|execution| {
+        let options = Options::parse(execution)?;
+        alone(execution, |executor| reload_with(executor, options))?;
+        tracing::info!("the data set is read again by DEBUG RELOAD");
+        execution.reply.ok();
+        Ok(Outcome::Done)
+    }))
+}
+
+pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
+    Ok(Outcome::Continue(|execution| {
+        alone(execution, |executor| {
+            aof::loading::reload(executor).map_err(|error| {
+                tracing::error!("DEBUG LOADAOF: {error}");
+                format!("ERR Error trying to load the AOF files: {error}").into()
+            })
+        })?;
+        tracing::info!("the AOF is read again by DEBUG LOADAOF");
+        execution.reply.ok();
+        Ok(Outcome::Done)
+    }))
+}
+
+/// Runs `act` with exclusive access, which a call inside of a transaction or a script has not for itself alone.
+fn alone(
+    execution: &mut Execution<'_>,
+    act: impl FnOnce(&mut Executor) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    if execution.executor.section != Section::Shared {
+        return Err("ERR the data set cannot be read again inside of a transaction or a script".into());
+    }
+    let client = execution.client.view.id;
+    execution.executor.with_exclusive_access_for(client, |executor, _| act(executor))?
+}
+
+fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandError> {
+    let server = executor.server;
+    if options.saves {
+        if SnapshotState::of(server).claims.purpose() == Some(Purpose::Save) {
+            return Err("ERR Background save already in progress".into());
+        }
+        executor.publish();
+        saving::save(server, &executor.config, &executor.turn)
+            .map_err(|error| format!("ERR the data set is not saved: {error}"))?;
+    }
+    let loaded = loading::reload(executor, options.empties, options.present);
+    if server.journal.is_on() && (options.changes_data() || loaded.is_err()) {
+        Aof::of(server).state.is_rewrite_scheduled.store(true, Ordering::Relaxed);
+    }
+    loaded.map_err(|error| {
+        tracing::error!("DEBUG RELOAD: {error}");
+        format!("ERR Error trying to load the RDB dump: {error}").into()
+    })
+}

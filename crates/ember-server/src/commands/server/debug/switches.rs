@@ -1,0 +1,71 @@
+//! What DEBUG switches on and off, or sets, for tests: it holds until the server ends.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ember_protocol::number;
+use emberkv_core::types::list;
+
+use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::server::debug_switches::DebugSwitches;
+
+/// Above this Redis takes no size of large elements.
+const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
+
+fn switch(
+    session: &mut Session<'_>,
+    which: fn(&DebugSwitches) -> &AtomicBool,
+    is_inverse: bool,
+) -> SessionResult {
+    let is_on = number::parse_i64(session.args.at(2)).is_some_and(|number| number != 0);
+    which(&session.server.debug).store(is_on != is_inverse, Ordering::Relaxed);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+pub(super) fn set_active_expire(session: &mut Session<'_>) -> SessionResult {
+    switch(session, |switches| &switches.keeps_expired, true)
+}
+
+pub(super) fn pause_cron(session: &mut Session<'_>) -> SessionResult {
+    switch(session, |switches| &switches.pauses_periodic_work, false)
+}
+
+pub(super) fn set_disable_deny_scripts(session: &mut Session<'_>) -> SessionResult {
+    switch(session, |switches| &switches.opens_scripts, false)
+}
+
+pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> SessionResult {
+    let outcome = switch(session, |switches| &switches.skips_checksums, false);
+    // For the next command of the same pipeline too.
+    session.turn.settings.checks_payloads = !session.server.debug.skips_checksums.load(Ordering::Relaxed);
+    outcome
+}
+
+pub(super) fn quicklist_packed_threshold(session: &mut Session<'_>) -> SessionResult {
+    let wrong = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
+    let bytes = size(session.args.at(2)).filter(|&bytes| bytes <= PACKED_THRESHOLD_MAX).ok_or(wrong)?;
+    list::set_large_element_bytes(if bytes == 0 {
+        usize::MAX
+    } else {
+        usize::try_from(bytes).map_err(|_| wrong)?
+    });
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// A size in bytes, with or without one of the units of the configuration.
+fn size(text: &[u8]) -> Option<u64> {
+    let unit_at = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(unit_at);
+    let unit = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    number::parse_u64(digits)?.checked_mul(unit)
+}
