@@ -297,6 +297,8 @@ pub enum Group {
     Scripting,
     /// The client's connection.
     Connection,
+    /// Clusters.
+    Cluster,
     /// The server.
     Server,
 }
@@ -319,6 +321,7 @@ impl Group {
             Group::Transactions => "transactions",
             Group::Scripting => "scripting",
             Group::Connection => "connection",
+            Group::Cluster => "cluster",
             Group::Server => "server",
         }
     }
@@ -340,7 +343,7 @@ impl Group {
             Group::Transactions => Some(Category::TRANSACTION),
             Group::Scripting => Some(Category::SCRIPTING),
             Group::Connection => Some(Category::CONNECTION),
-            Group::Server => None,
+            Group::Cluster | Group::Server => None,
         }
     }
 }

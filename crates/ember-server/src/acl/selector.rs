@@ -9,6 +9,7 @@ use emberkv_core::spec::{Category, Channels, Flags, KeyFlags};
 
 use super::denial::Denial;
 use super::rule::{RuleError, has_spaces};
+use crate::catalogue::redis_commands;
 use crate::catalogue::registry::{Command, Registry};
 use crate::config::{Config, PubsubDefault};
 
@@ -113,11 +114,7 @@ impl Selector {
             [b'+', b'@', ..] => return self.apply_category(&rule[1..], true, grammar.registry),
             [b'-', b'@', ..] => return self.apply_category(&rule[1..], false, grammar.registry),
             [b'+', name @ ..] => return self.allow_command(name, grammar.registry),
-            [b'-', name @ ..] => {
-                let command = grammar.registry.find_full_declared(name).ok_or(RuleError::UnknownCommand)?;
-                self.set_command(command, false, grammar.registry);
-                self.note_rule(false, command.full_name.as_bytes());
-            }
+            [b'-', name @ ..] => return self.refuse_command(name, grammar.registry),
             _ => return Err(RuleError::Syntax),
         }
         Ok(())
@@ -201,16 +198,32 @@ impl Selector {
         Ok(())
     }
 
+    /// `-command` or `-container|subcommand`, behind the `-`.
+    fn refuse_command(&mut self, name: &[u8], registry: &Registry) -> Result<(), RuleError> {
+        match registry.find_full_declared(name) {
+            Some(command) => {
+                self.set_command(command, false, registry);
+                self.note_rule(false, command.full_name.as_bytes());
+            }
+            None => {
+                // There is nothing to take away, but the rule is kept for a server that has the command.
+                let name = redis_commands::known(name).ok_or(RuleError::UnknownCommand)?;
+                self.note_rule(false, name.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
     /// `+command`, `+container|subcommand` or `+command|first-argument`, behind the `+`.
     fn allow_command(&mut self, name: &[u8], registry: &Registry) -> Result<(), RuleError> {
         let Some(bar) = name.iter().rposition(|&byte| byte == b'|') else {
-            let command = registry.find_declared(name).ok_or(RuleError::UnknownCommand)?;
+            let Some(command) = registry.find_declared(name) else { return self.allow_absent(name) };
             self.set_command(command, true, registry);
             self.note_rule(true, command.full_name.as_bytes());
             return Ok(());
         };
         let (outer, argument) = (&name[..bar], &name[bar + 1..]);
-        let command = registry.find_full_declared(outer).ok_or(RuleError::UnknownCommand)?;
+        let Some(command) = registry.find_full_declared(outer) else { return self.allow_absent(name) };
         if command.is_subcommand {
             return Err(RuleError::SubcommandArgument);
         }
@@ -223,8 +236,30 @@ impl Selector {
                 arguments.push(argument.to_vec());
             }
         } else {
-            let subcommand = registry.find_in(command, argument).ok_or(RuleError::UnknownCommand)?;
+            let Some(subcommand) = registry.find_in(command, argument) else {
+                return self.allow_absent(name);
+            };
             self.set_command(subcommand, true, registry);
+        }
+        self.note_rule(true, name);
+        Ok(())
+    }
+
+    /// Keeps a rule that allows a command of Redis which is not here, with a subcommand or a first argument perhaps.
+    fn allow_absent(&mut self, name: &[u8]) -> Result<(), RuleError> {
+        if redis_commands::known(name).is_none() {
+            let bar = name.iter().rposition(|&byte| byte == b'|').ok_or(RuleError::UnknownCommand)?;
+            let (outer, argument) = (&name[..bar], &name[bar + 1..]);
+            let outer = redis_commands::known(outer).ok_or(RuleError::UnknownCommand)?;
+            if outer.contains('|') {
+                return Err(RuleError::SubcommandArgument);
+            }
+            if redis_commands::is_container(outer.as_bytes()) {
+                return Err(RuleError::UnknownCommand);
+            }
+            if argument.is_empty() || has_spaces(argument) {
+                return Err(RuleError::Syntax);
+            }
         }
         self.note_rule(true, name);
         Ok(())

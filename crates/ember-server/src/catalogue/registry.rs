@@ -47,7 +47,7 @@ impl Command {
         let spec = self.spec;
         match self.handler {
             Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
-            // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE.
+            // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
                     || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))

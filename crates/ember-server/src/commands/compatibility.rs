@@ -8,10 +8,8 @@ use std::path::Path;
 use ember_testkit::assert_generated;
 
 use super::tests::registry;
+use crate::catalogue::redis_commands::groups;
 use crate::catalogue::registry::{Command, Registry};
-
-/// The names, group by group.
-const NAMES: &str = include_str!("redis_commands.txt");
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
@@ -19,27 +17,22 @@ const BEGIN: &str = "<!-- commands: generated -->\n";
 const END: &str = "<!-- end of commands -->";
 
 /// Groups whose commands are for what does not exist yet, or never will.
-const ABSENT_GROUPS: [&str; 4] = ["cluster", "replication", "module", "sentinel"];
+const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 3] = [
-    // It talks to another server.
+const ABSENT: [&str; 9] = [
+    // They talk to other servers.
     "migrate",
+    "failover",
+    "psync",
+    "replconf",
+    "restore-asking",
+    "sync",
     // Valkey's alone.
     "client|capa",
+    "cluster|slot-stats",
     "script|show",
 ];
-
-fn groups() -> Vec<(&'static str, Vec<&'static str>)> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for line in NAMES.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            Some(group) => groups.push((group, Vec::new())),
-            None => groups.last_mut().expect("names stand behind a group").1.extend(line.split(' ')),
-        }
-    }
-    groups
-}
 
 fn table() -> String {
     let registry = registry();

@@ -1,5 +1,6 @@
 //! The commands that need the server: its connections, its configuration, its statistics.
 
+mod cluster;
 #[cfg(test)]
 mod compatibility;
 mod connection;
@@ -15,6 +16,7 @@ use crate::executor::session::ServerHandler;
 
 /// All server commands.
 pub(crate) const FAMILIES: Families<ServerHandler> = &[
+    cluster::COMMANDS,
     connection::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,

@@ -17,6 +17,7 @@ mod metrics;
 mod parameters;
 mod shutdown;
 mod slowlog;
+mod standalone;
 mod stock_files;
 
 use std::path::PathBuf;

@@ -70,6 +70,20 @@ fn users_of_the_acl_file_are_there_from_the_start() {
 }
 
 #[test]
+fn a_file_that_names_absent_commands_is_kept_as_it_is() {
+    let directory = Directory::new("absent");
+    let text = format!(
+        "user alice on nopass sanitize-payload ~* resetchannels -@all +psync +replconf +sync -migrate\n{DEFAULT}\n"
+    );
+    let file = directory.write("users.acl", &text);
+    let (_server, mut client) = start(&["--aclfile", &file]);
+    assert_ok(&mut client, "ACL SAVE");
+    assert_eq!(directory.read("users.acl"), text);
+    assert_ok(&mut client, "ACL LOAD");
+    assert_eq!(texts(&client.run("ACL LIST")), text.lines().collect::<Vec<_>>());
+}
+
+#[test]
 fn saved_users_come_back_with_load() {
     let directory = Directory::new("save");
     let path = directory.write("users.acl", "");

@@ -156,6 +156,32 @@ fn rules_are_told_as_they_were_given() {
 }
 
 #[test]
+fn rules_may_name_commands_of_redis_that_are_not_here() {
+    everywhere(&[], |_, admin| {
+        let rules =
+            "+@all -Psync -sentinel|masters +sync +migrate|10.0.0.1 +Sentinel|MyID +cluster|info -module";
+        assert_ok(admin, &format!("ACL SETUSER alice {rules}"));
+        let shown =
+            "+@all -psync -sentinel|masters +sync +migrate|10.0.0.1 +sentinel|myid +cluster|info -module";
+        assert_eq!(admin.run("ACL GETUSER alice").get("commands"), Some(&Value::from(shown)).cloned());
+        assert_ok(admin, "ACL SETUSER alice +sentinel -migrate");
+        let shown = "+@all -psync +sync +cluster|info -module +sentinel -migrate";
+        assert_eq!(admin.run("ACL GETUSER alice").get("commands"), Some(&Value::from(shown)).cloned());
+        for (rule, error) in [
+            ("+nosuch|a", "Unknown command or category name in ACL"),
+            ("-sync|a", "Unknown command or category name in ACL"),
+            ("+sentinel|nosuch", "Unknown command or category name in ACL"),
+            ("+sentinel|myid|a", "Allowing first-arg of a subcommand is not supported"),
+            ("+sync|", "Syntax error"),
+        ] {
+            let error = format!("ERR Error in ACL SETUSER modifier '{rule}': {error}");
+            assert_error(admin, &format!("ACL SETUSER alice {rule}"), &error);
+        }
+        admin.run("ACL DELUSER alice");
+    });
+}
+
+#[test]
 fn a_wrong_rule_changes_nothing() {
     everywhere(&[], |_, admin| {
         for (rules, error) in [

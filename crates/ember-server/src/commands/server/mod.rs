@@ -11,6 +11,7 @@ mod hotkeys;
 mod info;
 mod latency;
 mod memory;
+mod module;
 mod monitor;
 mod save;
 mod shutdown;
@@ -32,6 +33,7 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    module::COMMANDS,
     monitor::COMMANDS,
     save::COMMANDS,
     shutdown::COMMANDS,

@@ -1,0 +1,313 @@
+//! CLUSTER, READONLY, READWRITE and ASKING, as Redis answers them on a server that is no node of a cluster: all the same.
+
+use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
+
+use crate::executor::session::ServerCommand;
+
+const DISABLED: &str = "ERR This instance has cluster support disabled";
+
+/// What every example answers.
+const SHOWN: &str = "(error) ERR This instance has cluster support disabled";
+
+/// A command that no server outside of a cluster can run.
+const fn refused(spec: Spec) -> ServerCommand {
+    Command::new(spec, Some(|_| Err(DISABLED.into())))
+}
+
+const fn example(call: &'static str) -> Example {
+    Example { given: &[], call, reply: SHOWN }
+}
+
+/// What all have in common.
+const TEMPLATE: Spec = Spec {
+    since: "3.0.0",
+    group: Group::Cluster,
+    complexity: "O(1)",
+    arity: 2,
+    flags: Flags::STALE,
+    ..Spec::DEFAULT
+};
+
+/// What asks for what may differ from node to node.
+const ASKS: Spec = Spec { tips: &["nondeterministic_output"], ..TEMPLATE };
+
+/// What changes this node's view of the cluster.
+const CHANGES: Spec =
+    Spec { flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING), ..TEMPLATE };
+
+const LOADING: Flags = Flags::LOADING.union(Flags::STALE);
+
+/// What is said about the connection.
+const CONNECTION: Spec =
+    Spec { arity: 1, flags: Flags::FAST.union(LOADING), categories: Category::CONNECTION, ..TEMPLATE };
+
+const ADMIN_ASKS: Spec = Spec { flags: Flags::ADMIN.union(Flags::STALE), ..ASKS };
+
+pub(super) const COMMANDS: &[&[ServerCommand]] = &[&[
+    refused(Spec {
+        name: "asking",
+        summary: "Lets the next command have keys of a slot that is on its way to this node.",
+        flags: Flags::FAST,
+        example: example("ASKING"),
+        ..CONNECTION
+    }),
+    refused(Spec {
+        name: "readonly",
+        summary: "Lets the connection read from a replica of a node.",
+        example: example("READONLY"),
+        ..CONNECTION
+    }),
+    refused(Spec {
+        name: "readwrite",
+        summary: "Ends what READONLY allows.",
+        example: example("READWRITE"),
+        ..CONNECTION
+    }),
+    Command::container(
+        Spec {
+            name: "cluster",
+            summary: "Holds commands about the nodes of a cluster.",
+            complexity: "Depends on the subcommand.",
+            arity: -2,
+            flags: Flags::empty(),
+            ..TEMPLATE
+        },
+        None,
+        SUBCOMMANDS,
+    ),
+]];
+
+const SUBCOMMANDS: &[ServerCommand] = &[
+    refused(Spec {
+        name: "addslots",
+        summary: "Gives slots to this node.",
+        complexity: "O(N) for N slots.",
+        arity: -3,
+        syntax: "slot [slot ...]",
+        example: example("CLUSTER ADDSLOTS 1"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "addslotsrange",
+        summary: "Gives ranges of slots to this node.",
+        since: "7.0.0",
+        complexity: "O(N) for N slots.",
+        arity: -4,
+        syntax: "<start-slot end-slot> [start-slot end-slot ...]",
+        example: example("CLUSTER ADDSLOTSRANGE 1 2"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "bumpepoch",
+        summary: "Raises this node's configuration epoch.",
+        tips: &["nondeterministic_output"],
+        example: example("CLUSTER BUMPEPOCH"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "count-failure-reports",
+        summary: "Returns how many nodes say that a node has failed.",
+        complexity: "O(N) for N reports.",
+        arity: 3,
+        syntax: "node-id",
+        example: example("CLUSTER COUNT-FAILURE-REPORTS a"),
+        ..ADMIN_ASKS
+    }),
+    refused(Spec {
+        name: "countkeysinslot",
+        summary: "Returns the number of keys in a slot.",
+        arity: 3,
+        syntax: "slot",
+        example: example("CLUSTER COUNTKEYSINSLOT 1"),
+        ..TEMPLATE
+    }),
+    refused(Spec {
+        name: "delslots",
+        summary: "Takes slots from the nodes they belong to, as this node knows.",
+        complexity: "O(N) for N slots.",
+        arity: -3,
+        syntax: "slot [slot ...]",
+        example: example("CLUSTER DELSLOTS 1"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "delslotsrange",
+        summary: "Takes ranges of slots from the nodes they belong to, as this node knows.",
+        since: "7.0.0",
+        complexity: "O(N) for N slots.",
+        arity: -4,
+        syntax: "<start-slot end-slot> [start-slot end-slot ...]",
+        example: example("CLUSTER DELSLOTSRANGE 1 2"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "failover",
+        summary: "Lets this replica take the place of its primary.",
+        arity: -2,
+        syntax: "[options:<FORCE | TAKEOVER>]",
+        example: example("CLUSTER FAILOVER"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "flushslots",
+        summary: "Takes all slots from this node.",
+        example: example("CLUSTER FLUSHSLOTS"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "forget",
+        summary: "Removes a node from those that this node knows.",
+        arity: 3,
+        syntax: "node-id",
+        example: example("CLUSTER FORGET a"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "getkeysinslot",
+        summary: "Returns keys of a slot.",
+        complexity: "O(N) for N keys.",
+        arity: 4,
+        syntax: "slot count",
+        example: example("CLUSTER GETKEYSINSLOT 1 1"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "help",
+        summary: "Describes the subcommands.",
+        since: "5.0.0",
+        flags: LOADING,
+        example: example("CLUSTER HELP"),
+        ..TEMPLATE
+    }),
+    refused(Spec {
+        name: "info",
+        summary: "Tells about the cluster as this node sees it.",
+        example: example("CLUSTER INFO"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "keyslot",
+        summary: "Returns the slot of a key.",
+        complexity: "O(N) for N bytes of the key.",
+        arity: 3,
+        syntax: "key",
+        example: example("CLUSTER KEYSLOT key"),
+        ..TEMPLATE
+    }),
+    refused(Spec {
+        name: "links",
+        summary: "Tells about the connections to other nodes.",
+        since: "7.0.0",
+        complexity: "O(N) for N nodes.",
+        example: example("CLUSTER LINKS"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "meet",
+        summary: "Makes a node known to this node.",
+        arity: -4,
+        syntax: "ip port [cluster-bus-port]@4.0.0",
+        history: &[("4.0.0", "`cluster-bus-port` came.")],
+        example: example("CLUSTER MEET 127.0.0.1 7000"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "myid",
+        summary: "Returns the name of this node.",
+        example: example("CLUSTER MYID"),
+        ..TEMPLATE
+    }),
+    refused(Spec {
+        name: "myshardid",
+        summary: "Returns the name of the shard that this node is of.",
+        since: "7.2.0",
+        example: example("CLUSTER MYSHARDID"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "nodes",
+        summary: "Tells about all nodes.",
+        complexity: "O(N) for N nodes.",
+        example: example("CLUSTER NODES"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "replicas",
+        summary: "Tells about the replicas of a node.",
+        since: "5.0.0",
+        complexity: "O(N) for N replicas.",
+        arity: 3,
+        syntax: "node-id",
+        example: example("CLUSTER REPLICAS a"),
+        ..ADMIN_ASKS
+    }),
+    refused(Spec {
+        name: "replicate",
+        summary: "Makes this node a replica of another one.",
+        arity: 3,
+        syntax: "node-id",
+        example: example("CLUSTER REPLICATE a"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "reset",
+        summary: "Lets this node forget the cluster.",
+        complexity: "O(N) for N nodes; of a replica all keys are removed.",
+        arity: -2,
+        flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NOSCRIPT),
+        syntax: "[reset-type:<HARD | SOFT>]",
+        example: example("CLUSTER RESET"),
+        ..TEMPLATE
+    }),
+    refused(Spec {
+        name: "saveconfig",
+        summary: "Writes the file in which this node keeps what it knows.",
+        example: example("CLUSTER SAVECONFIG"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "set-config-epoch",
+        summary: "Sets the configuration epoch of a new node.",
+        arity: 3,
+        syntax: "config-epoch",
+        example: example("CLUSTER SET-CONFIG-EPOCH 1"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "setslot",
+        summary: "Says which node a slot belongs to, or moves to.",
+        arity: -4,
+        syntax: "slot subcommand:<IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
+        example: example("CLUSTER SETSLOT 1 STABLE"),
+        ..CHANGES
+    }),
+    refused(Spec {
+        name: "shards",
+        summary: "Tells which nodes and slots each shard has.",
+        since: "7.0.0",
+        complexity: "O(N) for N nodes.",
+        flags: LOADING,
+        example: example("CLUSTER SHARDS"),
+        ..ASKS
+    }),
+    refused(Spec {
+        name: "slaves",
+        summary: "Tells about the replicas of a node.",
+        complexity: "O(N) for N replicas.",
+        arity: 3,
+        syntax: "node-id",
+        deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
+        example: example("CLUSTER SLAVES a"),
+        ..ADMIN_ASKS
+    }),
+    refused(Spec {
+        name: "slots",
+        summary: "Tells which nodes the ranges of slots belong to.",
+        complexity: "O(N) for N nodes.",
+        flags: LOADING,
+        history: &[("4.0.0", "The names of nodes came."), ("7.0.0", "More about the network came.")],
+        deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
+        example: example("CLUSTER SLOTS"),
+        ..ASKS
+    }),
+];

@@ -1,0 +1,113 @@
+//! MODULE: there are none, and none can be loaded.
+
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::commands::help::{help_subcommand, reply_help};
+use crate::executor::session::{Outcome, ServerCommand};
+
+const NOT_LOADED: &str = "ERR Error loading the extension: this server loads no modules.";
+
+const TEMPLATE: Spec = Spec {
+    since: "4.0.0",
+    group: Group::Server,
+    complexity: "O(1)",
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT),
+    ..Spec::DEFAULT
+};
+
+const CHANGES: Spec = Spec { flags: TEMPLATE.flags.union(Flags::NO_ASYNC_LOADING), ..TEMPLATE };
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "module",
+        summary: "Holds commands about modules.",
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        flags: Flags::empty(),
+        ..TEMPLATE
+    },
+    None,
+    &[
+        help_subcommand(
+            Group::Server,
+            "5.0.0",
+            Example {
+                given: &[],
+                call: "MODULE HELP",
+                reply: " 1) MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+            },
+            |session| reply_help(session, HELP),
+        ),
+        Command::new(
+            Spec {
+                name: "list",
+                summary: "Tells which modules are loaded: none.",
+                arity: 2,
+                tips: &["nondeterministic_output_order"],
+                example: Example { given: &[], call: "MODULE LIST", reply: "(empty array)" },
+                ..TEMPLATE
+            },
+            Some(|session| {
+                session.reply.array(0);
+                Ok(Outcome::Done)
+            }),
+        ),
+        Command::new(
+            Spec {
+                name: "load",
+                summary: "Answers that no module can be loaded.",
+                arity: -3,
+                syntax: "path [arg [arg ...]]",
+                example: Example {
+                    given: &[],
+                    call: "MODULE LOAD module.so",
+                    reply: "(error) ERR Error loading the extension: this server loads no modules.",
+                },
+                ..CHANGES
+            },
+            Some(|_| Err(NOT_LOADED.into())),
+        ),
+        Command::new(
+            Spec {
+                name: "loadex",
+                summary: "Answers that no module can be loaded.",
+                since: "7.0.0",
+                arity: -3,
+                syntax: "path [configs:<CONFIG name value> [configs:<CONFIG name value> ...]] [ARGS args [args ...]]",
+                example: Example {
+                    given: &[],
+                    call: "MODULE LOADEX module.so",
+                    reply: "(error) ERR Error loading the extension: this server loads no modules.",
+                },
+                ..CHANGES
+            },
+            Some(|_| Err(NOT_LOADED.into())),
+        ),
+        Command::new(
+            Spec {
+                name: "unload",
+                summary: "Answers that there is no such module.",
+                arity: 3,
+                syntax: "name",
+                example: Example {
+                    given: &[],
+                    call: "MODULE UNLOAD module",
+                    reply: "(error) ERR Error unloading module: no such module with that name",
+                },
+                ..CHANGES
+            },
+            Some(|_| Err("ERR Error unloading module: no such module with that name".into())),
+        ),
+    ],
+)];
+
+const HELP: &[&str] = &[
+    "LIST",
+    "    List the modules that are loaded: none.",
+    "LOAD <path> [<arg> ...]",
+    "    Answer an error: this server loads no modules.",
+    "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+    "    Answer an error: this server loads no modules.",
+    "UNLOAD <name>",
+    "    Answer an error: there is no such module.",
+];

@@ -1,0 +1,68 @@
+//! What a server answers that is alone: no replica, no node of a cluster, without modules.
+
+use ember_testkit::Value;
+
+use crate::{assert_error, assert_ok, everywhere};
+
+const DISABLED: &str = "ERR This instance has cluster support disabled";
+
+#[test]
+fn the_role_is_that_of_a_primary_without_replicas() {
+    everywhere(&[], |_, client| {
+        let role = [Value::from("master"), Value::Integer(0), Value::Array(Vec::new())];
+        assert_eq!(client.run("ROLE"), Value::Array(role.to_vec()));
+    });
+}
+
+#[test]
+fn a_server_is_a_replica_of_nobody() {
+    everywhere(&[], |_, client| {
+        for name in ["REPLICAOF", "SLAVEOF"] {
+            assert_ok(client, &format!("{name} no one"));
+            let refused =
+                "ERR this server has no replication and cannot be a replica; it takes REPLICAOF NO ONE only";
+            assert_error(client, &format!("{name} 127.0.0.1 6379"), refused);
+            assert_error(client, &format!("{name} 127.0.0.1 x"), "ERR Invalid master port");
+            assert_error(client, &format!("{name} 127.0.0.1 70000"), "ERR Invalid master port");
+        }
+    });
+}
+
+#[test]
+fn commands_of_clusters_say_that_there_is_none() {
+    everywhere(&[], |_, client| {
+        for line in [
+            "CLUSTER INFO",
+            "CLUSTER KEYSLOT key",
+            "CLUSTER HELP",
+            "cluster nodes",
+            "CLUSTER RESET HARD",
+            "READONLY",
+            "READWRITE",
+            "ASKING",
+        ] {
+            assert_error(client, line, DISABLED);
+        }
+        assert_error(
+            client,
+            "CLUSTER KEYSLOT",
+            "ERR wrong number of arguments for 'cluster|keyslot' command",
+        );
+        assert_error(client, "CLUSTER", "ERR wrong number of arguments for 'cluster' command");
+        assert_error(client, "CLUSTER NOSUCH", "ERR unknown subcommand 'NOSUCH'. Try CLUSTER HELP.");
+    });
+}
+
+#[test]
+fn there_are_no_modules() {
+    everywhere(&[], |_, client| {
+        assert_eq!(client.run("MODULE LIST"), Value::Array(Vec::new()));
+        let head = "MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+        assert_eq!(client.run("MODULE HELP").elements().unwrap()[0].text(), head);
+        let refused = "ERR Error loading the extension: this server loads no modules.";
+        assert_error(client, "MODULE LOAD /tmp/module.so", refused);
+        assert_error(client, "MODULE LOADEX /tmp/module.so ARGS a", refused);
+        let unknown = "ERR Error unloading module: no such module with that name";
+        assert_error(client, "MODULE UNLOAD module", unknown);
+    });
+}
