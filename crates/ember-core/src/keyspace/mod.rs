@@ -234,16 +234,42 @@ impl Keyspace {
     }
 
     /// Exchanges two databases at one moment for all workers, and notifies those who watch or wait for their keys.
-    /// `at_moment` is called then.
-    pub fn swap_databases(&self, one: usize, other: usize, notices: &mut Notices, at_moment: impl FnOnce()) {
+    /// `at_moment` is called then. What has expired under a name that is watched or awaited goes first: it must not seem to
+    /// come or to go.
+    pub fn swap_databases(
+        &self,
+        one: usize,
+        other: usize,
+        turn: &mut Turn,
+        at_moment: impl FnOnce(&mut Turn),
+    ) {
         let mut guards = self.lock_all();
         for data in &mut guards {
-            self.notify_present(data, one, other, notices);
-            self.notify_present(data, other, one, notices);
+            self.expire_observed(data, [one, other], turn);
+        }
+        for data in &mut guards {
+            self.notify_present(data, one, other, &mut turn.notices);
+            self.notify_present(data, other, one, &mut turn.notices);
             data.swap_databases(one, other);
         }
-        at_moment();
+        at_moment(turn);
         self.release_all(guards);
+    }
+
+    /// Removes what has expired in `databases` under the name of a key that is watched or awaited in one of them.
+    fn expire_observed(&self, data: &mut ShardData, databases: [usize; 2], turn: &mut Turn) {
+        let Some(observers) = data.observers() else { return };
+        let names = |index: usize| {
+            observers
+                .watched(index)
+                .map(|(key, _)| key.to_vec())
+                .chain(observers.awaited(index).map(<[u8]>::to_vec))
+        };
+        let names: Vec<Vec<u8>> = databases.into_iter().flat_map(names).collect();
+        for name in names {
+            let hash = self.hash(&name);
+            databases.into_iter().for_each(|index| data.expire_key(index, hash, &name, turn));
+        }
     }
 
     /// Notifies the observers of those keys of database `observed` that exist there or in database `other`.

@@ -319,6 +319,25 @@ impl ShardData {
         }
     }
 
+    /// Removes an entry whose time has come, records that, and tells those who want to know.
+    pub fn expire(&mut self, database: usize, at: Position, turn: &mut Turn) -> Slot {
+        let slot = self.remove(database, at);
+        self.notify_server_change(database, slot.entry().key(), &mut turn.notices);
+        turn.journal.record_removal(database, slot.entry().key());
+        turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
+        slot
+    }
+
+    /// As [`ShardData::expire`] for a key that may be there, and whose time may have come.
+    pub fn expire_key(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
+        if let Some(at) = self.find(database, hash, key)
+            && self.entry(database, at).is_expired(turn.now_ms)
+        {
+            drop(self.expire(database, at, turn));
+            turn.counters.expired += 1;
+        }
+    }
+
     /// Removes entries and elements whose time has come, looking at no more than `budget` references and elements, and
     /// records it. Returns the entries that have expired and the number of looks.
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
@@ -335,11 +354,7 @@ impl ShardData {
             let tag = reference.tag();
             let is_expired = |entry: EntryRef<'_>| entry.is_expired(now_ms);
             while let Some(at) = self.database(database).table.find_by_tag(tag, is_expired) {
-                let slot = self.remove(database, at);
-                self.notify_server_change(database, slot.entry().key(), &mut turn.notices);
-                turn.journal.record_removal(database, slot.entry().key());
-                turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
-                removed.push(slot);
+                removed.push(self.expire(database, at, turn));
             }
             let is_due = |entry: EntryRef<'_>| entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
             while looked < budget

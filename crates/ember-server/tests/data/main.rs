@@ -3,6 +3,7 @@
 
 mod blocking;
 mod busy_scripts;
+mod expired;
 mod monitors;
 mod pubsub;
 mod streams;

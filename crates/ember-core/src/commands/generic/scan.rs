@@ -68,9 +68,8 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    fn accept(&self, entry: EntryRef<'_>, now_ms: i64) -> bool {
-        !entry.is_expired(now_ms)
-            && self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Sensitive))
+    fn accept(&self, entry: EntryRef<'_>) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Sensitive))
             && self
                 .type_name
                 .is_none_or(|name| name.eq_ignore_ascii_case(entry.value_type().name().as_bytes()))
@@ -105,8 +104,9 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let looks_max = options.count.saturating_mul(LOOKS_PER_COUNT);
     // Empty shards cost a lock each and count for nothing: there are no more than SHARDS of them in an iteration.
     while cursor.shard < SHARDS && returned < options.count && looked < looks_max {
-        let data = call.keyspace.lock(cursor.shard);
+        let mut data = call.keyspace.lock(cursor.shard);
         let table = data.database(call.database).table();
+        let mut expired = Vec::new();
         let mut next = Some(cursor.tag);
         while let Some(tag) = next
             && returned < options.count
@@ -114,12 +114,18 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
         {
             next = table.scan(tag, |entry| {
                 looked += 1;
-                if options.accept(entry, call.turn.now_ms) {
+                if entry.is_expired(call.turn.now_ms) {
+                    expired.push(entry.key().to_vec());
+                } else if options.accept(entry) {
                     keys.bulk(entry.key());
                     returned += 1;
                 }
             });
         }
+        for key in expired {
+            data.expire_key(call.database, call.keyspace.hash(&key), &key, call.turn);
+        }
+        call.turn.growth_bytes += call.keyspace.release(cursor.shard, data);
         cursor = match next {
             Some(tag) => Cursor { tag, ..cursor },
             None => Cursor { shard: cursor.shard + 1, tag: 0 },

@@ -35,9 +35,9 @@ fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let databases = call.keyspace.databases();
     let (one, other) = (database_in_range(one, databases)?, database_in_range(other, databases)?);
     if one != other {
-        let Turn { notices, journal, .. } = &mut *call.turn;
         let (current, args) = (call.database, call.args);
-        call.keyspace.swap_databases(one, other, notices, || journal.record_now(current, args));
+        let record = |turn: &mut Turn| turn.journal.record_now(current, args);
+        call.keyspace.swap_databases(one, other, call.turn, record);
     }
     call.turn.counters.changes += 1;
     call.reply.ok();

@@ -1,0 +1,86 @@
+//! Keys whose time has come while nobody looked: they are gone for whoever comes upon them.
+
+use ember_testkit::{RawClient, Server, Value};
+
+use crate::{MODES, clients, start};
+
+/// A server that leaves expired keys alone until somebody asks for them.
+fn keeping(mode: &[&str]) -> Server {
+    let server = start(&[mode, &["--enable-debug-command", "yes"]].concat());
+    assert_eq!(server.client().run("DEBUG SET-ACTIVE-EXPIRE 0"), Value::ok());
+    server
+}
+
+/// Makes keys that have expired when this returns.
+fn expired(client: &mut RawClient, keys: &[&str]) {
+    for key in keys {
+        assert_eq!(client.run(&format!("SET {key} value PX 1")), Value::ok());
+    }
+    // Asking for the time to live would remove them.
+    assert_eq!(client.run("DEBUG SLEEP 0.005"), Value::ok());
+}
+
+#[test]
+fn scan_removes_expired_keys_that_it_meets() {
+    for mode in MODES {
+        let server = keeping(mode);
+        for mut client in clients(&server) {
+            assert_eq!(client.run("FLUSHALL"), Value::ok());
+            client.run("MSET a 1 b 2 c 3");
+            expired(&mut client, &["x", "y"]);
+            assert_eq!(client.run("DBSIZE"), Value::Integer(5), "{mode:?}");
+            let before = stat(&mut client);
+            let found = client.run("SCAN 0 COUNT 1000 TYPE string");
+            assert_eq!(found.elements().unwrap()[1].elements().unwrap().len(), 3, "{mode:?}");
+            assert_eq!(client.run("DBSIZE"), Value::Integer(3), "{mode:?}");
+            assert_eq!(stat(&mut client), before + 2, "{mode:?}");
+        }
+    }
+}
+
+fn stat(client: &mut RawClient) -> u64 {
+    let text = client.run("INFO stats").text();
+    text.lines().find_map(|line| line.strip_prefix("expired_keys:")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn exchanging_databases_does_not_touch_what_has_expired() {
+    for mode in MODES {
+        let server = keeping(mode);
+        for mut client in clients(&server) {
+            // The databases where an expired key is; the watched one is database 1.
+            for databases in [&[0][..], &[1], &[0, 1]] {
+                assert_eq!(client.run("FLUSHALL"), Value::ok());
+                for database in databases {
+                    client.run(&format!("SELECT {database}"));
+                    expired(&mut client, &["x"]);
+                }
+                client.run("SELECT 1");
+                client.run("WATCH x");
+                client.run("SWAPDB 0 1");
+                client.run("MULTI");
+                client.run("PING");
+                let replies = client.run("EXEC");
+                assert!(replies.elements().is_some(), "{mode:?} {databases:?} {replies:?}");
+            }
+            client.run("SELECT 0");
+        }
+    }
+}
+
+#[test]
+fn a_watched_key_that_has_expired_has_changed() {
+    for mode in MODES {
+        let server = keeping(mode);
+        for mut client in clients(&server) {
+            client.run("SET x value PX 300");
+            client.run("WATCH x");
+            client.run("DEBUG SLEEP 0.31");
+            client.run("SWAPDB 0 1");
+            client.run("MULTI");
+            client.run("PING");
+            assert_eq!(client.run("EXEC"), Value::Null, "{mode:?}");
+            client.run("SWAPDB 0 1");
+        }
+    }
+}
