@@ -123,6 +123,8 @@ pub(crate) struct Executor {
     pub(crate) index: usize,
     pub(crate) config: Arc<Config>,
     generation: u64,
+    /// The configuration has been read since the worker was last told that it is new.
+    has_new_config: bool,
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
@@ -164,6 +166,7 @@ impl Executor {
             index,
             config: server.config.snapshot(),
             generation,
+            has_new_config: false,
             turn: Turn::new(unix_ms(), seed),
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
@@ -185,23 +188,31 @@ impl Executor {
         executor
     }
 
-    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed; true in that case.
+    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed. Whether it has changed since the
+    /// worker was last told so.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.turn.settings.checks_payloads = !self.server.debug.skips_checksums.load(Ordering::Relaxed);
-        self.refresh_config()
+        self.take_new_config()
     }
 
-    /// Reads the configuration if it has changed; true in that case.
-    pub(crate) fn refresh_config(&mut self) -> bool {
+    /// Reads the configuration if it has changed. Whether it has changed since the worker was last told so.
+    pub(crate) fn take_new_config(&mut self) -> bool {
+        self.refresh_config();
+        std::mem::take(&mut self.has_new_config)
+    }
+
+    /// Reads the configuration if it has changed, in the middle of a batch perhaps.
+    fn refresh_config(&mut self) {
         let generation = self.server.config.generation();
-        if generation == self.generation {
-            return false;
+        if generation != self.generation {
+            self.generation = generation;
+            self.config = self.server.config.snapshot();
+            self.has_new_config = true;
+            self.apply_config();
+            // How long the requests are that are left of the batch is not known here: each is looked at.
+            self.sizes.include(usize::MAX);
         }
-        self.generation = generation;
-        self.config = self.server.config.snapshot();
-        self.apply_config();
-        true
     }
 
     fn apply_config(&mut self) {
@@ -443,6 +454,10 @@ impl Executor {
             }
             result => result,
         };
+        if matches!(command.handler, Handler::Server) {
+            // What CONFIG SET has set holds for the next command, and for whether this one is logged.
+            self.refresh_config();
+        }
         if !self.server.monitors.is_empty() && is_monitored(command) {
             let limit = &self.config.client_output_buffer_limit.pubsub;
             let caller = if self.runs_script { MonitoredCaller::Script } else { MonitoredCaller::Client };

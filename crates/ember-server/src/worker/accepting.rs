@@ -83,7 +83,7 @@ impl Worker {
 
     pub(super) fn try_accept(&mut self, incoming: Incoming) -> Option<()> {
         // A password set since the turn began is asked for: its CONFIG SET may have been answered already.
-        if self.executor.refresh_config() {
+        if self.executor.take_new_config() {
             self.apply_config();
         }
         other_connections!(self, NOBODY).try_accept(&mut self.executor, incoming)

@@ -43,3 +43,43 @@ fn the_length_is_limited_and_secrets_stay_out() {
         assert_error(client, "SLOWLOG x", "ERR unknown subcommand 'x'. Try SLOWLOG HELP.");
     });
 }
+
+#[test]
+fn a_threshold_holds_for_its_own_command_and_for_what_follows_in_a_pipeline() {
+    everywhere(&["--slowlog-log-slower-than", "-1"], |_, client| {
+        assert_ok(client, "SLOWLOG RESET");
+        let lines = [
+            "ECHO before",
+            "CONFIG SET slowlog-log-slower-than 0",
+            "ECHO within",
+            "CONFIG SET slowlog-log-slower-than -1",
+            "ECHO after",
+        ];
+        let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        let replies = client.pipeline(&words).unwrap();
+        assert!(replies.iter().all(|reply| !reply.is_error()), "{replies:?}");
+        let calls = client.run("SLOWLOG GET");
+        let shown: Vec<String> = calls
+            .elements()
+            .unwrap()
+            .iter()
+            .map(|call| {
+                call.elements().unwrap()[3].elements().unwrap().iter().map(Value::text).collect::<Vec<_>>()
+            })
+            .map(|words| words.join(" "))
+            .collect();
+        assert_eq!(shown, ["ECHO within", "CONFIG SET slowlog-log-slower-than 0"]);
+    });
+}
+
+#[test]
+fn other_parameters_hold_for_what_follows_in_a_pipeline_too() {
+    everywhere(&[], |_, client| {
+        client.run("DEL hash");
+        let lines = ["CONFIG SET hash-max-listpack-entries 0", "HSET hash f v", "OBJECT ENCODING hash"];
+        let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        let replies = client.pipeline(&words).unwrap();
+        assert_eq!(replies[2].text(), "hashtable");
+        assert_ok(client, "CONFIG SET hash-max-listpack-entries 128");
+    });
+}
