@@ -41,18 +41,27 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. Its checksum must be
-/// right if it `is_checked`. O(its bytes).
+/// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. O(its bytes).
 ///
 /// # Errors
 /// If it is not one.
-pub fn restore(payload: &[u8], limits: &EncodingLimits, is_checked: bool) -> Result<Value, RestoreError> {
+pub fn restore(payload: &[u8], limits: &EncodingLimits) -> Result<Value, RestoreError> {
+    let (checked, expected) =
+        payload.split_at_checked(payload.len().saturating_sub(CHECKSUM_BYTES)).ok_or(RestoreError::Footer)?;
+    if checksum(checked).to_le_bytes() != expected {
+        return Err(RestoreError::Footer);
+    }
+    restore_unchecked(payload, limits)
+}
+
+/// The same with any checksum.
+///
+/// # Errors
+/// If the rest of it is no payload.
+pub fn restore_unchecked(payload: &[u8], limits: &EncodingLimits) -> Result<Value, RestoreError> {
     let (value, footer) =
         payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(RestoreError::Footer)?;
-    let version = u16::from_le_bytes([footer[0], footer[1]]);
-    let (checked, expected) = payload.split_at(payload.len() - CHECKSUM_BYTES);
-    let is_right = !is_checked || checksum(checked).to_le_bytes() == expected;
-    if version > VERSION_MAX || !is_right {
+    if u16::from_le_bytes([footer[0], footer[1]]) > VERSION_MAX {
         return Err(RestoreError::Footer);
     }
     let (&kind, value) = value.split_first().ok_or(RestoreError::Format)?;

@@ -44,6 +44,21 @@ fn stat(client: &mut RawClient) -> u64 {
 }
 
 #[test]
+fn debug_looks_at_an_expired_key_without_removing_it() {
+    for mode in MODES {
+        let server = keeping(mode);
+        for mut client in clients(&server) {
+            expired(&mut client, &["x"]);
+            let told = client.run("DEBUG OBJECT x").text();
+            assert!(told.starts_with("Value at:"), "{mode:?} {told}");
+            assert_eq!(client.run("DBSIZE"), Value::Integer(1), "{mode:?}");
+            assert_eq!(client.run("GET x"), Value::Null, "{mode:?}");
+            assert_eq!(client.run("DEBUG OBJECT x").text(), "ERR no such key", "{mode:?}");
+        }
+    }
+}
+
+#[test]
 fn exchanging_databases_does_not_touch_what_has_expired() {
     for mode in MODES {
         let server = keeping(mode);

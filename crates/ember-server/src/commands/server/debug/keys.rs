@@ -11,7 +11,7 @@ use emberkv_core::types::{Aggregate, Collection};
 
 use crate::executor::session::{Outcome, Session, SessionResult};
 
-/// Looks at the entry of a key that is there and has not expired.
+/// Looks at the entry of a key that is there, also one that has expired and that nobody has asked for since.
 pub(super) fn with_entry<R>(
     session: &Session<'_>,
     key: &[u8],
@@ -21,8 +21,7 @@ pub(super) fn with_entry<R>(
     let database = session.client.database;
     let hash = keyspace.hash(key);
     let data = keyspace.lock(hash.shard());
-    let entry = data.find(database, hash, key).map(|at| data.entry(database, at));
-    entry.filter(|entry| !entry.is_expired(session.turn.now_ms)).map(look)
+    data.find(database, hash, key).map(|at| look(data.entry(database, at)))
 }
 
 /// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
@@ -95,11 +94,13 @@ pub(super) fn htstats(session: &mut Session<'_>) -> SessionResult {
 }
 
 pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
+    let now_ms = session.turn.now_ms;
     let found = with_entry(session, session.args.at(2), |entry| {
         let is_table = matches!(entry.encoding_name(), "hashtable" | "skiplist");
-        entry.aggregate().filter(|_| is_table).map(Aggregate::len)
+        (!entry.is_expired(now_ms)).then(|| entry.aggregate().filter(|_| is_table).map(Aggregate::len))
     });
     let elements = found
+        .flatten()
         .ok_or(CommandError::NoSuchKey)?
         .ok_or("ERR The value stored at the specified key is not represented using an hash table")?;
     let text = format!("Hash table 0 stats (main hash table):\n number of elements: {elements}\n");
