@@ -28,6 +28,10 @@ impl Case {
     }
 }
 
+/// A pattern with more `*` than this before its last part matches nothing, as in Redis: it is an attempt to keep the server
+/// busy.
+const STARS_MAX: usize = 1000;
+
 /// Whether `pattern` matches the whole of `text`. O(pattern × text) at worst, O(pattern + text) without `*`.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {
@@ -36,11 +40,16 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let (mut at, mut taken) = (0, 0);
     // Behind the last `*`: the pattern from there on, and where in the text it was tried last.
     let mut star: Option<(usize, usize)> = None;
+    let mut stars = 0;
     while taken < text.len() {
         if pattern.get(at) == Some(&b'*') {
             at = skip_stars(pattern, at);
             if at == pattern.len() {
                 return true;
+            }
+            stars += 1;
+            if stars > STARS_MAX {
+                return false;
             }
             star = Some((at, taken));
         } else if let Some(after) = matches_one(pattern, at, text[taken], case) {
@@ -112,6 +121,17 @@ fn matches_class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_pattern_of_more_stars_than_any_needs_matches_nothing() {
+        let text = vec![b'a'; 50_000];
+        for (stars, expected) in [(1, true), (STARS_MAX, true), (STARS_MAX + 1, false), (50_000, false)] {
+            let pattern = [&b"*?".repeat(stars)[..], b"*"].concat();
+            assert_eq!(matches(&pattern, &text, Case::Sensitive), expected, "{stars}");
+        }
+        // Stars in a row are one, and the last one asks for nothing.
+        assert!(matches(&vec![b'*'; 5000], &text, Case::Sensitive));
+    }
 
     /// The definition, by recursion: exponential, and obviously right.
     fn naive(pattern: &[u8], text: &[u8], case: Case) -> bool {
