@@ -199,7 +199,8 @@ impl Writer<'_> {
         } else if let Value::Table(set) = field("set") {
             return self.begin_pairs(&set, false).map(Some);
         } else if let Value::String(digits) = field("big_number") {
-            self.reply.big_number(&digits.to_string_lossy());
+            // In both protocols, as in Redis: a number has no line ends.
+            self.reply.big_number(&digits.to_string_lossy().replace(['\r', '\n'], " "));
         } else if !self.verbatim(&field("verbatim_string")) {
             let mut count = 0;
             while table.raw_get::<Value>(count + 1).is_ok_and(|value| !value.is_nil()) {

@@ -90,6 +90,7 @@ fn values_become_replies() {
             "return {{big_number = '123'}, {verbatim_string = {format = 'txt', string = 'hi'}}}",
             "*2|(123|=6|txt:hi",
         ),
+        ("return {big_number = '1\\r\\n2'}", "(1  2"),
         ("return {1e30, -3.99, 0/0}", "*3|:-9223372036854775808|:-3|:-9223372036854775808"),
         (
             "return print",
