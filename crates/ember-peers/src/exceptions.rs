@@ -520,6 +520,7 @@ impl FactException {
 const FIELD_EXPIRY: &str = "ember has expiries of fields, as Redis 7.4 and 8.0";
 const DEPRECATED_IN_7_2: &str = "deprecated in the documentation of Redis 7.2, with the version that had the \
                                  replacement; in that of 7.0.15 not yet";
+const NAMED_IN_7_2: &str = "an argument has another name in the documentation of Redis 7.2";
 const OPTIONAL_MEMBERS: &str =
     "since 7.2 the documentation says, as the commands do, that members may be left out";
 const SORT_ARGUMENTS: &str =
@@ -602,6 +603,12 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("wait", "flags", WAIT_BLOCKS),
     FactException::new("wait", "acl", WAIT_BLOCKS),
     FactException::new("waitaof", "exists", SINCE_7_2),
+    FactException::new("cluster|myshardid", "exists", SINCE_7_2),
+    FactException::new("cluster|meet", "arguments", NAMED_IN_7_2),
+    FactException::new("cluster|reset", "arguments", NAMED_IN_7_2),
+    FactException::new("cluster|shards", "flags", SINCE_7_2),
+    FactException::new("cluster|slots", "flags", SINCE_7_2),
+    FactException::new("module|loadex", "arguments", NAMED_IN_7_2),
     FactException::new("zrank", "arity", SINCE_7_2),
     FactException::new("zrank", "arguments", SINCE_7_2),
     FactException::new("zrevrank", "arity", SINCE_7_2),

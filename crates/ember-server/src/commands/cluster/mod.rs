@@ -93,7 +93,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         since: "7.0.0",
         complexity: "O(N) for N slots.",
         arity: -4,
-        syntax: "<start-slot end-slot> [start-slot end-slot ...]",
+        syntax: "start-slot end-slot [start-slot end-slot ...]",
         example: example("CLUSTER ADDSLOTSRANGE 1 2"),
         ..CHANGES
     }),
@@ -136,7 +136,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         since: "7.0.0",
         complexity: "O(N) for N slots.",
         arity: -4,
-        syntax: "<start-slot end-slot> [start-slot end-slot ...]",
+        syntax: "start-slot end-slot [start-slot end-slot ...]",
         example: example("CLUSTER DELSLOTSRANGE 1 2"),
         ..CHANGES
     }),

@@ -73,7 +73,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 summary: "Answers that no module can be loaded.",
                 since: "7.0.0",
                 arity: -3,
-                syntax: "path [configs:<CONFIG name value> [configs:<CONFIG name value> ...]] [ARGS args [args ...]]",
+                syntax: "path [CONFIG configs:<name value> [CONFIG name value ...]] [ARGS args [args ...]]",
                 example: Example {
                     given: &[],
                     call: "MODULE LOADEX module.so",
