@@ -368,8 +368,10 @@ fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<
 
 /// `CLIENT|GETNAME`, `GET`: the first word in upper case, with the second for containers of subcommands.
 fn command_name(words: &[Vec<u8>]) -> String {
-    const CONTAINERS: [&str; 10] =
-        ["CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "DEBUG", "XGROUP", "XINFO"];
+    const CONTAINERS: [&str; 11] = [
+        "CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "MODULE", "DEBUG", "XGROUP",
+        "XINFO",
+    ];
     if words[0].eq_ignore_ascii_case(b"nosuchcommand") {
         return "nosuchcommand".to_owned();
     }

@@ -132,6 +132,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "SLOWLOG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "LATENCY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "MEMORY|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
+    Exception { name: "MODULE|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "DEBUG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "XGROUP|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "XINFO|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },

@@ -3,6 +3,7 @@
 use super::{Draw, Generator, Step};
 
 pub(super) const COMMANDS: &[Generator] = &[
+    Generator { name: "CLUSTER", weight: 4, make: cluster },
     Generator { name: "COMMAND", weight: 15, make: command },
     Generator { name: "CONFIG", weight: 20, make: config },
     Generator { name: "DBSIZE", weight: 5, make: |draw| draw.one("DBSIZE") },
@@ -11,6 +12,13 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "FLUSHDB", weight: 1, make: |draw| flush(draw, "FLUSHDB") },
     Generator { name: "LATENCY", weight: 4, make: latency },
     Generator { name: "MEMORY", weight: 4, make: memory },
+    Generator {
+        name: "MODULE",
+        weight: 1,
+        make: |draw| draw.any(&["MODULE LIST", "MODULE {word}", "MODULE UNLOAD"]),
+    },
+    Generator { name: "REPLICAOF", weight: 2, make: replicaof },
+    Generator { name: "ROLE", weight: 2, make: |draw| draw.any(&["ROLE", "ROLE {word}"]) },
     Generator { name: "SLOWLOG", weight: 4, make: slowlog },
     Generator { name: "SWAPDB", weight: 4, make: |draw| draw.one("SWAPDB {database} {database}") },
 ];
@@ -72,6 +80,27 @@ fn command(draw: &mut Draw) -> Vec<Step> {
         "COMMAND {word}",
         "COMMAND {word} {word}",
     ])
+}
+
+/// Neither server is a node of a cluster.
+fn cluster(draw: &mut Draw) -> Vec<Step> {
+    draw.any(&[
+        "CLUSTER INFO",
+        "CLUSTER KEYSLOT {key}",
+        "CLUSTER COUNTKEYSINSLOT {integer}",
+        "CLUSTER SHARDS",
+        "CLUSTER HELP",
+        "CLUSTER RESET",
+        "CLUSTER {word}",
+        "READONLY",
+        "READWRITE",
+        "ASKING",
+    ])
+}
+
+/// No server is to become a replica.
+fn replicaof(draw: &mut Draw) -> Vec<Step> {
+    draw.any(&["REPLICAOF NO ONE", "SLAVEOF NO ONE", "REPLICAOF localhost port", "SLAVEOF localhost 65536"])
 }
 
 fn config(draw: &mut Draw) -> Vec<Step> {
