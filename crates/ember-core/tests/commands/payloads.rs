@@ -391,3 +391,25 @@ fn use_value(local: &mut Local) {
     local.keyspace.check_invariants();
     run(local, "DUMP n");
 }
+
+/// Trimming has left a block whose entries are all deleted, and the one behind it is not.
+#[test]
+fn a_stream_with_a_block_without_entries_comes_back() {
+    let mut local = Local::new(Protocol::Resp2);
+    for line in [
+        "XADD s 1-0 n 1",
+        "XADD s 5-0 n 5",
+        &format!("XADD s 6-0 n {}", "x".repeat(5000)),
+        "XADD s 7-0 n 7",
+        "XDEL s 5-0",
+        "XTRIM s MINID = 2",
+    ] {
+        assert!(!run(&mut local, line).starts_with('-'), "{line}");
+    }
+    let bytes = dump(&mut local, "s");
+    assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &bytes]), "+OK");
+    assert_eq!(run(&mut local, "XRANGE copy - +"), run(&mut local, "XRANGE s - +"));
+    assert_eq!(run(&mut local, "XLEN copy"), ":2");
+    assert_eq!(run(&mut local, "XADD copy 8-0 n 8"), "$3 8-0");
+    local.keyspace.check_invariants();
+}

@@ -116,16 +116,16 @@ impl Block {
         block
     }
 
-    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry that is not
-    /// deleted. O(bytes).
+    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry. All of its entries
+    /// may be deleted: trimming leaves such blocks, here as in Redis. O(bytes).
     pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
         // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest
         // forms.
         let mut elements = Listpack::new();
         let mut digits = itoa::Buffer::new();
         listpack.iter().for_each(|element| elements.push_back(element.bytes(&mut digits)));
-        let live = checked_live(first_id, &mut elements.iter())?;
-        (live > 0).then_some(Block { first_id, listpack: elements })
+        let total = checked_total(first_id, &mut elements.iter())?;
+        (total > 0).then_some(Block { first_id, listpack: elements })
     }
 
     /// The ID the block is known by.
@@ -297,8 +297,8 @@ impl Block {
     }
 }
 
-/// The number of entries of a block that are not deleted, if its elements are a block.
-fn checked_live(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
+/// The number of entries of a block, deleted ones included, if its elements are a block.
+fn checked_total(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
     let integer = |element: Option<Element<'_>>| match element? {
         Element::Integer(number) => Some(number),
         Element::Bytes(_) => None,
@@ -335,7 +335,7 @@ fn checked_live(first_id: StreamId, rest: &mut Iter<'_>) -> Option<usize> {
             found_deleted += 1;
         }
     }
-    (live == found_live && deleted == found_deleted).then_some(live)
+    (live == found_live && deleted == found_deleted).then_some(live + deleted)
 }
 
 /// What to do with an entry on a walk.

@@ -101,12 +101,14 @@ impl Log {
         }
         let Some(block) = Block::from_listpack(first_id, listpack) else { return false };
         self.last_id = self.last_id.max(block.last_id());
-        self.len += block.live() as u64;
-        let is_first = last_id.is_none();
-        self.blocks.push(block);
-        if is_first {
-            self.find_first_id();
+        // All entries of the blocks before may be deleted.
+        if self.len == 0
+            && let Some(first) = block.entries().next()
+        {
+            self.first_id = first.id;
         }
+        self.len += block.live() as u64;
+        self.blocks.push(block);
         true
     }
 
