@@ -39,6 +39,7 @@ use crate::system::driver::Driver;
 use crate::system::log::LogHandle;
 use crate::system::oom_score;
 use crate::system::open_files;
+use crate::system::random_name::random_name;
 use crate::system::supervisor;
 use crate::tls::Tls;
 use crate::worker::Worker;
@@ -87,7 +88,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         now_ms: unix_ms(),
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
-    let run_id = random_hex(40).map_err(random)?;
+    let run_id = random_name().map_err(random)?;
     let (mut registry, handlers) = Registry::new(commands::FAMILIES);
     rename_commands(&mut registry, &config.renames)?;
     let handlers: &'static [_] = handlers.leak();
@@ -228,15 +229,6 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
             .map_err(|error| String::from_utf8_lossy(&error.text()).into_owned())?;
     }
     Ok(())
-}
-
-fn random_hex(digits: usize) -> Result<String, getrandom::Error> {
-    let mut hex = String::new();
-    while hex.len() < digits {
-        hex += &format!("{:016x}", getrandom::u64()?);
-    }
-    hex.truncate(digits);
-    Ok(hex)
 }
 
 /// The first SIGINT or SIGTERM drains the connections, the second ends the process at once. SIGHUP reads the files of TLS

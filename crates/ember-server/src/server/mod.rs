@@ -110,6 +110,8 @@ pub(crate) struct Server {
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) debug: DebugSwitches,
+    /// Names the history of the data: 40 hexadecimal digits.
+    pub(crate) replication_id: Mutex<String>,
     /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
     /// What was allocated when the server was ready.
@@ -152,6 +154,7 @@ impl Server {
             started: Instant::now(),
             started_ms: unix_ms(),
             services,
+            replication_id: Mutex::new(run_id.clone()),
             run_id,
             log,
             acl,

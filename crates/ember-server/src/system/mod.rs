@@ -10,6 +10,7 @@ pub(crate) mod log;
 pub(crate) mod oom_score;
 pub(crate) mod open_files;
 pub(crate) mod processor_time;
+pub(crate) mod random_name;
 pub(crate) mod replace_file;
 pub(crate) mod supervisor;
 mod syslog;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{assert_error, assert_ok, builder, everywhere, wait_until};
+use crate::{assert_error, assert_ok, builder, everywhere, info, wait_until};
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
                        run it from a local connection, otherwise you need to set this option in the configuration \
@@ -307,6 +307,17 @@ fn nothing_happens_by_itself_while_periodic_work_is_paused() {
         assert_eq!(client.run("DBSIZE"), Value::Integer(1));
         assert_ok(client, "DEBUG PAUSE-CRON 0");
         wait_until("the key is removed", || client.run("DBSIZE") == Value::Integer(0));
+    });
+}
+
+#[test]
+fn change_repl_id_gives_another_name() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        let (before, run) = (info(client, "master_replid"), info(client, "run_id"));
+        assert_ok(client, "DEBUG CHANGE-REPL-ID");
+        let after = info(client, "master_replid");
+        assert!(after != before && after.len() == 40, "{before} {after}");
+        assert_eq!(info(client, "run_id"), run);
     });
 }
 

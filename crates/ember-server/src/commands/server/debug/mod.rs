@@ -47,6 +47,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 const HELP: &[&str] = &[
+    "CHANGE-REPL-ID",
+    "    Give the history of the data another name, which INFO tells as master_replid.",
     "DIGEST",
     "    Tell a signature of all data: equal data has equal signatures.",
     "DIGEST-VALUE <key> [<key> ...]",
@@ -95,6 +97,7 @@ const HELP: &[&str] = &[
 type Subcommand = (&'static str, usize, usize, fn(&mut Session<'_>) -> SessionResult);
 
 const SUBCOMMANDS: &[Subcommand] = &[
+    ("CHANGE-REPL-ID", 0, 0, switches::change_repl_id),
     ("DIGEST", 0, 0, digest::digest),
     ("DIGEST-VALUE", 0, usize::MAX, digest::digest_value),
     ("ERROR", 1, 1, error),

@@ -7,6 +7,7 @@ use emberkv_core::types::list;
 
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::debug_switches::DebugSwitches;
+use crate::system::random_name::random_name;
 
 /// Above this Redis takes no size of large elements.
 const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
@@ -39,6 +40,13 @@ pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> Session
     // For the next command of the same pipeline too.
     session.turn.settings.checks_payloads = !session.server.debug.skips_checksums.load(Ordering::Relaxed);
     outcome
+}
+
+pub(super) fn change_repl_id(session: &mut Session<'_>) -> SessionResult {
+    let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
+    *session.server.replication_id.lock() = name;
+    session.reply.ok();
+    Ok(Outcome::Done)
 }
 
 pub(super) fn quicklist_packed_threshold(session: &mut Session<'_>) -> SessionResult {

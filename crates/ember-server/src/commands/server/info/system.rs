@@ -240,7 +240,7 @@ pub(super) fn replication(report: &mut Report<'_>) {
     report.line("role", "master");
     report.line("connected_slaves", 0);
     report.line("master_failover_state", "no-failover");
-    report.line("master_replid", &report.server.run_id);
+    report.line("master_replid", report.server.replication_id.lock().as_str());
     report.line("master_replid2", "0".repeat(40));
     report.line("master_repl_offset", 0);
     report.line("second_repl_offset", -1);

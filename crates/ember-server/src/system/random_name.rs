@@ -1,0 +1,17 @@
+//! Names that no two processes share.
+
+/// Hexadecimal digits of a name.
+const DIGITS: usize = 40;
+
+/// 40 random hexadecimal digits.
+///
+/// # Errors
+/// If the system gives no random numbers.
+pub(crate) fn random_name() -> Result<String, getrandom::Error> {
+    let mut name = String::with_capacity(DIGITS + 8);
+    while name.len() < DIGITS {
+        name += &format!("{:016x}", getrandom::u64()?);
+    }
+    name.truncate(DIGITS);
+    Ok(name)
+}
