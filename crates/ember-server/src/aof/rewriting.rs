@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Rewrite};
 use ember_persistence::files::TemporaryFile;
@@ -21,6 +22,9 @@ use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
+
+/// How long whoever switches an AOF on waits for the one before to be closed.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All data at one moment, for a base.
 pub(crate) struct Base {
@@ -216,8 +220,14 @@ impl NewFiles {
 /// What is to be told to who has asked for it.
 pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
-    if Aof::of(server).is_ending(server) {
-        return Err("the append-only file is still being closed; try again".to_owned());
+    let begun = Instant::now();
+    while Aof::of(server).is_ending(server) {
+        if begun.elapsed() >= ENDS_WITHIN {
+            return Err("the append-only file is still being closed; try again".to_owned());
+        }
+        // Workers that have left the keyspace may publish what they did there only now.
+        server.journal.call_thread();
+        thread::sleep(Duration::from_millis(1));
     }
     let taken = |_| "another snapshot is under way; try again when it has ended".to_owned();
     let claim = Claim::take(server, Purpose::AofBase).map_err(taken)?;

@@ -401,3 +401,18 @@ fn times_are_told_when_they_are_asked_for() {
     let server = start_in(&directory.0, &always(MODES[0]));
     assert_eq!(server.client().run("GET a"), Value::from("1"));
 }
+
+#[test]
+fn it_can_be_switched_on_right_after_it_was_switched_off() {
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--appendonly", "yes"]).start();
+        let mut client = server.client();
+        for round in 0..5 {
+            assert_eq!(client.run(&format!("SET key:{round} value")), Value::ok());
+            assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
+            let switched = client.run("CONFIG SET appendonly yes");
+            assert_eq!(switched, Value::ok(), "{mode:?} {round}");
+            eventually("its base is there", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        }
+    }
+}
