@@ -99,3 +99,23 @@ fn a_watched_key_that_has_expired_has_changed() {
         }
     }
 }
+
+#[test]
+fn who_waits_for_a_key_is_not_served_with_one_that_has_expired() {
+    for mode in MODES {
+        let server = keeping(mode);
+        let (mut waiting, mut client) = (server.client(), server.client());
+        waiting.send(b"BLPOP list 0\r\n").unwrap();
+        while !client.run("INFO clients").text().contains("blocked_clients:1") {
+            std::thread::yield_now();
+        }
+        client.run("MULTI");
+        client.run("RPUSH list gone");
+        client.run("PEXPIRE list 10");
+        client.run("DEBUG SLEEP 0.02");
+        assert!(client.run("EXEC").elements().is_some(), "{mode:?}");
+        client.run("RPUSH list there");
+        let served = waiting.read_value().unwrap();
+        assert_eq!(served.elements().unwrap()[1].text(), "there", "{mode:?}");
+    }
+}

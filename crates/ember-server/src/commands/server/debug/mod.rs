@@ -19,6 +19,7 @@ use crate::catalogue::registry::wrong_subcommand;
 use crate::commands::help::reply_help;
 use crate::config::DebugCommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::system::clock::unix_ms;
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
                        run it from a local connection, otherwise you need to set this option in the configuration \
@@ -149,6 +150,8 @@ fn sleep(session: &mut Session<'_>) -> SessionResult {
     let guards = keyspace.lock_all();
     thread::sleep(duration);
     keyspace.release_all(guards);
+    // What has expired meanwhile has expired for those who are served next, too.
+    session.turn.now_ms = session.turn.now_ms.max(unix_ms());
     session.reply.ok();
     Ok(Outcome::Done)
 }
