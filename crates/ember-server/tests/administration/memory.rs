@@ -318,10 +318,11 @@ fn clients_that_take_most_are_evicted_first() {
         assert!(clients[2].is_closed().unwrap());
 
         // A part of maxmemory, and those who may not be evicted take more.
-        assert_ok(&mut other, "CONFIG SET maxmemory 50mb");
-        assert_ok(&mut other, "CONFIG SET maxmemory-clients 10%");
-        assert_eq!(other.run("CONFIG GET maxmemory-clients").get("maxmemory-clients").unwrap().text(), "10%");
-        // All that may be evicted goes, who has set the limit too.
+        assert_ok(&mut watcher, "CONFIG SET maxmemory 50mb");
+        assert_ok(&mut watcher, "CONFIG SET maxmemory-clients 10%");
+        let limit = watcher.run("CONFIG GET maxmemory-clients");
+        assert_eq!(limit.get("maxmemory-clients").unwrap().text(), "10%");
+        // All that may be evicted goes, at once.
         wait_until("all are gone", || info(&mut watcher, "evicted_clients") == "4");
         assert_eq!(clients[1].run("EXEC").elements().map(<[Value]>::len), Some(1));
         assert_eq!(clients[1].run("PING").text(), "PONG");
