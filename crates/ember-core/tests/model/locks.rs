@@ -177,7 +177,7 @@ fn exchanging_databases_happens_at_one_moment() {
                     })
                 })
                 .collect();
-            keyspace.swap_databases(0, 1, &mut Notices::default(), || ());
+            keyspace.swap_databases(0, 1, &mut Turn::new(0, 1), |_| ());
             writers.into_iter().for_each(|thread| thread.join().unwrap());
             for shard in [0, 2, 3] {
                 let sum = read(&keyspace, 0, &keys[shard]) + read(&keyspace, 1, &keys[shard]);
