@@ -3,6 +3,9 @@
 //! ```text
 //! EncryptedPrivateKeyInfo = { { PBES2, { { PBKDF2, { salt, iterations, [length], [hash] } }, { AES-CBC, iv } } }, bytes }
 //! ```
+//!
+//! Only the container is taken apart here: aws-lc-rs, which TLS uses, derives and decrypts. A crate that reads the container
+//! (pkcs8) would bring second implementations of AES, PBKDF2 and SHA-2 with it.
 
 use std::num::NonZeroU32;
 
