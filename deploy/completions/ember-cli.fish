@@ -35,17 +35,17 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l sni -d 'The name th
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cert -d 'The client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l key -d 'The key of the client\'s certificate' -r -F
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -s r -d 'Run the command so many times; -1 for ever' -r
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -s i -d 'Wait so many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s r -d 'Run the command this many times; -1 for ever' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s i -d 'Wait this many seconds between: with -r, --scan, --stat and others; for --latency how long it is measured' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s X -d 'Read the argument that is written as this word from standard input' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l eval -d 'Run the script in a file; the arguments are keys, and behind a comma other arguments' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s d -d 'What stands between elements in raw output' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s D -d 'What stands behind each answer in raw output' -r
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe-timeout -d 'Give up when no answer comes for so many seconds behind the last request; 0 never' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe-timeout -d 'Give up when no answer comes for this many seconds behind the last request; 0 never' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only keys that match; for --scan, --bigkeys, --memkeys and --hotkeys' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-pattern -d 'The same as a quoted string' -r
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'Ask for so many keys at once' -r
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'The same; of so many elements each, 0 for all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'Ask for this many keys at once' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'The same; of this many elements each, 0 for all' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l askpass -d 'Ask for the password'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l no-auth-warning -d 'No warning for a password on the command line'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 2 -d 'Speak RESP2'
@@ -89,15 +89,15 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacert
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cert -d 'The client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l key -d 'The key of the client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s n -d 'Requests in each test' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l duration -d 'Measure for so many seconds instead of a number of requests' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l duration -d 'Measure for this many seconds instead of a number of requests' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s c -d 'Connections' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s P -d 'Requests that a connection sends at once' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l threads -d 'Threads that make the load; the connections are divided among them' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rate -d 'Requests a second, whatever the server makes of them. Latency counts from when a request was due, also where it had to wait for a free connection: what a server\'s pause costs is seen in full' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l warm-up -d 'Load for so many seconds before each test that is not counted' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l timeout -d 'Give up when no answer comes for so many seconds' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l warm-up -d 'Load for this many seconds before each test that is not counted' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l timeout -d 'Give up when no answer comes for this many seconds' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s t -d 'Tests, with commas between; without it all of them' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ratio -d 'SET and GET mixed, so many of one for so many of the other: 1:10' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ratio -d 'SET and GET mixed in this ratio: 1:10' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l command -d 'A command of your own; __key__ is a key, __rand_int__ its number alone, __data__ a value' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s d -d 'Bytes of each value' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s r -d 'Different keys (or elements of sets, hashes and sorted sets). Without it there is one' -r
@@ -105,7 +105,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l key-pa
 zipf\t'A few are used very often: the k-th key in proportion to 1/k^0.99'
 gaussian\t'Those in the middle more often: a sixth of the keys is one standard deviation'
 sequential\t'One behind the other'"
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ttl -d 'Keys that SET writes expire after so many seconds' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ttl -d 'Keys that SET writes expire after this many seconds' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l report -d 'Write a page with plots as well. Each test is then also measured shortly with other numbers of connections and with other pipelines' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l askpass -d 'Ask for the password'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l no-auth-warning -d 'No warning for a password on the command line'

@@ -190,10 +190,10 @@ fn expired_keys_are_there_for_no_command() {
     for (command, expected) in [
         ("KEYS *", "*0\r\n"),
         ("RANDOMKEY", "$-1\r\n"),
-        ("SCAN 0", "*2\r\n$1\r\n0\r\n*0\r\n"),
         ("DBSIZE", ":1\r\n"),
-        ("TTL k", ":-2\r\n"),
+        ("SCAN 0", "*2\r\n$1\r\n0\r\n*0\r\n"),
         ("DBSIZE", ":0\r\n"),
+        ("TTL k", ":-2\r\n"),
         ("TYPE k", "+none\r\n"),
         ("RENAME k other", "-ERR no such key\r\n"),
     ] {
