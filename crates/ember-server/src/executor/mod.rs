@@ -193,6 +193,8 @@ impl Executor {
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.turn.settings.checks_payloads = !self.server.debug.skips_checksums.load(Ordering::Relaxed);
+        // Also before expiry and eviction, which may come before any batch.
+        self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         self.take_new_config()
     }
 
