@@ -58,7 +58,8 @@ impl<'k> Inserter<'k> {
     /// Inserts all keys of a batch. O(its bytes).
     ///
     /// # Errors
-    /// If bytes are no value, a key is there already and is not replaced, or a database is not there. Some of the keys are there then.
+    /// If bytes are no value, a key is there already and is not replaced, or a database is not there. Some of the keys
+    /// are there then.
     pub fn insert(&mut self, batch: &mut Batch) -> Result<Inserted, RdbError> {
         batch.build(&self.limits)?;
         self.sort(batch)?;

@@ -1,4 +1,5 @@
-//! The names of the commands and subcommands of Redis 7.2, whether they are here or not: rules of users may name all of them,
+//! The names of the commands and subcommands of Redis 7.2, whether they are here or not: rules of users may name all
+//! of them,
 //! and documents tell which are absent.
 
 /// The names, group by group.

@@ -242,7 +242,8 @@ impl Host<'_> {
         Ok(command)
     }
 
-    /// Whether DEBUG lets scripts call a command that is not for them. What runs other calls, waits, or changes what its client
+    /// Whether DEBUG lets scripts call a command that is not for them. What runs other calls, waits, or changes what
+    /// its client
     /// gets sent is not for them in any case.
     #[cold]
     fn is_opened(&self, command: &Command) -> bool {

@@ -1,4 +1,5 @@
-//! Reading the data set at the start, when workers run already and answer that they are loading, and again when somebody asks
+//! Reading the data set at the start, when workers run already and answer that they are loading, and again when
+//! somebody asks
 //! for that.
 
 use std::collections::BTreeSet;
@@ -139,7 +140,8 @@ pub(crate) enum Present {
 /// Reads the file into a keyspace that may have keys; with `empties` those there are go first, and so do the libraries of
 /// functions. The worker has exclusive access and holds no lock. Nothing of it is journaled.
 ///
-/// # Errors
+/// #
+/// Errors
 /// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys before
 /// the mistake are there.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {

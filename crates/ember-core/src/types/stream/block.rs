@@ -116,7 +116,8 @@ impl Block {
         block
     }
 
-    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry. All of its entries
+    /// The block that a listpack is, which may come from anywhere; `None` if it is not one, or has no entry. All of
+    /// its entries
     /// may be deleted: trimming leaves such blocks, here as in Redis. O(bytes).
     pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
         // Written anew, because offsets must stay when a number is replaced by a small one: that asks for the shortest

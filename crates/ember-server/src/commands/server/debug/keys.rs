@@ -144,7 +144,8 @@ pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The lengths of a key and of the string that is its value. Neither has room to grow without moving; what both take together
+/// The lengths of a key and of the string that is its value. Neither has room to grow without moving; what both take
+/// together
 /// is told of the value.
 pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
