@@ -44,9 +44,14 @@ const SLEEPING_FILES: &[(&str, &str)] = &[
     ),
     ("crates/ember-cli/src/pause.rs", "to pause is what `-i` asks for"),
     ("crates/ember-peers/src/walk.rs", "a server that a document starts gives no signal when it listens"),
-    ("crates/ember-server/src/commands/server/debug.rs", "to sleep is what DEBUG SLEEP is for"),
+    ("crates/ember-server/src/commands/server/debug/mod.rs", "to sleep is what DEBUG SLEEP is for"),
+    (
+        "crates/ember-server/src/snapshot/delay.rs",
+        "to wait is what rdb-key-save-delay and key-load-delay ask for",
+    ),
+    ("crates/ember-server/src/aof/loading.rs", "other workers publish at times that nobody is told of"),
+    ("crates/ember-server/src/aof/rewriting.rs", "other workers publish at times that nobody is told of"),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
-    ("crates/ember-server/src/commands/server/debug.rs", "DEBUG SLEEP"),
     ("crates/ember-server/tests/io/main.rs", "what is waited for is asked for again after a pause"),
 ];
 

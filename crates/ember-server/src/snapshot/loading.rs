@@ -142,7 +142,8 @@ pub(crate) enum Present {
 ///
 /// #
 /// Errors
-/// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys before
+/// One line that says what is wrong and where. Without a file that can be read nothing has changed, otherwise the keys
+/// before
 /// the mistake are there.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
