@@ -37,7 +37,7 @@ impl Listening {
             .filter(|(address, _)| !kept.iter().any(|listener| listener.address() == Some(*address)))
             .collect::<Vec<_>>();
         let opened = open(&missing, config).or_else(|_| {
-            // What is to be left may be in the way: another port of the same address is not, all addresses are.
+            // Listeners about to be closed may hold an address that is wanted: a listener of all addresses holds each.
             left.iter().for_each(|listener| listener.suspend());
             open(&missing, config).inspect_err(|_| {
                 for listener in &left {

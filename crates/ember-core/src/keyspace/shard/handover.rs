@@ -70,7 +70,7 @@ pub(crate) struct Waiting {
     pub(crate) is_handed: bool,
 }
 
-/// What is to be written, and what is asked for.
+/// The pieces that wait to be written, and the keys that calls wait for.
 pub(crate) struct Queue {
     pub(crate) pieces: VecDeque<Waiting>,
     /// Bytes of those that the walk has saved.
