@@ -2,6 +2,8 @@
 //!
 //! Nothing here is shared: each worker has its own, and publishes what was gathered after each batch.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 pub use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
 use crate::effects::journal::{Journal, REPLAY_TIME_MS};
@@ -88,6 +90,13 @@ pub struct Turn {
     pub growth_bytes: i64,
     /// Random numbers for sampling.
     pub random: Random,
+    // Of the script or transaction under way.
+    /// Units under way, one in the other.
+    units: u32,
+    /// Since 1970, as it was when the unit under way first asked for it.
+    unit_time: Option<Duration>,
+    /// What `now_ms` is to be at the end of the unit under way, or less.
+    awaited_ms: i64,
 }
 
 impl Turn {
@@ -104,7 +113,38 @@ impl Turn {
             counters: KeyspaceCounters::default(),
             growth_bytes: 0,
             random: Random::seeded(seed),
+            units: 0,
+            unit_time: None,
+            awaited_ms: 0,
         }
+    }
+
+    /// Until [`Turn::end_unit`] all effects are one record of the journal, and the time does not move.
+    pub fn begin_unit(&mut self) {
+        self.units += 1;
+        self.journal.begin_unit();
+    }
+
+    /// Ends a unit. The locks of all it has changed are still held.
+    pub fn end_unit(&mut self) {
+        self.journal.end_unit();
+        self.units -= 1;
+        if self.units == 0 {
+            self.unit_time = None;
+            self.now_ms = self.now_ms.max(std::mem::take(&mut self.awaited_ms));
+        }
+    }
+
+    /// The time since 1970: of the system's clock, or the same for all that a unit does.
+    pub fn system_time(&mut self) -> Duration {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        if self.units == 0 { now() } else { *self.unit_time.get_or_insert_with(now) }
+    }
+
+    /// Moves the time on after a wait, at the end of the unit if one is under way.
+    pub fn catch_up(&mut self, now_ms: i64) {
+        let time = if self.units == 0 { &mut self.now_ms } else { &mut self.awaited_ms };
+        *time = now_ms.max(*time);
     }
 
     /// The time to note, Unix time in ms.

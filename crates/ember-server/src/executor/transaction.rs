@@ -116,9 +116,9 @@ impl Executor {
         let mut guards = Guards::None;
         guards.pin(keyspace, &mut self.turn, &mut shards);
         self.section = Section::Pinned;
-        self.turn.journal.begin_unit();
+        self.turn.begin_unit();
         let result = act(self, &mut guards);
-        self.turn.journal.end_unit();
+        self.turn.end_unit();
         self.section = Section::Shared;
         guards.unpin(keyspace, &mut self.turn);
         result
@@ -154,9 +154,9 @@ impl Executor {
     ) -> R {
         let outer = std::mem::replace(&mut self.section, Section::Exclusive);
         let mut guards = Guards::None;
-        self.turn.journal.begin_unit();
+        self.turn.begin_unit();
         let result = act(self, &mut guards);
-        self.turn.journal.end_unit();
+        self.turn.end_unit();
         self.section = outer;
         guards.release(&self.server.keyspace, &mut self.turn);
         drop(access);

@@ -39,6 +39,27 @@ fn sleep_stops_the_whole_data_set() {
 }
 
 #[test]
+fn time_stands_still_in_scripts_and_transactions() {
+    everywhere(&["--enable-debug-command", "yes"], |_, client| {
+        assert_ok(client, "DEBUG SET-DISABLE-DENY-SCRIPTS 1");
+        let script = "local function time() return table.concat(redis.call('TIME'), '.') end \
+                      redis.call('SET', KEYS[1], 'x', 'PX', 1) local before = time() \
+                      redis.call('DEBUG', 'SLEEP', '0.01') \
+                      return {redis.call('EXISTS', KEYS[1]), before == time() and 1 or 0}";
+        let both = Value::Array(vec![Value::Integer(1), Value::Integer(1)]);
+        assert_eq!(client.command(&["EVAL", script, "1", "key"]), both);
+        assert_eq!(client.run("EXISTS key"), Value::Integer(0), "it has expired behind the script");
+        for line in ["MULTI", "SET key x PX 1", "TIME", "DEBUG SLEEP 0.01", "EXISTS key", "TIME"] {
+            assert!(!client.run(line).is_error());
+        }
+        let replies = client.run("EXEC");
+        let replies = replies.elements().unwrap();
+        assert_eq!((&replies[3], &replies[4]), (&Value::Integer(1), &replies[1]));
+        assert_eq!(client.run("EXISTS key"), Value::Integer(0));
+    });
+}
+
+#[test]
 fn expired_keys_wait_to_be_asked_for_without_active_expiry() {
     everywhere(&["--enable-debug-command", "yes", "--hz", "100"], |_, client| {
         assert_ok(client, "FLUSHALL");

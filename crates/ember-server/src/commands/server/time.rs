@@ -1,7 +1,5 @@
 //! TIME: the server's clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -22,7 +20,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn time(session: &mut Session<'_>) -> SessionResult {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = session.turn.system_time();
     session.reply.array(2);
     session.reply.bulk(now.as_secs().to_string().as_bytes());
     session.reply.bulk(now.subsec_micros().to_string().as_bytes());

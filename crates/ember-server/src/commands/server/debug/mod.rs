@@ -151,7 +151,7 @@ fn sleep(session: &mut Session<'_>) -> SessionResult {
     thread::sleep(duration);
     keyspace.release_all(guards);
     // What has expired meanwhile has expired for those who are served next, too.
-    session.turn.now_ms = session.turn.now_ms.max(unix_ms());
+    session.turn.catch_up(unix_ms());
     session.reply.ok();
     Ok(Outcome::Done)
 }
