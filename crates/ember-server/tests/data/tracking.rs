@@ -27,6 +27,18 @@ fn is_told_nothing(client: &mut RawClient) -> bool {
 }
 
 #[test]
+fn a_broadcast_begins_with_the_next_command_of_the_same_pipeline() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = resp3(&server);
+        client.send(b"CLIENT TRACKING ON BCAST\r\nSET a 1\r\n").unwrap();
+        assert_eq!(client.read_value().unwrap(), Value::ok());
+        let next = [client.read_value().unwrap(), client.read_value().unwrap()];
+        assert!(next.iter().any(|value| matches!(value, Value::Push(_))), "{mode:?}: {next:?}");
+    }
+}
+
+#[test]
 fn a_client_is_told_once_of_a_key_that_it_has_read() {
     // How another client changes the key `a`, which holds a string.
     let changes = [

@@ -85,6 +85,8 @@ fn tracking(session: &mut Session<'_>) -> SessionResult {
         let tracking = Arc::new(agree(wanted, session.client.tracking.as_deref())?);
         session.server.trackers.begin(&session.client.view, Arc::clone(&tracking));
         session.client.tracking = Some(tracking);
+        // What comes next in the batch is told too.
+        session.turn.notices.collects_changes = session.server.trackers.is_broadcasting();
     } else {
         return Err(CommandError::Syntax);
     }
