@@ -340,6 +340,18 @@ impl ClientView {
         self.names_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Notes the command that the client called last, by its index in the registry.
+    #[inline]
+    pub(crate) fn note_command(&self, index: u16) {
+        self.command.store(u32::from(index) + 1, Ordering::Relaxed);
+    }
+
+    /// The index of the command that the client called last.
+    pub(crate) fn last_command(&self) -> Option<u16> {
+        let number = self.command.load(Ordering::Relaxed).checked_sub(1)?;
+        u16::try_from(number).ok()
+    }
+
     /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without its end. `command` names the last command;
     /// `running_bytes` are those of its request that runs, if it asks itself.
     pub(crate) fn describe(&self, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {

@@ -19,8 +19,10 @@ use crate::system::clock::unix_ms;
 enum Context {
     /// A connection.
     TopLevel,
-    /// A connection between MULTI and the end of EXEC.
+    /// A connection between MULTI and EXEC.
     Transaction,
+    /// What EXEC runs.
+    Exec,
     /// A script.
     Script,
 }
@@ -33,7 +35,7 @@ impl Context {
     fn name(self) -> &'static str {
         match self {
             Context::TopLevel => "toplevel",
-            Context::Transaction => "multi",
+            Context::Transaction | Context::Exec => "multi",
             Context::Script => "lua",
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn authorize_queued(
         return Ok(());
     }
     client.identity.user().check(command, args).map_err(|denial| {
-        note_denial(server, Context::Transaction, client, command, args, denial);
+        note_denial(server, Context::Exec, client, command, args, denial);
         let reason = match denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
@@ -206,7 +208,11 @@ fn enter(
 ) {
     let now_ms = unix_ms();
     let mut about = Vec::new();
-    view.describe(now_ms, &command.full_name, 0, &mut about);
+    let caller = match context {
+        Context::Script | Context::Exec => view.last_command().map(|index| server.registry.get(index)),
+        Context::TopLevel | Context::Transaction => None,
+    };
+    view.describe(now_ms, &caller.unwrap_or(command).full_name, 0, &mut about);
     let entry = LogEntry {
         id: 0,
         count: 1,

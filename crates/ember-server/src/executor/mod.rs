@@ -269,7 +269,7 @@ impl Executor {
         if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
             && let Handler::Data(_) = command.handler
         {
-            client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
+            client.view.note_command(command.index);
         }
         client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
@@ -535,6 +535,12 @@ impl Executor {
         Flow::Next
     }
 
+    /// Answers a call of a command that is counted as rejected.
+    fn answer_rejected(&mut self, command: &Command, error: &CommandError, reply: &mut Reply) {
+        self.stats.by_command[usize::from(command.index)].rejected.add(1);
+        self.answer_error(error, reply);
+    }
+
     fn answer_error(&mut self, error: &CommandError, reply: &mut Reply) {
         let text = error.text();
         self.count_error(&text);
@@ -602,7 +608,10 @@ impl Executor {
                 let run = self.handlers[usize::from(command.index)].expect("a server command has a handler");
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
-                client.view.command.store(u32::from(command.index) + 1, Ordering::Relaxed);
+                // What EXEC and scripts run is theirs.
+                if self.section == Section::Shared {
+                    client.view.note_command(command.index);
+                }
                 let server = self.server;
                 let result = run(&mut Session { args, command, server, client, turn: &mut self.turn, reply });
                 // The command may have changed its caller's own user, or removed it.

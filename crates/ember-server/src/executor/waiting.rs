@@ -138,10 +138,9 @@ impl Executor {
             }
             let mut reply = Reply::new(waiter.protocol);
             let args = waiter.call.command(0);
-            let attempt = if let Err(error) =
-                authorization::authorize_waiter(self.server, waiter.client_id, command, args)
-            {
-                Err(error)
+            let denial = authorization::authorize_waiter(self.server, waiter.client_id, command, args).err();
+            let attempt = if denial.is_some() {
+                Ok(Attempt::Done)
             } else if self.has_something_for(&mut guards, database, key, command.spec.group) {
                 let (keyspace, turn) = (&self.server.keyspace, &mut self.turn);
                 let mut context =
@@ -162,7 +161,10 @@ impl Executor {
             waiter.finish();
             self.with_waiter_keys(&waiter, command.spec, &mut guards, |keys, arg| keys.dequeue(arg, &waiter));
             guards.unpin(&self.server.keyspace, &mut self.turn);
-            self.note_served(command, attempt.err(), &waiter, &mut reply);
+            match denial {
+                Some(error) => self.answer_rejected(command, &error, &mut reply),
+                None => self.note_served(command, attempt.err(), &waiter, &mut reply),
+            }
             let record = self.turn.journal.last_number().unwrap_or(0);
             let message = Message::Served(waiter.token, waiter.client_id, Box::new(reply), record);
             self.server.workers[waiter.worker].mailbox.send(message);

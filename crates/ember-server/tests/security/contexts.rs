@@ -6,6 +6,15 @@ use crate::{assert_error, assert_ok, everywhere, login, texts};
 
 const QUEUED: &str = "QUEUED";
 
+/// What each entry of the log says the client was running, the newest first.
+fn running(log: &Value) -> Vec<String> {
+    let command = |entry: &Value| {
+        let client = entry.get("client-info").unwrap().text();
+        client.split(' ').find_map(|field| field.strip_prefix("cmd=")).unwrap().to_owned()
+    };
+    log.elements().unwrap().iter().map(command).collect()
+}
+
 fn entries(log: &Value) -> Vec<String> {
     let words =
         |entry: &Value| ["reason", "context", "object"].map(|name| entry.get(name).unwrap().text()).join(" ");
@@ -45,6 +54,22 @@ fn a_call_that_is_no_longer_allowed_is_refused_when_it_is_run() {
             vec![Value::ok(), error("execute the command or subcommand"), error("touch the specified keys")];
         assert_eq!(alice.run("EXEC"), Value::Array(expected));
         assert_eq!(entries(&admin.run("ACL LOG")), ["key multi b", "command multi get"]);
+        assert_eq!(running(&admin.run("ACL LOG")), ["exec", "exec"]);
+    });
+}
+
+#[test]
+fn the_log_tells_what_the_client_has_called() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on nopass ~a* +@all -config|get");
+        let mut alice = login(server, "alice", "x");
+        assert!(alice.run("GET b").is_error());
+        assert!(alice.run("CONFIG GET port").is_error());
+        assert!(alice.command(&["EVAL", "return redis.call('GET', 'b')", "0"]).is_error());
+        assert_ok(&mut alice, "MULTI");
+        assert!(alice.run("GET b").is_error());
+        assert_eq!(running(&admin.run("ACL LOG")), ["get", "eval", "config|get", "get"]);
     });
 }
 
@@ -111,6 +136,8 @@ fn a_call_that_waits_is_refused_when_it_is_served_and_not_allowed_any_more() {
         let denied = Value::Error(b"NOPERM No permissions to access a key".to_vec());
         assert_eq!(alice.read_value().unwrap(), denied);
         assert_eq!(admin.run("LLEN list"), Value::Integer(1), "nothing was taken");
+        let counts = crate::info(admin, "cmdstat_blpop");
+        assert_eq!(counts, "calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0");
         alice.send_command(&["BLPOP", "other", "0"]).unwrap();
         wait_for_blocked(admin);
         assert_eq!(admin.run("ACL DELUSER alice"), Value::Integer(1));

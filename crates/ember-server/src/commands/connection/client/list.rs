@@ -1,7 +1,5 @@
 //! CLIENT ID, INFO and LIST.
 
-use std::sync::atomic::Ordering;
-
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
@@ -107,10 +105,7 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
 
 fn describe(session: &Session<'_>, view: &ClientView, lines: &mut Vec<u8>) {
     let registry = &session.server.registry;
-    let command = match view.command.load(Ordering::Relaxed).checked_sub(1) {
-        Some(index) => &registry.get(index as u16).full_name,
-        None => "NULL",
-    };
+    let command = view.last_command().map_or("NULL", |index| &registry.get(index).full_name);
     let is_own = view.id == session.client.view.id;
     let mut running = Vec::new();
     if is_own {
