@@ -164,6 +164,10 @@ fn a_killed_connection_is_closed_by_its_worker() {
         assert_eq!(client.run("CLIENT KILL MAXAGE 1000000"), Value::Integer(0));
         assert_eq!(others[3].run("PING").text(), "PONG");
         assert_eq!(client.run("CLIENT KILL USER default"), Value::Integer(3));
+        // At once, whichever worker has still to close it.
+        let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!(client.run(&format!("CLIENT LIST ID {ids}")).text(), "");
+        assert_eq!(client.run(&format!("CLIENT KILL ID {ids}")), Value::Integer(0));
         assert!(others[5].is_closed().unwrap());
         wait_until("the others are gone", || client.run("CLIENT LIST").text().lines().count() == 1);
         for (line, text) in [

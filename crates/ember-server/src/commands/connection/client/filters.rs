@@ -157,7 +157,8 @@ impl<'a> Filters<'a> {
         Ok(filters)
     }
 
-    /// The connections that are meant: in the order of the IDs if they are listed, else from the oldest on.
+    /// The connections that are meant: in the order of the IDs if they are listed, else from the oldest on. One that its
+    /// worker has still to close is gone already.
     pub(super) fn choose(&self, session: &Session<'_>) -> Vec<Arc<ClientView>> {
         let clients = &session.server.clients;
         let mut views = match self
@@ -170,11 +171,10 @@ impl<'a> Filters<'a> {
         };
         let (caller, now_ms) = (session.client.view.id, session.turn.now_ms);
         views.retain(|view| {
-            !(self.spares_caller && view.id == caller)
-                && self
-                    .conditions
-                    .iter()
-                    .all(|(condition, is_wanted)| condition.holds(view, now_ms) == *is_wanted)
+            let is_spared = self.spares_caller && view.id == caller;
+            let is_meant =
+                |(condition, is_wanted): &(Condition<'_>, bool)| condition.holds(view, now_ms) == *is_wanted;
+            !is_spared && !view.is_killed.load(Ordering::Relaxed) && self.conditions.iter().all(is_meant)
         });
         views
     }
