@@ -16,6 +16,8 @@ pub(crate) enum Push {
     Invalidation(Option<Vec<Box<[u8]>>>),
     /// A line of its own, for monitors.
     Line(Vec<u8>),
+    /// A push of RESP3 as it is sent.
+    Encoded(Vec<u8>),
     /// The client that was told of changes in place of the receiver is gone.
     RedirectBroken(u64),
 }
@@ -30,7 +32,7 @@ impl Push {
                     let keys = keys.as_deref().unwrap_or_default();
                     keys.iter().map(|key| size_of_val(key) + key.len()).sum()
                 }
-                Push::Line(line) => line.len(),
+                Push::Line(bytes) | Push::Encoded(bytes) => bytes.len(),
                 Push::RedirectBroken(_) => 0,
             }
     }
@@ -52,6 +54,7 @@ impl Push {
             }
             Push::RedirectBroken(_) => {}
             Push::Line(line) => reply.simple_bytes(line),
+            Push::Encoded(bytes) => reply.raw(bytes),
             Push::Message { channel, payload, is_sharded } => {
                 match pattern {
                     Some(pattern) => {

@@ -165,8 +165,15 @@ fn every_type_of_the_protocol_is_answered() {
         }
         assert_eq!(matches!(client.run("DEBUG PROTOCOL attrib"), Value::Attribute(..)), is_resp3);
         if is_resp3 {
-            assert!(matches!(client.run("DEBUG PROTOCOL push"), Value::Push(_)));
-            assert!(client.read_value().unwrap().text().starts_with("Some real reply"));
+            let reply = Value::from("Some real reply following the push reply");
+            let push = Value::Push(vec![Value::from("server-cpu-usage"), Value::Integer(42)]);
+            assert_eq!(client.run("DEBUG PROTOCOL push"), reply);
+            assert_eq!(client.read_value().unwrap(), push);
+            assert_ok(client, "MULTI");
+            client.run("DEBUG PROTOCOL push");
+            client.run("PING");
+            assert_eq!(client.run("EXEC"), Value::Array(vec![reply, Value::Simple(b"PONG".to_vec())]));
+            assert_eq!(client.read_value().unwrap(), push);
         } else {
             assert_error(client, "DEBUG PROTOCOL push", "ERR RESP2 is not supported by this command");
         }

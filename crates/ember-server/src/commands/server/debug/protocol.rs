@@ -1,5 +1,9 @@
 //! DEBUG PROTOCOL: one value of each type of the protocol.
 
+use ember_protocol::Reply;
+
+use crate::clients::push::Push;
+use crate::clients::subscriptions::Address;
 use crate::executor::session::{Outcome, Session, SessionResult};
 
 #[expect(clippy::approx_constant, reason = "what Redis answers")]
@@ -38,10 +42,13 @@ pub(super) fn protocol(session: &mut Session<'_>) -> SessionResult {
             if !reply.is_resp3() {
                 return Err("ERR RESP2 is not supported by this command".into());
             }
-            reply.push(2);
-            reply.bulk(b"server-cpu-usage");
-            reply.integer(42);
             reply.bulk(b"Some real reply following the push reply");
+            let mut push = Reply::new(reply.protocol());
+            push.push(2);
+            push.bulk(b"server-cpu-usage");
+            push.integer(42);
+            let receiver = Address::of(&session.client.view);
+            session.server.push(Push::Encoded(push.to_vec()), vec![(receiver, None)]);
         }
         b"verbatim" => reply.verbatim(b"txt", b"This is a verbatim\nstring"),
         b"true" => reply.boolean(true),
