@@ -30,3 +30,6 @@ pub use effects::{events, journal, observers};
 pub use keyspace::snapshot;
 pub use memory::reclaim;
 pub use sync::{gate, mailbox};
+
+/// The version of Redis whose behaviour clients may expect.
+pub const REDIS_VERSION: &str = "7.2.4";

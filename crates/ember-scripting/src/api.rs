@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use ember_protocol::Protocol;
+use emberkv_core::REDIS_VERSION;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::arguments::Arguments;
@@ -12,7 +13,6 @@ use super::output::PIECE_BYTES;
 use super::shebang::ScriptFlags;
 use super::stack::{self, Entry};
 use super::{raised, reply, sha1};
-use crate::REDIS_VERSION;
 use crate::format::write_general;
 
 /// The levels of `redis.log`, by name.

@@ -45,9 +45,6 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
-/// The version of Redis whose behaviour clients may expect.
-pub const REDIS_VERSION: &str = "7.2.4";
-
 /// By how much an interpreter has grown or shrunk when the sum that all workers share is told.
 const TOLD_BYTES_MIN: usize = 16 * 1024;
 

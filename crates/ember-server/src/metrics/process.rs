@@ -3,12 +3,12 @@
 
 use std::fs;
 
+use emberkv_core::REDIS_VERSION;
 use rustix::process::{Resource, getrlimit};
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
 use crate::metrics::memory_report::ALLOCATOR_NAME;
 use crate::system::processor_time::ProcessorTime;
-use ember_scripting::REDIS_VERSION;
 
 pub(super) const METRICS: &[Metric] = &[
     labelled(

@@ -185,3 +185,13 @@ fn histograms_are_kept_only_while_they_are_asked_for() {
         );
     });
 }
+
+#[test]
+fn lolwut_tells_the_version_of_redis_that_info_tells() {
+    everywhere(&[], |_, client| {
+        let version = info(client, "redis_version");
+        for line in ["LOLWUT", "LOLWUT 5 6 7 8", "LOLWUT VERSION 2", "LOLWUT VERSION 9"] {
+            assert!(client.run(line).text().ends_with(&format!("Redis ver. {version}\n")), "{line}");
+        }
+    });
+}

@@ -1,5 +1,6 @@
 //! LOLWUT: pictures made by chance, and the version.
 
+use crate::REDIS_VERSION;
 use crate::algorithms::random::Random;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{integer, is_word};
@@ -15,11 +16,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -1,
         flags: Flags::READONLY.union(Flags::FAST),
         syntax: "[VERSION version]",
-        example: Example {
-            given: &[],
-            call: "LOLWUT VERSION 3",
-            reply: concat!("\"ember ver. ", env!("CARGO_PKG_VERSION"), "\\n\""),
-        },
+        example: Example { given: &[], call: "LOLWUT VERSION 3", reply: "..." },
         ..Spec::DEFAULT
     },
     Run::Keyspace(lolwut),
@@ -40,7 +37,11 @@ fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
         2 => branches(random),
         _ => String::new(),
     };
-    picture.push_str(concat!("ember ver. ", env!("CARGO_PKG_VERSION"), "\n"));
+    // Tests of clients look for "Redis ver.".
+    picture.push_str(&format!(
+        "ember ver. {}, answers as Redis ver. {REDIS_VERSION}\n",
+        env!("CARGO_PKG_VERSION")
+    ));
     call.reply.verbatim(b"txt", picture.as_bytes());
     Ok(())
 }

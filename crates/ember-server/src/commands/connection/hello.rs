@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use ember_protocol::number::parse_i64;
 use ember_protocol::{Args, Protocol};
+use emberkv_core::REDIS_VERSION;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Group, Spec};
@@ -12,7 +13,6 @@ use super::auth;
 use super::client::names;
 use super::handshake::HANDSHAKE;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
-use ember_scripting::REDIS_VERSION;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use emberkv_core::reclaim;
+use emberkv_core::{REDIS_VERSION, reclaim};
 
 use super::Report;
 use crate::aof::service::Aof;
@@ -14,7 +14,6 @@ use crate::metrics::memory_report::{self, human, ratio};
 use crate::snapshot::state::SnapshotState;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
-use ember_scripting::REDIS_VERSION;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
