@@ -15,6 +15,7 @@ mod latency;
 mod memory;
 mod metrics;
 mod parameters;
+mod reply_shapes;
 mod shutdown;
 mod slowlog;
 mod standalone;

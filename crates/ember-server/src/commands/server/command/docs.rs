@@ -66,7 +66,7 @@ fn reply_docs(reply: &mut Reply, registry: &Registry, command: &Registered) {
     if !spec.history.is_empty() {
         fields += 1;
         reply.bulk(b"history");
-        reply.array(spec.history.len());
+        reply.set(spec.history.len());
         for (version, change) in spec.history {
             reply.array(2);
             reply.bulk(version.as_bytes());
@@ -112,7 +112,7 @@ fn reply_arguments(reply: &mut Reply, arguments: &[Argument]) {
         let mut fields = 2;
         reply_text(reply, "name", &argument.name);
         reply_text(reply, "type", argument.argument_type.name());
-        if argument.children.is_empty() && argument.argument_type != ArgumentType::PureToken {
+        if argument.children.is_empty() {
             fields += 1;
             reply_text(reply, "display_text", &argument.name);
         }
