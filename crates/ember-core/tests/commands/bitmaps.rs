@@ -183,6 +183,34 @@ fn bitop_combines_strings_of_any_length() {
 }
 
 #[test]
+fn bitop_tells_the_first_source_from_the_others() {
+    check(&[
+        ("MSET a \"\\xf0\\xff\" b \"\\x30\" c \"\\x11\\x01\\x02\"", "+OK"),
+        ("BITOP DIFF d a b c", ":3"),
+        ("GET d", "$3 \\xc0\\xfe\\x00"),
+        ("BITOP diff1 d a b c", ":3"),
+        ("GET d", "$3 \\x01\\x00\\x02"),
+        ("BITOP ANDOR d a b c", ":3"),
+        ("GET d", "$3 0\\x01\\x00"),
+        ("BITOP ONE d a b c", ":3"),
+        ("GET d", "$3 \\xc1\\xfe\\x02"),
+        ("BITOP ONE d a a", ":2"),
+        ("GET d", "$2 \\x00\\x00"),
+        ("BITOP ONE d b", ":1"),
+        ("GET d", "$1 0"),
+        ("BITOP DIFF d missing b", ":1"),
+        ("GET d", "$1 \\x00"),
+        ("BITOP DIFF b b b", ":1"),
+        ("GET b", "$1 \\x00"),
+        ("BITOP ONE d missing", ":0"),
+        ("ENTRY d", ""),
+        ("BITOP diff d a", "-ERR BITOP DIFF must be called with at least two source keys."),
+        ("BITOP DIFF1 d a", "-ERR BITOP DIFF1 must be called with at least two source keys."),
+        ("BITOP ANDOR d a", "-ERR BITOP ANDOR must be called with at least two source keys."),
+    ]);
+}
+
+#[test]
 fn a_large_result_of_bitop_is_stored_whole() {
     let mut script = Script::new(Protocol::Resp2);
     script.local.run(&[b"SET", b"a", &[0x0f; 40_000]]);

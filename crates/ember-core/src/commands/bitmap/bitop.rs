@@ -21,7 +21,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
             KeySpec::one(2, KeyFlags::OW.union(KeyFlags::UPDATE)),
             KeySpec::from(3, 1, KeyFlags::RO.union(KeyFlags::ACCESS)),
         ],
-        syntax: "operation:<AND | OR | XOR | NOT> destkey key [key ...]",
+        syntax: "operation:<AND | OR | XOR | NOT | DIFF @8.2.0 | DIFF1 @8.2.0 | ANDOR @8.2.0 | ONE @8.2.0> destkey key [key ...]",
+        history: &[("8.2.0", "`DIFF`, `DIFF1`, `ANDOR` and `ONE` came.")],
         example: Example {
             given: &["MSET key1 foobar key2 abcdef"],
             call: "BITOP AND dest key1 key2",
@@ -35,27 +36,84 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 /// The argument with the first source key.
 const FIRST_SOURCE: usize = 3;
 
+/// What makes the result of the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// All of them, one after the other.
+    Fold(Operation),
+    /// The only one, inverted.
+    Not,
+    /// Bits of the first that no other has.
+    Difference,
+    /// Bits that others have and the first has not.
+    OppositeDifference,
+    /// Bits of the first that any other has.
+    SharedWithAny,
+    /// Bits that exactly one has.
+    One,
+}
+
+const RULES: [(&str, Rule); 8] = [
+    ("AND", Rule::Fold(Operation::And)),
+    ("OR", Rule::Fold(Operation::Or)),
+    ("XOR", Rule::Fold(Operation::Xor)),
+    ("NOT", Rule::Not),
+    ("DIFF", Rule::Difference),
+    ("DIFF1", Rule::OppositeDifference),
+    ("ANDOR", Rule::SharedWithAny),
+    ("ONE", Rule::One),
+];
+
 fn bitop(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    let operations = [("AND", Operation::And), ("OR", Operation::Or), ("XOR", Operation::Xor)];
-    let operation = operations.into_iter().find(|(word, _)| is_word(args, 1, word)).map(|(_, found)| found);
-    if operation.is_none() && !is_word(args, 1, "NOT") {
-        return Err(CommandError::Syntax);
+    let (name, rule) =
+        RULES.into_iter().find(|(name, _)| is_word(args, 1, name)).ok_or(CommandError::Syntax)?;
+    let sources = args.len() - FIRST_SOURCE;
+    match rule {
+        Rule::Not if sources != 1 => {
+            return Err("ERR BITOP NOT must be called with a single source key.".into());
+        }
+        Rule::Difference | Rule::OppositeDifference | Rule::SharedWithAny if sources < 2 => {
+            let text = format!("ERR BITOP {name} must be called with at least two source keys.");
+            return Err(text.into());
+        }
+        _ => {}
     }
-    if operation.is_none() && args.len() != FIRST_SOURCE + 1 {
-        return Err("ERR BITOP NOT must be called with a single source key.".into());
-    }
-    let mut result = Vec::new();
+    // With `One`, `others` are the bits that more than one has.
+    let (mut result, mut others) = (Vec::new(), Vec::new());
     for source in FIRST_SOURCE..args.len() {
         let mut digits = itoa::Buffer::new();
         let bytes = value::bytes_or_empty(value::string(call.keys.read(source))?, &mut digits);
-        match operation {
-            Some(operation) if source > FIRST_SOURCE => bits::combine(operation, &mut result, bytes),
-            _ => result.extend_from_slice(bytes),
+        match rule {
+            _ if source == FIRST_SOURCE => result.extend_from_slice(bytes),
+            Rule::Fold(operation) => bits::combine(operation, &mut result, bytes),
+            Rule::One => {
+                let common = result.len().min(bytes.len());
+                let mut repeated = result[..common].to_vec();
+                bits::combine(Operation::And, &mut repeated, &bytes[..common]);
+                bits::combine(Operation::Or, &mut others, &repeated);
+                bits::combine(Operation::Or, &mut result, bytes);
+            }
+            _ => bits::combine(Operation::Or, &mut others, bytes),
         }
     }
-    if operation.is_none() {
-        bits::invert(&mut result);
+    let len = result.len().max(others.len());
+    if !matches!(rule, Rule::Fold(_) | Rule::Not) {
+        result.resize(len, 0);
+        others.resize(len, 0);
+    }
+    match rule {
+        Rule::Fold(_) => {}
+        Rule::Not => bits::invert(&mut result),
+        Rule::SharedWithAny => bits::combine(Operation::And, &mut result, &others),
+        Rule::OppositeDifference => {
+            bits::invert(&mut result);
+            bits::combine(Operation::And, &mut result, &others);
+        }
+        Rule::Difference | Rule::One => {
+            bits::invert(&mut others);
+            bits::combine(Operation::And, &mut result, &others);
+        }
     }
     call.reply.integer(result.len() as i64);
     let mut target = call.keys.key(2);
