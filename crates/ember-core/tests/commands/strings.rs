@@ -397,6 +397,51 @@ fn mset_sets_all_and_msetnx_all_or_nothing() {
 }
 
 #[test]
+fn msetex_sets_all_with_one_expiry_or_none() {
+    const NUMKEYS: &str = "-ERR invalid numkeys value";
+    const PAIRS: &str = "-ERR wrong number of key-value pairs";
+    check(&[
+        ("MSETEX 2 a 1 b 2 EX 10", ":1"),
+        ("ENTRY a", "int 10000"),
+        ("ENTRY b", "int 10000"),
+        ("MSETEX 2 a 3 c 4 keepttl", ":1"),
+        ("ENTRY a", "int 10000"),
+        ("ENTRY c", "int"),
+        ("MSETEX 2 a 5 d 6 NX PX 10", ":0"),
+        ("MSETEX 2 a 5 d 6 PX 10 XX", ":0"),
+        ("MGET a d", "*2 $1 3 $-1"),
+        ("MSETEX 2 a 5 b 6 XX px 7000 PX 8000 xx", ":1"),
+        ("ENTRY a", "int 8000"),
+        ("MSETEX 3 d 1 e 2 d 3 NX", ":1"),
+        ("MGET d e", "*2 $1 3 $1 2"),
+        ("MSETEX 1 a 7", ":1"),
+        ("ENTRY a", "int"),
+        ("MSETEX 2 a 8 e 9 PXAT 1", ":1"),
+        ("MGET a e", "*2 $-1 $-1"),
+        ("RPUSH list x", ":1"),
+        ("MSETEX 1 list 1 XX", ":1"),
+        ("MSETEX 1 a", "-ERR wrong number of arguments for 'msetex' command"),
+        ("MSETEX key1 val1 EX 10", NUMKEYS),
+        ("MSETEX 0 a 1", NUMKEYS),
+        ("MSETEX -1 a 1", NUMKEYS),
+        ("MSETEX 2147483648 a 1 EX 10", NUMKEYS),
+        ("MSETEX 2147483647 a 1 EX 10", PAIRS),
+        ("MSETEX 2 a 1 b", PAIRS),
+        ("MSETEX 1 a 1 b 2", SYNTAX),
+        ("MSETEX 1 a 1 NX XX", SYNTAX),
+        ("MSETEX 1 a 1 EX 10 PX 5000", SYNTAX),
+        ("MSETEX 1 a 1 KEEPTTL EX 10", SYNTAX),
+        ("MSETEX 1 a 1 EX", SYNTAX),
+        ("MSETEX 1 a 1 GET", SYNTAX),
+        ("MSETEX 1 a 1 IFEQ 1", SYNTAX),
+        ("MSETEX 1 a 1 EX x", NOT_INTEGER),
+        ("MSETEX 1 a 1 EX 0", "-ERR invalid expire time in 'msetex' command"),
+        ("MSETEX 1 a 1 PXAT -1", "-ERR invalid expire time in 'msetex' command"),
+        ("EXISTS a", ":0"),
+    ]);
+}
+
+#[test]
 fn lcs_finds_the_longest_common_subsequence() {
     check(&[
         ("MSET key1 ohmytext key2 mynewtext n 1234", "+OK"),

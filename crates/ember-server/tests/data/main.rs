@@ -6,6 +6,7 @@ mod busy_scripts;
 mod expired;
 mod monitors;
 mod pubsub;
+mod several_keys;
 mod streams;
 mod tracking;
 mod transactions;

@@ -9,6 +9,8 @@ mod incrbyfloat;
 mod lcs;
 mod mget;
 mod mset;
+mod msetex;
+mod options;
 mod set;
 mod setrange;
 mod strlen;
@@ -27,6 +29,7 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     lcs::COMMANDS,
     mget::COMMANDS,
     mset::COMMANDS,
+    msetex::COMMANDS,
     set::COMMANDS,
     setrange::COMMANDS,
     strlen::COMMANDS,

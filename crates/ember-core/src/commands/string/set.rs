@@ -2,9 +2,10 @@
 
 use ember_protocol::Args;
 
+use super::options::{Condition, Expiry, Options};
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
+use crate::commands::arguments::{ExpiryUnit, is_word, positive_expiry};
 use crate::error::CommandError;
 use crate::keys::Key;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -103,26 +104,11 @@ fn key_flags_of(args: Args<'_>) -> KeyFlags {
     KeyFlags::UPDATE | if reads { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::OW }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    Always,
-    IfAbsent,
-    IfPresent,
+/// The options of SET alone, and those it shares.
+struct SetOptions {
+    common: Options,
     /// Only if the value is that in this argument.
-    IfEqual(usize),
-}
-
-#[derive(Clone, Copy)]
-enum Expiry {
-    None,
-    Keep,
-    /// The amount stands in this argument.
-    Argument(usize, ExpiryUnit),
-}
-
-struct Options {
-    condition: Condition,
-    expiry: Expiry,
+    if_equal: Option<usize>,
     get: bool,
 }
 
@@ -136,31 +122,21 @@ fn set(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
-    let Options { condition, expiry, get } = read_options(call)?;
+    let SetOptions { common: Options { condition, expiry }, if_equal, get } = read_options(call)?;
     let (args, now_ms) = (call.args, call.keys.turn.now_ms);
-    let expire_at_ms = match expiry {
-        Expiry::None | Expiry::Keep => None,
-        Expiry::Argument(arg, unit) => Some(positive_expiry(args, arg, unit, now_ms, "set")?),
-    };
+    let expire_at_ms = expiry.resolve(args, now_ms, "set")?;
     if get {
         value::reply(call.reply, value::string(call.keys.read(1))?);
     }
     let mut key = call.keys.key(1);
-    let refused = match condition {
-        Condition::IfEqual(arg) => !value::equals(key.entry(), args.at(arg))?,
-        Condition::Always => false,
-        Condition::IfAbsent => key.exists(),
-        Condition::IfPresent => !key.exists(),
+    let refused = match (if_equal, condition) {
+        (Some(arg), _) => !value::equals(key.entry(), args.at(arg))?,
+        (None, Condition::Always) => false,
+        (None, Condition::IfAbsent) => key.exists(),
+        (None, Condition::IfPresent) => !key.exists(),
     };
     if !refused {
-        let new = value::of_argument(args, 2);
-        match expiry {
-            Expiry::Keep => {
-                key.set_value(new);
-                key.notify(value::SET);
-            }
-            _ => value::store(&mut key, new, expire_at_ms),
-        }
+        value::store_as(&mut key, value::of_argument(args, 2), expiry, expire_at_ms);
         journal_set(&mut key, args.at(2), expiry, expire_at_ms);
     }
     match (get, refused) {
@@ -171,41 +147,24 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The options behind the value. One may be repeated, of the expiries the last counts; two that exclude each other are an
-/// error.
-fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
+/// The options behind the value. Two that exclude each other are an error.
+fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     let args = call.args;
-    let mut options = Options { condition: Condition::Always, expiry: Expiry::None, get: false };
+    let mut options = SetOptions { common: Options::NONE, if_equal: None, get: false };
     let mut arg = 3;
     while arg < args.len() {
-        let condition = options.condition;
-        if is_word(args, arg, "NX") && matches!(condition, Condition::Always | Condition::IfAbsent) {
-            options.condition = Condition::IfAbsent;
-        } else if is_word(args, arg, "XX") && matches!(condition, Condition::Always | Condition::IfPresent) {
-            options.condition = Condition::IfPresent;
-        } else if is_word(args, arg, "IFEQ") && condition == Condition::Always && arg + 1 < args.len() {
-            arg += 1;
-            options.condition = Condition::IfEqual(arg);
+        if is_word(args, arg, "IFEQ") && options.if_equal.is_none() && arg + 1 < args.len() {
+            options.if_equal = Some(arg + 1);
+            arg += 2;
         } else if is_word(args, arg, "GET") {
             options.get = true;
-        } else if is_word(args, arg, "KEEPTTL") && !matches!(options.expiry, Expiry::Argument(..)) {
-            options.expiry = Expiry::Keep;
-        } else if let Some(unit) = expiry_unit(args, arg)
-            && arg + 1 < args.len()
-        {
-            match options.expiry {
-                Expiry::Argument(_, other) if other != unit => return Err(CommandError::Syntax),
-                Expiry::Keep => return Err(CommandError::Syntax),
-                Expiry::Argument(..) | Expiry::None => {}
-            }
             arg += 1;
-            options.expiry = Expiry::Argument(arg, unit);
         } else {
-            return Err(CommandError::Syntax);
+            arg = options.common.read(args, arg)?;
         }
-        arg += 1;
     }
-    Ok(options)
+    let has_two_conditions = options.if_equal.is_some() && options.common.condition != Condition::Always;
+    if has_two_conditions { Err(CommandError::Syntax) } else { Ok(options) }
 }
 
 /// Records what was stored, whatever the conditions were.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, Reply};
 
+use super::options::Expiry;
 use crate::effects::events::Event;
 use crate::entries::entry::{EntryRef, NewValue};
 use crate::error::CommandError;
@@ -77,6 +78,16 @@ pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option
         if !key.exists() {
             key.notify(Event::EXPIRED);
         }
+    }
+}
+
+/// As [`store`]; a call that keeps the expiry is published as the value alone.
+pub(super) fn store_as(key: &mut Key<'_>, value: NewValue<'_>, expiry: Expiry, expire_at_ms: Option<i64>) {
+    if let Expiry::Keep = expiry {
+        key.set_value(value);
+        key.notify(SET);
+    } else {
+        store(key, value, expire_at_ms);
     }
 }
 

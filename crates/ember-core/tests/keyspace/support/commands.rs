@@ -102,6 +102,8 @@ const TEMPLATES: &[&str] = &[
     "SETRANGE S N V",
     "MSET S V S V",
     "MSETNX S V S V",
+    "MSETEX 2 S V S V PX M",
+    "MSETEX 2 S V S V XX KEEPTTL",
     "SETBIT S N 1",
     "BITFIELD S INCRBY u8 #N N",
     "BITOP OR S S S",
