@@ -187,6 +187,38 @@ fn results_are_stored_as_positions_or_distances() {
 }
 
 #[test]
+fn a_polygon_is_searched_around_the_middle_of_its_vertices() {
+    const FEW: &str = "-ERR GEOSEARCH BYPOLYGON must have at least 3 vertices";
+    check(&[
+        ("GEOSEARCH Sicily BYPOLYGON 4 13 38 13 39 15 38 15 37.9 ASC", "*1 Palermo"),
+        ("GEOSEARCH Sicily bypolygon 4 12 37 17.5 37 17.5 40 12 40 asc", "*4 Catania Palermo edge1 edge2"),
+        ("GEOSEARCH Sicily BYPOLYGON 4 12 37 17.5 37 17.5 40 12 40 DESC COUNT 1", "*1 edge2"),
+        ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 38 WITHDIST", "*1 *2 Palermo 36510.9513"),
+        // The notch leaves Catania out.
+        ("GEOSEARCH Sicily BYPOLYGON 5 12 37 15 38 17.5 37 17.5 40 12 40 ASC", "*3 Palermo edge1 edge2"),
+        ("GEOSEARCHSTORE t Sicily BYPOLYGON 3 12 38 12 40 14 38 STOREDIST", ":2"),
+        ("ZRANGE t 0 -1", "*2 edge1 Palermo"),
+        ("GEOSEARCH none BYPOLYGON 3 13 38 13 39 15 38", "*0"),
+        ("GEOSEARCH Sicily BYPOLYGON 2 13 38 13 39", FEW),
+        ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39", FEW),
+        ("GEOSEARCH Sicily BYPOLYGON -1 13 38 13 39", FEW),
+        ("GEOSEARCH Sicily BYPOLYGON 2000000000 13 38 13 39 15 38", FEW),
+        ("GEOSEARCH Sicily BYPOLYGON x 13 38 13 39 15 38", "-ERR invalid number of vertices"),
+        ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 x", "-ERR value is not a valid float"),
+        (
+            "GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 95",
+            "-ERR invalid longitude,latitude pair 15.000000,95.000000",
+        ),
+        ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 38 BYBOX 1 1 km", SYNTAX),
+        ("GEOSEARCH Sicily BYBOX 1 1 km BYPOLYGON 3 13 38 13 39 15 38", SYNTAX),
+        ("GEOSEARCH Sicily BYRADIUS 1 km BYPOLYGON 3 13 38 13 39 15 38", SYNTAX),
+        ("GEOSEARCH Sicily BYPOLYGON 3 13 38 13 39 15 38 FROMLONLAT 13 38", SYNTAX),
+        ("GEOSEARCH Sicily FROMMEMBER Palermo BYPOLYGON 3 13 38 13 39 15 38", SYNTAX),
+        ("GEORADIUS Sicily 13 38 1 km BYPOLYGON 3 13 38 13 39 15 38", SYNTAX),
+    ]);
+}
+
+#[test]
 fn older_commands_search_as_well() {
     check(&[
         ("GEORADIUS Sicily 15 37 200 km ASC", "*2 Catania Palermo"),

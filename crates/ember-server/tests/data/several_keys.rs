@@ -26,6 +26,22 @@ fn msetex_sets_keys_of_several_shards_or_none() {
 }
 
 #[test]
+fn what_a_polygon_covers_is_stored_under_another_key() {
+    for mode in MODES {
+        let server = start(mode);
+        for mut client in clients(&server) {
+            client.run("GEOADD places 13.36 38.12 Palermo 15.09 37.50 Catania");
+            let polygon = "BYPOLYGON 4 13 38 13 39 15 38 15 37.9";
+            let found = client.run(&format!("GEOSEARCH places {polygon}"));
+            assert_eq!(found, Value::Array(vec![Value::from("Palermo")]), "{mode:?}");
+            let stored = client.run(&format!("GEOSEARCHSTORE near places {polygon} STOREDIST"));
+            assert_eq!(stored, Value::Integer(1), "{mode:?}");
+            assert_eq!(client.run("EXISTS near"), Value::Integer(1), "{mode:?}");
+        }
+    }
+}
+
+#[test]
 fn nobody_sees_half_of_an_msetex() {
     const ROUNDS: usize = 500;
     for mode in MODES {

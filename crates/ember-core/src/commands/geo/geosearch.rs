@@ -17,15 +17,15 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "geosearch",
-            summary: "Returns the members whose positions are within a circle or a box.",
+            summary: "Returns the members whose positions are within a circle, a box or a polygon.",
             since: "6.2.0",
             group: Group::Geo,
             complexity: COMPLEXITY,
             arity: -7,
             flags: Flags::READONLY,
             keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
-            syntax: "key from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-            history: &[("7.0.0", "Units may be in upper case.")],
+            syntax: "key from:[FROMMEMBER member | FROMLONLAT longitude latitude] by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>> | polygon:<<BYPOLYGON num-vertices> longitude latitude [longitude latitude ...]> @9.0.0> [ASC | DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+            history: &[("7.0.0", "Units may be in upper case."), ("9.0.0", "`BYPOLYGON` came, in Valkey.")],
             example: Example {
                 given: GIVEN,
                 call: "GEOSEARCH Sicily FROMLONLAT 15 37 BYRADIUS 200 km ASC",
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "geosearchstore",
-            summary: "Stores the members whose positions are within a circle or a box in another key.",
+            summary: "Stores the members whose positions are within a circle, a box or a polygon in another key.",
             since: "6.2.0",
             group: Group::Geo,
             complexity: COMPLEXITY,
@@ -48,8 +48,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE)),
                 KeySpec::one(2, KeyFlags::RO.union(KeyFlags::ACCESS)),
             ],
-            syntax: "destination source from:<FROMMEMBER member | FROMLONLAT longitude latitude> by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>>> [ASC | DESC] count:[COUNT count [ANY]] [STOREDIST]",
-            history: &[("7.0.0", "Units may be in upper case.")],
+            syntax: "destination source from:[FROMMEMBER member | FROMLONLAT longitude latitude] by:<circle:<BYRADIUS radius unit:<M | KM | FT | MI>> | box:<<BYBOX width> height unit:<M | KM | FT | MI>> | polygon:<<BYPOLYGON num-vertices> longitude latitude [longitude latitude ...]> @9.0.0> [ASC | DESC] count:[COUNT count [ANY]] [STOREDIST]",
+            history: &[("7.0.0", "Units may be in upper case."), ("9.0.0", "`BYPOLYGON` came, in Valkey.")],
             example: Example {
                 given: GIVEN,
                 call: "GEOSEARCHSTORE near Sicily FROMLONLAT 15 37 BYBOX 400 400 km ASC COUNT 3",

@@ -9,6 +9,7 @@ use crate::call::{Call, CommandResult};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
+use crate::types::geo::polygon::{Polygon, VERTICES_MIN};
 use crate::types::geo::{Position, Shape, area, geohash};
 use crate::types::limits::EncodingLimits;
 use crate::types::sorted_set::SortedSet;
@@ -84,6 +85,18 @@ fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     Ok((Shape::Rectangle { width_m: width * unit_m, height_m: height * unit_m }, unit_m))
 }
 
+/// The polygon whose number of vertices is in argument `arg`, and the argument behind its last vertex.
+fn polygon(args: Args<'_>, arg: usize) -> Result<(Polygon, usize), CommandError> {
+    let count = integer(args, arg).ok().and_then(|count| i32::try_from(count).ok());
+    let count = usize::try_from(count.ok_or("ERR invalid number of vertices")?).unwrap_or(0);
+    let given = (args.len() - arg - 1) / 2;
+    if count < VERTICES_MIN || count > given {
+        return Err("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices".into());
+    }
+    let vertices = (0..count).map(|vertex| position(args, arg + 1 + 2 * vertex));
+    Ok((Polygon::new(vertices.collect::<Result<_, _>>()?), arg + 1 + 2 * count))
+}
+
 /// The position of a member of a set that is there.
 pub(super) fn position_of(set: &SortedSet, member: &[u8]) -> Result<Position, CommandError> {
     let score = set.score(member).ok_or("ERR could not decode requested zset member")?;
@@ -94,8 +107,8 @@ impl Query {
     pub(super) fn new(kind: Kind, centre: Option<Position>, shape: Option<(Shape, f64)>) -> Query {
         Query {
             centre,
+            unit_m: shape.as_ref().map_or(1.0, |(_, unit_m)| *unit_m),
             shape: shape.map(|(shape, _)| shape),
-            unit_m: shape.map_or(1.0, |(_, unit_m)| unit_m),
             sorting: Sorting::None,
             count: 0,
             is_any: false,
@@ -117,7 +130,7 @@ impl Query {
     ) -> CommandResult {
         // Which of the alternatives for centre and shape was taken: the same may come again, the other not.
         let (mut is_from_member, mut is_from_position) = (false, false);
-        let (mut is_by_radius, mut is_by_box) = (false, false);
+        let (mut is_by_radius, mut is_by_box, mut is_by_polygon) = (false, false, false);
         let mut arg = first;
         while arg < args.len() {
             let behind = args.len() - arg - 1;
@@ -144,29 +157,49 @@ impl Query {
                 arg += 1;
             } else if kind.is_by_options && kind.target.is_some() && is("STOREDIST") {
                 self.stores_distances = true;
-            } else if kind.is_by_options && is("FROMMEMBER") && behind >= 1 && !is_from_position {
+            } else if kind.is_by_options
+                && is("FROMMEMBER")
+                && behind >= 1
+                && !is_from_position
+                && !is_by_polygon
+            {
                 self.centre = set.map(|set| position_of(set, args.at(arg + 1))).transpose()?;
                 is_from_member = true;
                 arg += 1;
-            } else if kind.is_by_options && is("FROMLONLAT") && behind >= 2 && !is_from_member {
+            } else if kind.is_by_options
+                && is("FROMLONLAT")
+                && behind >= 2
+                && !is_from_member
+                && !is_by_polygon
+            {
                 self.centre = Some(position(args, arg + 1)?);
                 is_from_position = true;
                 arg += 2;
-            } else if kind.is_by_options && is("BYRADIUS") && behind >= 2 && !is_by_box {
+            } else if kind.is_by_options && is("BYRADIUS") && behind >= 2 && !is_by_box && !is_by_polygon {
                 self.set_shape(circle(args, arg + 1)?);
                 is_by_radius = true;
                 arg += 2;
-            } else if kind.is_by_options && is("BYBOX") && behind >= 3 && !is_by_radius {
+            } else if kind.is_by_options && is("BYBOX") && behind >= 3 && !is_by_radius && !is_by_polygon {
                 self.set_shape(rectangle(args, arg + 1)?);
                 is_by_box = true;
                 arg += 3;
+            } else if kind.is_by_options
+                && is("BYPOLYGON")
+                && behind >= 2
+                && !(is_from_member || is_from_position || is_by_radius || is_by_box)
+            {
+                let (polygon, end) = polygon(args, arg + 1)?;
+                self.centre = Some(polygon.centre());
+                self.set_shape((Shape::Polygon(polygon), 1.0));
+                is_by_polygon = true;
+                arg = end - 1;
             } else {
                 return Err(CommandError::Syntax);
             }
             arg += 1;
         }
-        let has_centre = !kind.is_by_options || is_from_member || is_from_position;
-        let has_shape = !kind.is_by_options || is_by_radius || is_by_box;
+        let has_centre = !kind.is_by_options || is_from_member || is_from_position || is_by_polygon;
+        let has_shape = !kind.is_by_options || is_by_radius || is_by_box || is_by_polygon;
         self.check(args, kind, has_centre, has_shape)
     }
 
@@ -198,7 +231,7 @@ impl Query {
 
     /// The members that the shape covers, in the order and number asked for.
     fn results(&self, set: &SortedSet) -> Vec<Found> {
-        let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return Vec::new() };
+        let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return Vec::new() };
         let found_max = if self.is_any { self.count } else { usize::MAX };
         let mut results = search(set, centre, shape, found_max);
         // The nearest are meant where it is not said which of many.
@@ -250,7 +283,7 @@ impl Query {
 }
 
 /// The members that `shape` around `centre` covers, up to `found_max` of them; O(members in its cells + log n).
-fn search(set: &SortedSet, centre: Position, shape: Shape, found_max: usize) -> Vec<Found> {
+fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) -> Vec<Found> {
     let mut results = Vec::new();
     for cell in area::cells(centre, shape) {
         let (first, end) = cell.scores();

@@ -2,7 +2,8 @@
 //! reaches.
 //!
 //! Cells are chosen as large as the shape, so that three by three of them cover it; near the poles they are narrower than
-//! at the equator, and larger ones are taken. The order and number of cells are those of Redis, which decides the order in
+//! at the equator, and larger ones are taken. The centre of a polygon may be outside of it, even on the other side of the
+//! earth: its cells grow until they cover it. The order and number of cells are those of Redis, which decides the order in
 //! which a search without sorting finds its results.
 
 use super::geohash::{Cell, STEP_MAX};
@@ -18,18 +19,32 @@ const NARROWER_LATITUDE: f64 = 80.0;
 /// The neighbours in the order they are looked at, as steps to the east and to the north; the cell itself comes first.
 const NEIGHBOURS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
+/// The centre of a polygon that is beyond what geohashes hold, or at its very edge, is looked for from here, in degrees. The
+/// cells that follow cover the polygon all the same.
+const CENTRE_MAX: Position = Position { longitude: 179.9, latitude: 85.0 };
+
 /// A rectangle in degrees.
-struct Bounds {
-    west: f64,
-    south: f64,
-    east: f64,
-    north: f64,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bounds {
+    pub(super) west: f64,
+    pub(super) south: f64,
+    pub(super) east: f64,
+    pub(super) north: f64,
 }
 
 impl Bounds {
-    /// The smallest rectangle around `shape` at `centre`; wide enough at the latitude where degrees are narrowest.
-    fn around(centre: Position, shape: Shape) -> Bounds {
-        let (half_width, half_height) = shape.half_sides_m();
+    /// The smallest rectangle around `shape` at `centre`.
+    fn around(centre: Position, shape: &Shape) -> Bounds {
+        match *shape {
+            Shape::Circle { radius_m } => Bounds::of_sides(centre, radius_m, radius_m),
+            Shape::Rectangle { width_m, height_m } => Bounds::of_sides(centre, width_m / 2.0, height_m / 2.0),
+            Shape::Polygon(ref polygon) => polygon.bounds(),
+        }
+    }
+
+    /// The rectangle around `centre` whose sides are twice as long, in metres; wide enough at the latitude where degrees are
+    /// narrowest.
+    fn of_sides(centre: Position, half_width: f64, half_height: f64) -> Bounds {
         let height = degrees(half_height / EARTH_RADIUS_M);
         let width_at = |latitude: f64| degrees(half_width / EARTH_RADIUS_M / radians(latitude).cos());
         let width = if centre.latitude < 0.0 {
@@ -43,6 +58,12 @@ impl Bounds {
             east: centre.longitude + width,
             north: centre.latitude + height,
         }
+    }
+
+    /// Whether a place is within, or at the edge.
+    pub(super) fn contains(self, place: Position) -> bool {
+        (self.west..=self.east).contains(&place.longitude)
+            && (self.south..=self.north).contains(&place.latitude)
     }
 }
 
@@ -71,14 +92,28 @@ fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
         || cell.neighbour(-1, 0).bounds().longitude.min > bounds.west
 }
 
+/// The place nearest to `centre` that surely has cells around it.
+fn within_cells(centre: Position) -> Position {
+    let Position { longitude, latitude } = CENTRE_MAX;
+    Position {
+        longitude: centre.longitude.clamp(-longitude, longitude),
+        latitude: centre.latitude.clamp(-latitude, latitude),
+    }
+}
+
 /// The cells to look at for what `shape` around `centre` covers, in the order to look at them; none twice in succession.
-pub fn cells(centre: Position, shape: Shape) -> impl Iterator<Item = Cell> {
+pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + use<> {
     let bounds = Bounds::around(centre, shape);
-    let mut step = steps_for(shape.reach_m(), centre.latitude);
+    let mut step = steps_for(shape.reach_m(centre), centre.latitude);
+    let is_polygon = matches!(shape, Shape::Polygon(_));
+    let centre = if is_polygon { within_cells(centre) } else { centre };
     let mut cell = Cell::around(centre, step);
-    if step > 1 && is_too_small(cell, &bounds) {
+    while step > 1 && is_too_small(cell, &bounds) {
         step -= 1;
         cell = Cell::around(centre, step);
+        if !is_polygon {
+            break;
+        }
     }
     let own = cell.bounds();
     // A side of the cell that lies beyond the bounds has nothing behind it, in cells that do not meet on the other side.
@@ -102,6 +137,7 @@ mod tests {
     use super::*;
     use crate::algorithms::random::Random;
     use crate::types::geo::geohash;
+    use crate::types::geo::polygon::Polygon;
 
     #[test]
     fn cells_are_as_large_as_the_search() {
@@ -133,11 +169,39 @@ mod tests {
             let score = geohash::score(place);
             if shape.distance_m(centre, geohash::position(score)).is_some() {
                 covered += 1;
-                let is_found = cells(centre, shape).any(|cell| {
-                    let (first, end) = cell.scores();
-                    (first..end).contains(&score)
-                });
-                assert!(is_found, "{place:?} of {shape:?} around {centre:?}");
+                assert!(is_found(centre, &shape, score), "{place:?} of {shape:?} around {centre:?}");
+            }
+        }
+        assert!(covered > 1000, "{covered}");
+    }
+
+    /// Whether one of the cells holds the score, and not two.
+    fn is_found(centre: Position, shape: &Shape, score: f64) -> bool {
+        let holds = |cell: &Cell| {
+            let (first, end) = cell.scores();
+            (first..end).contains(&score)
+        };
+        cells(centre, shape).filter(holds).count() == 1
+    }
+
+    #[test]
+    fn whatever_a_polygon_covers_is_in_one_of_its_cells() {
+        let mut random = Random::seeded(6);
+        let mut covered = 0;
+        for _ in 0..20_000 {
+            // Small ones, and those that span the earth, whose centre may be anywhere.
+            let spread = 10f64.powf(random.unit() * 3.5 - 1.0);
+            let middle = (random.unit() * 340.0 - 170.0, random.unit() * 160.0 - 80.0);
+            let place = |random: &mut Random| Position {
+                longitude: (middle.0 + (random.unit() - 0.5) * spread).clamp(-180.0, 180.0),
+                latitude: (middle.1 + (random.unit() - 0.5) * spread).clamp(-85.0, 85.0),
+            };
+            let polygon = Polygon::new((0..3 + random.below(5)).map(|_| place(&mut random)).collect());
+            let (centre, shape) = (polygon.centre(), Shape::Polygon(polygon));
+            let score = geohash::score(place(&mut random));
+            if shape.distance_m(centre, geohash::position(score)).is_some() {
+                covered += 1;
+                assert!(is_found(centre, &shape, score), "{score} of {shape:?} around {centre:?}");
             }
         }
         assert!(covered > 1000, "{covered}");

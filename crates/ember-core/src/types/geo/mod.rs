@@ -5,6 +5,9 @@
 
 pub mod area;
 pub mod geohash;
+pub mod polygon;
+
+use polygon::Polygon;
 
 /// The mean radius of the earth in metres that all distances here suppose.
 pub const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
@@ -53,7 +56,7 @@ fn latitude_distance_m(from: f64, to: f64) -> f64 {
 }
 
 /// What a search covers, in metres.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// All within this distance.
     Circle {
@@ -67,12 +70,15 @@ pub enum Shape {
         /// From south to north.
         height_m: f64,
     },
+    /// All within a polygon, wherever the centre is.
+    Polygon(Polygon),
 }
 
 impl Shape {
     /// The distance in metres from `centre` to `place` if the shape around the centre covers it.
-    pub fn distance_m(self, centre: Position, place: Position) -> Option<f64> {
-        match self {
+    pub fn distance_m(&self, centre: Position, place: Position) -> Option<f64> {
+        match *self {
+            Shape::Polygon(ref polygon) => polygon.covers(place).then(|| centre.distance_m(place)),
             Shape::Circle { radius_m } => {
                 let distance = centre.distance_m(place);
                 (distance <= radius_m).then_some(distance)
@@ -91,20 +97,13 @@ impl Shape {
     }
 
     /// The distance in metres from the centre that nothing inside is farther than.
-    fn reach_m(self) -> f64 {
-        match self {
+    fn reach_m(&self, centre: Position) -> f64 {
+        match *self {
             Shape::Circle { radius_m } => radius_m,
             Shape::Rectangle { width_m, height_m } => {
                 ((width_m / 2.0) * (width_m / 2.0) + (height_m / 2.0) * (height_m / 2.0)).sqrt()
             }
-        }
-    }
-
-    /// Half the width and half the height of the smallest box around it, in metres.
-    fn half_sides_m(self) -> (f64, f64) {
-        match self {
-            Shape::Circle { radius_m } => (radius_m, radius_m),
-            Shape::Rectangle { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+            Shape::Polygon(ref polygon) => polygon.reach_m(centre),
         }
     }
 }
