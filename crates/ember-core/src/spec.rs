@@ -225,16 +225,36 @@ impl KeySpec {
         KeySpec { notes: Some(notes), ..self }
     }
 
+    /// Whether a call has the keys that it says it has: one at least, and the last one too. True if the specification cannot
+    /// tell, or the word that they stand behind is missing.
+    pub fn are_given(&self, args: Args<'_>) -> bool {
+        let Some(begin) = self.begin_of(args) else { return true };
+        match self.find {
+            Find::Unknown => true,
+            Find::Range { .. } => self.positions(args).next().is_some(),
+            Find::Counted { count_at, first, step } => {
+                let count = args.get(begin + count_at).and_then(ember_protocol::number::parse_i64);
+                let steps = count.and_then(|count| usize::try_from(count).ok()?.checked_sub(1));
+                let last = steps.and_then(|steps| steps.checked_mul(step)?.checked_add(begin + first));
+                last.is_some_and(|last| last < args.len())
+            }
+        }
+    }
+
+    /// The argument where the search for keys begins, if there is one.
+    fn begin_of(&self, args: Args<'_>) -> Option<usize> {
+        match self.begin {
+            Begin::Index(index) => Some(index),
+            Begin::Keyword { word, from } => position_of(args, word, from).map(|at| at + 1),
+            Begin::Unknown => None,
+        }
+    }
+
     /// The argument indexes of the keys of a call, the name being argument 0. What the call says of their number is not
     /// believed beyond its end.
     pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
         let argc = args.len();
-        let begin = match self.begin {
-            Begin::Index(index) => Some(index),
-            Begin::Keyword { word, from } => position_of(args, word, from).map(|at| at + 1),
-            Begin::Unknown => None,
-        };
-        let (first, end, step) = begin.map_or((0, 0, 1), |begin| match self.find {
+        let (first, end, step) = self.begin_of(args).map_or((0, 0, 1), |begin| match self.find {
             Find::Range { last, step, limit } => {
                 let end = match last {
                     -1 if limit > 1 => begin + argc.saturating_sub(begin) / limit,

@@ -554,7 +554,9 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("hscan", "arguments", "ember has NOVALUES, as Redis 7.4"),
     FactException::new("client|setinfo", "exists", SINCE_7_2),
     FactException::new("command|getkeys", "arguments", SINCE_7_2),
+    FactException::new("command|getkeys", "arity", SINCE_7_2),
     FactException::new("command|getkeysandflags", "arguments", SINCE_7_2),
+    FactException::new("command|getkeysandflags", "arity", SINCE_7_2),
     FactException::new(
         "bitop",
         "arguments",

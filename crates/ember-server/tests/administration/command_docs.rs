@@ -65,6 +65,36 @@ fn docs_have_the_tree_of_arguments() {
 }
 
 #[test]
+fn a_number_of_keys_that_is_wrong_is_not_believed() {
+    everywhere(&[], |_, client| {
+        for subcommand in ["GETKEYS", "GETKEYSANDFLAGS"] {
+            for call in [
+                "ZUNIONSTORE d 0 a",
+                "ZUNIONSTORE d 3 a b",
+                "ZUNION -1 a",
+                "SINTERCARD x a",
+                "LMPOP 4 a b LEFT",
+                "ZINTERSTORE d 9223372036854775807 a",
+                "MSETEX 3 a 1 b 2",
+                "MSETEX 2147483647 a 1",
+                "PFMERGE d",
+            ] {
+                let line = format!("COMMAND {subcommand} {call}");
+                assert_error(client, &line, "ERR Invalid arguments specified for command");
+            }
+            for call in ["EVAL s 2 a", "EVALSHA s 9223372036854775807 a", "FCALL f x", "EVAL_RO s 0 a"] {
+                let line = format!("COMMAND {subcommand} {call}");
+                assert_eq!(client.run(&line), Value::Array(Vec::new()), "{line}");
+            }
+        }
+        let two = Value::Array(vec![Value::from("a"), Value::from("b")]);
+        for call in ["FCALL f 2 a b c", "LMPOP 2 a b LEFT", "MSETEX 2 a 1 b 2 NX", "XREAD STREAMS a b 0 0"] {
+            assert_eq!(client.run(&format!("COMMAND GETKEYS {call}")), two, "{call}");
+        }
+    });
+}
+
+#[test]
 fn keys_of_a_call_are_found() {
     everywhere(&[], |_, client| {
         let strings = |words: &[&str]| Value::Array(words.iter().map(|word| Value::from(*word)).collect());
@@ -90,7 +120,11 @@ fn keys_of_a_call_are_found() {
             ("COMMAND GETKEYS nothing a", "ERR Invalid command specified"),
             ("COMMAND GETKEYS PING a", "ERR The command has no key arguments"),
             ("COMMAND GETKEYS GET a b", "ERR Invalid number of arguments specified for command"),
-            ("COMMAND GETKEYS GET", "ERR wrong number of arguments for 'command|getkeys' command"),
+            ("COMMAND GETKEYS GET", "ERR Invalid number of arguments specified for command"),
+            ("COMMAND GETKEYS PING", "ERR The command has no key arguments"),
+            ("COMMAND GETKEYS SSUBSCRIBE a", "ERR The command has no key arguments"),
+            ("COMMAND GETKEYS OBJECT nothing k", "ERR Invalid command specified"),
+            ("COMMAND GETKEYS", "ERR wrong number of arguments for 'command|getkeys' command"),
         ] {
             assert_error(client, line, text);
         }

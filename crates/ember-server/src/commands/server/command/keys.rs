@@ -1,7 +1,7 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: which arguments of a call are keys.
 
 use emberkv_core::error::CommandError;
-use emberkv_core::spec::{Command, Example, KeyFlags, Spec};
+use emberkv_core::spec::{Command, Example, Flags, KeyFlags, Spec};
 
 use super::TEMPLATE;
 use super::info::reply_words;
@@ -13,8 +13,8 @@ pub(super) const GETKEYS: ServerCommand = Command::new(
         summary: "Tells which arguments of a call are keys.",
         since: "2.8.13",
         complexity: "O(N) for N arguments.",
-        arity: -4,
-        syntax: "command arg [arg ...]",
+        arity: -3,
+        syntax: "command [arg ...]",
         example: Example { given: &[], call: "COMMAND GETKEYS SET hello world", reply: "1) \"hello\"" },
         ..TEMPLATE
     },
@@ -27,8 +27,8 @@ pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
         summary: "Tells which arguments of a call are keys, and what is done with them.",
         since: "7.0.0",
         complexity: "O(N) for N arguments.",
-        arity: -4,
-        syntax: "command arg [arg ...]",
+        arity: -3,
+        syntax: "command [arg ...]",
         example: Example {
             given: &[],
             call: "COMMAND GETKEYSANDFLAGS TYPE hello",
@@ -39,18 +39,33 @@ pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
     Some(getkeysandflags),
 );
 
+const NO_COMMAND: &str = "ERR Invalid command specified";
+
 /// The keys of the call in the arguments, and what is done with each.
 fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, CommandError> {
     let call = session.args.skip(2);
     let registry = &session.server.registry;
-    let container = registry.find(call.at(0)).ok_or("ERR Invalid command specified")?;
-    let subcommand = call.get(1).and_then(|name| registry.find_in(container, name));
-    let spec = subcommand.unwrap_or(container).spec;
-    if spec.keys.is_empty() {
+    let container = registry.find(call.at(0)).ok_or(NO_COMMAND)?;
+    let command = match call.get(1) {
+        Some(name) if !container.subcommands.is_empty() => {
+            registry.find_in(container, name).ok_or(NO_COMMAND)?
+        }
+        _ => container,
+    };
+    let spec = command.spec;
+    if spec.keys.iter().all(|keys| keys.flags.contains(KeyFlags::NOT_KEY)) {
         return Err("ERR The command has no key arguments".into());
     }
     if !spec.accepts(call.len()) {
         return Err("ERR Invalid number of arguments specified for command".into());
+    }
+    if spec.keys_of.is_none() && !spec.keys.iter().all(|keys| keys.are_given(call)) {
+        let may_have_none = spec.flags.contains(Flags::NO_MANDATORY_KEYS);
+        return if may_have_none {
+            Ok(Vec::new())
+        } else {
+            Err("ERR Invalid arguments specified for command".into())
+        };
     }
     Ok(spec.keys_with_flags(call).map(|(position, flags)| (call.at(position), flags)).collect())
 }
