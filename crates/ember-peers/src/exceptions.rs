@@ -573,6 +573,8 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1"),
     FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
     FactException::new("msetex", "exists", "ember has MSETEX, as Redis 8.4"),
+    FactException::new("client|capa", "exists", "ember has CLIENT CAPA, as Valkey 8.0"),
+    FactException::new("script|show", "exists", "ember has SCRIPT SHOW, as Valkey 8.0"),
     FactException::new("geosearch", "arguments", "ember has BYPOLYGON, as Valkey 9.0"),
     FactException::new("geosearchstore", "arguments", "ember has BYPOLYGON, as Valkey 9.0"),
     FactException::new("commandlog", "exists", "ember has COMMANDLOG, as Valkey 8.1"),

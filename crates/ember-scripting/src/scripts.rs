@@ -34,6 +34,11 @@ pub struct Script {
 }
 
 impl Script {
+    /// All of it, as it was given.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// What is compiled.
     pub fn body(&self) -> &[u8] {
         &self.text[self.body_at..]
@@ -56,6 +61,11 @@ impl Scripts {
             self.touch(&script);
         }
         Some(script)
+    }
+
+    /// The script of this digest, which does not count as used by this.
+    pub fn peek(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
+        self.by_sha.read().get(sha).cloned()
     }
 
     /// Whether there is a script of this digest.

@@ -144,7 +144,7 @@ pub fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
         let Some(names) = option.strip_prefix(b"flags=") else {
             return Err(CommandError::quoting("ERR Unknown lua shebang option: ", &option, ""));
         };
-        for name in names.split(|&byte| byte == b',') {
+        for name in names.split(|&byte| byte == b',').filter(|_| !names.is_empty()) {
             flags |= ScriptFlags::named(name)
                 .ok_or_else(|| CommandError::quoting("ERR Unexpected flag in script shebang: ", name, ""))?;
         }
@@ -170,6 +170,7 @@ mod tests {
         let (flags, _) = script_flags(b"#!lua \"flags=no-writes\" flags='allow-oom'\nreturn 1").unwrap();
         assert_eq!(flags, ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_OOM);
         assert_eq!(script_flags(b"return 1").unwrap(), (ScriptFlags::UNDECLARED, &b"return 1"[..]));
+        assert_eq!(script_flags(b"#!lua flags=\n").unwrap(), (ScriptFlags::empty(), &b"\n"[..]));
         assert_eq!(script_flags(b"#!lua\n").unwrap(), (ScriptFlags::empty(), &b"\n"[..]));
     }
 

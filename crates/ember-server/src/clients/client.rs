@@ -104,6 +104,8 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
+    /// Whether it follows redirections to another server (`CLIENT CAPA redirect`).
+    pub(crate) follows_redirects: AtomicBool,
     // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,

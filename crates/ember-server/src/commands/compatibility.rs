@@ -20,7 +20,7 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 9] = [
+const ABSENT: [&str; 7] = [
     // They talk to other servers.
     "migrate",
     "failover",
@@ -29,9 +29,7 @@ const ABSENT: [&str; 9] = [
     "restore-asking",
     "sync",
     // Valkey's alone.
-    "client|capa",
     "cluster|slot-stats",
-    "script|show",
 ];
 
 fn table() -> String {

@@ -133,6 +133,7 @@ impl OtherConnections<'_> {
             is_resp3: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            follows_redirects: AtomicBool::new(false),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             multi_bytes: AtomicU64::new(0),

@@ -86,6 +86,8 @@ fn filters_choose_connections_and_not_leaves_them_out() {
         assert_ok(&mut worker, "CLIENT SETINFO LIB-NAME redis-py");
         assert_ok(&mut worker, "CLIENT SETINFO LIB-VER 8.0");
         assert_ok(&mut worker, "SELECT 3");
+        assert_ok(&mut worker, "CLIENT CAPA unknown REDIRECT");
+        assert_ok(&mut listener, "CLIENT CAPA unknown");
         let [me, worker_id, listener_id] = [id(client), id(&mut worker), id(&mut listener)];
         listener.run("SUBSCRIBE news");
         assert_ok(client, "ACL SETUSER reader on nopass +@all");
@@ -105,6 +107,8 @@ fn filters_choose_connections_and_not_leaves_them_out() {
             ("not-db 3 not-flags P", vec![me]),
             ("FLAGS P", vec![listener_id]),
             ("FLAGS Px", vec![]),
+            ("CAPA r", vec![worker_id]),
+            ("NOT-CAPA rr", vec![me, listener_id]),
             ("TYPE pubsub", vec![listener_id]),
             ("NOT-TYPE pubsub", vec![me, worker_id]),
             ("USER reader", vec![me]),
@@ -125,6 +129,7 @@ fn filters_choose_connections_and_not_leaves_them_out() {
         }
         for (filters, text) in [
             ("FLAGS P-", "ERR Unknown flags found in the provided filter: P-"),
+            ("CAPA rx", "ERR Unknown capa found in the provided filter: rx"),
             ("DB 16", "ERR DB number should be between 0 and 15"),
             ("DB x", "ERR DB is not an integer or out of range"),
             ("IDLE 0", "ERR idle should be greater than 0"),

@@ -40,6 +40,24 @@ fn what_would_wait_is_answered_at_once() {
 }
 
 #[test]
+fn the_text_of_a_script_is_told() {
+    everywhere(&[], |_, client| {
+        let text = "#!lua flags=no-writes\nreturn 'a'";
+        let sha = client.command(&["SCRIPT", "LOAD", text]).text();
+        assert_eq!(client.run(&format!("SCRIPT SHOW {sha}")), Value::from(text));
+        assert_eq!(client.run(&format!("SCRIPT SHOW {}", sha.to_uppercase())), Value::from(text));
+        for unknown in ["x", "ffffffffffffffffffffffffffffffffffffffff"] {
+            let told = client.run(&format!("SCRIPT SHOW {unknown}"));
+            assert_eq!(
+                told,
+                Value::Error("NOSCRIPT No matching script. Please use EVAL.".into()),
+                "{unknown}"
+            );
+        }
+    });
+}
+
+#[test]
 fn a_set_is_sorted_for_a_script_by_a_constant_too() {
     everywhere(&[], |_, client| {
         client.run("SADD set b aa c azz a aaa d");

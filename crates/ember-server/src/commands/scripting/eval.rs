@@ -17,6 +17,9 @@ const READS: KeyFlags = KeyFlags::RO.union(KeyFlags::ACCESS);
 const READ_ONLY: Flags = RUNNING.flags.union(Flags::READONLY);
 const COMPLEXITY: &str = "Depends on the script.";
 
+/// What is said of a digest of no script.
+pub(super) const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
@@ -116,7 +119,7 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
     let args = execution.args;
     let scripts = &execution.executor.server.scripting.scripts;
     let script = sha1::parse(args.at(1)).and_then(|sha| scripts.get(&sha));
-    let script = script.ok_or("NOSCRIPT No matching script. Please use EVAL.")?;
+    let script = script.ok_or(NO_SCRIPT)?;
     let words = keys_and_arguments(args, CommandError::NotInteger)?;
     run(execution, &script, &words, is_read_only)
 }

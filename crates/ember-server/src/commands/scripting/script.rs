@@ -132,6 +132,28 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             }))
         }),
     ),
+    Command::new(
+        Spec {
+            name: "show",
+            summary: "Tells the text of a script that the server knows.",
+            since: "8.0.0",
+            complexity: "O(N) for N bytes of the script.",
+            arity: 3,
+            syntax: "sha1",
+            example: Example {
+                given: &["SCRIPT LOAD \"return 1\""],
+                call: "SCRIPT SHOW e0e1f9fabfc9d4800c877a703b823ac0578ff8db",
+                reply: "\"return 1\"",
+            },
+            ..TEMPLATE
+        },
+        Some(|session| {
+            let sha = sha1::parse(session.args.at(2));
+            let script = sha.and_then(|sha| session.server.scripting.scripts.peek(&sha));
+            session.reply.bulk(script.ok_or(eval::NO_SCRIPT)?.text());
+            Ok(Outcome::Done)
+        }),
+    ),
 ];
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
@@ -159,6 +181,8 @@ const HELP: &[&str] = &[
     "    End a script that has been running for long and has not written.",
     "LOAD <script>",
     "    Make a script known without running it, and tell its digest.",
+    "SHOW <sha1>",
+    "    Tell the text of a script.",
 ];
 
 fn debug(session: &mut Session<'_>) -> SessionResult {

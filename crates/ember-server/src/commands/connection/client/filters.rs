@@ -14,6 +14,9 @@ use crate::acl::user::User;
 use crate::clients::client::{ClientView, FLAG_LETTERS};
 use crate::executor::session::Session;
 
+/// The letter of `CLIENT CAPA redirect`, the only capability there is.
+const REDIRECT_LETTER: u8 = b'r';
+
 /// Which connections are meant: those that fulfil every condition.
 pub(super) struct Filters<'a> {
     /// Conditions, and whether each is wanted: `false` if a `NOT-` stands before it.
@@ -38,6 +41,8 @@ pub(super) enum Condition<'a> {
     User(Arc<User>),
     /// It has all these flags, as the field `flags` shows them.
     Flags(&'a [u8]),
+    /// It follows redirections.
+    FollowsRedirects,
     /// It has given itself this name.
     Name(&'a [u8]),
     /// Its library has this name.
@@ -68,6 +73,7 @@ impl Condition<'_> {
                 let flags = view.flags();
                 letters.iter().all(|letter| flags.as_bytes().contains(letter))
             }
+            Condition::FollowsRedirects => view.follows_redirects.load(Ordering::Relaxed),
             Condition::Name(name) => view.names.lock().name.as_bytes() == *name,
             Condition::LibraryName(name) => view.names.lock().library_name.as_bytes() == *name,
             Condition::LibraryVersion(version) => view.names.lock().library_version.as_bytes() == *version,
@@ -123,6 +129,13 @@ impl<'a> Filters<'a> {
                         return Err(CommandError::quoting(text, value, ""));
                     }
                     Condition::Flags(value)
+                }
+                b"CAPA" => {
+                    if value.is_empty() || value.iter().any(|&letter| letter != REDIRECT_LETTER) {
+                        let text = "ERR Unknown capa found in the provided filter: ";
+                        return Err(CommandError::quoting(text, value, ""));
+                    }
+                    Condition::FollowsRedirects
                 }
                 b"NAME" => Condition::Name(value),
                 b"LIB-NAME" => Condition::LibraryName(value),

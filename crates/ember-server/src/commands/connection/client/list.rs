@@ -46,7 +46,7 @@ pub(super) const LIST: ServerCommand = Command::new(
         tips: &["nondeterministic_output"],
         syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>]@5.0.0 [ID id:<client-id [client-id ...]>]@6.2.0 \
                  [USER username]@9.0.0 [ADDR ip:port]@9.0.0 [LADDR ip:port]@9.0.0 [IP ip]@9.0.0 [NAME name]@9.0.0 \
-                 [LIB-NAME lib-name]@9.0.0 [LIB-VER lib-ver]@9.0.0 [FLAGS flags]@9.0.0 [DB db]@9.0.0 \
+                 [LIB-NAME lib-name]@9.0.0 [LIB-VER lib-ver]@9.0.0 [FLAGS flags]@9.0.0 [CAPA capa]@9.0.0 [DB db]@9.0.0 \
                  [IDLE idle]@9.0.0 [MAXAGE maxage]@9.0.0 [SKIPME yes/no]@9.0.0",
         history: &[
             ("2.8.12", "Field `id`."),
@@ -58,7 +58,7 @@ pub(super) const LIST: ServerCommand = Command::new(
             ("7.2.0", "Fields `lib-name` and `lib-ver`."),
             (
                 "9.0.0",
-                "Filters `ADDR`, `LADDR`, `IP`, `USER`, `NAME`, `LIB-NAME`, `LIB-VER`, `FLAGS`, `DB`, `IDLE`, `MAXAGE` \
+                "Filters `ADDR`, `LADDR`, `IP`, `USER`, `NAME`, `LIB-NAME`, `LIB-VER`, `FLAGS`, `CAPA`, `DB`, `IDLE`, `MAXAGE` \
                  and `SKIPME`, and `NOT-` before a filter, as in Valkey.",
             ),
         ],

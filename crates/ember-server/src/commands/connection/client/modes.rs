@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT and NO-TOUCH: how the connection is treated.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH and CAPA: how the connection is treated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,6 +49,28 @@ pub(super) const NO_TOUCH: ServerCommand = Command::new(
     },
     Some(|session| switch(session, |session| &session.client.view.no_touch)),
 );
+
+pub(super) const CAPA: ServerCommand = Command::new(
+    Spec {
+        name: "capa",
+        summary: "Tells what the client is capable of.",
+        since: "8.0.0",
+        arity: -3,
+        syntax: "capability [capability ...]",
+        example: Example { given: &[], call: "CLIENT CAPA redirect", reply: "OK" },
+        ..OWN
+    },
+    Some(capa),
+);
+
+/// A capability may be of a newer server, so that those that are not known are no errors.
+fn capa(session: &mut Session<'_>) -> SessionResult {
+    if session.args.iter().skip(2).any(|capability| capability.eq_ignore_ascii_case(b"redirect")) {
+        session.client.view.follows_redirects.store(true, Ordering::Relaxed);
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
 
 fn reply(session: &mut Session<'_>) -> SessionResult {
     let mode = &mut session.client.reply_mode;
