@@ -277,6 +277,13 @@ fn hsetex_sets_fields_with_an_expiry() {
         ("EXISTS new", ":0"),
         ("HSETEX new FNX FIELDS 2 a 1 a 2", ":1"),
         ("HGET new a", "$1 2"),
+        ("HSETEX new NX FIELDS 1 b 1", ":0"),
+        ("HSETEX other XX EX 9 FIELDS 1 b 1", ":0"),
+        ("EXISTS other", ":0"),
+        ("HSETEX other nx EX 9 FIELDS 1 b 1", ":1"),
+        ("HSETEX other XX FNX KEEPTTL FIELDS 1 b 1", ":0"),
+        ("HSETEX other FXX XX KEEPTTL FIELDS 1 b 2", ":1"),
+        ("HPTTL other FIELDS 1 b", "*1 :9000"),
     ]);
 }
 
@@ -296,7 +303,8 @@ fn hsetex_refuses_what_redis_refuses() {
         ("HSETEX h FIELDS 0 a b", "-ERR invalid number of fields"),
         ("HSETEX h FIELDS x a b", "-ERR invalid number of fields"),
         ("HSETEX h FIELDS 2147483648 a b", "-ERR invalid number of fields"),
-        ("HSETEX h NX FIELDS 1 a b", "-ERR unknown argument: NX"),
+        ("HSETEX h GT FIELDS 1 a b", "-ERR unknown argument: GT"),
+        ("HSETEX h NX XX FIELDS 1 a b", "-ERR Only one of NX or XX arguments can be specified"),
         ("HSETEX h 1 FIELDS 1 a b", "-ERR unknown argument: 1"),
         ("HSETEX h FXX FXX FIELDS 1 a b", CONDITION),
         ("HSETEX h FNX FXX FIELDS 1 a b", CONDITION),

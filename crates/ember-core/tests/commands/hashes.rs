@@ -253,7 +253,7 @@ fn events_of(lines: &[&str]) -> Vec<String> {
 
 #[test]
 fn changes_are_told_as_events() {
-    let cases: [(&[&str], &[&str]); 34] = [
+    let cases: [(&[&str], &[&str]); 41] = [
         (&["HSET h a 1 b 2"], &["hset h"]),
         (&["HMSET h a 1"], &["hset h"]),
         (&["HSETNX h a 1"], &["hset h"]),
@@ -267,6 +267,13 @@ fn changes_are_told_as_events() {
         (&["HSET h a 1 b 2", "HDEL h a b"], &["hdel h", "del h"]),
         (&["HSET h a 1", "HDEL h c"], &[]),
         (&["HSET h a 1", "HEXPIRE h 10 FIELDS 2 a b"], &["hexpire h"]),
+        (&["HSET h a 1 b 2", "HPEXPIRE h 10 FIELDS 2 a b"], &["hexpire h"]),
+        (&["HSET h a 1 b 2 c 3", "HEXPIREAT h 1 FIELDS 2 a b"], &["hdel h"]),
+        (&["HSET h a 1 b 2", "HPEXPIREAT h 1 FIELDS 2 a b"], &["hdel h", "del h"]),
+        (&["HSETEX h EX 9 FIELDS 2 a 1 b 2", "HPERSIST h FIELDS 2 a b"], &["hpersist h"]),
+        (&["HSET h a 1 b 2", "HGETEX h PXAT 1 FIELDS 2 a b"], &["hdel h", "del h"]),
+        (&["HSETEX h EX 9 FIELDS 2 a 1 b 2", "HGETEX h PERSIST FIELDS 2 a b"], &["hpersist h"]),
+        (&["HSETEX h EXAT 1 FIELDS 2 a 1 b 2"], &["hset h", "hdel h", "del h"]),
         (&["HSET h a 1", "HEXPIRE h 10 XX FIELDS 2 a b"], &[]),
         (&["HSET h a 1 b 2", "HEXPIRE h 0 FIELDS 1 a"], &["hdel h"]),
         (&["HSET h a 1", "HEXPIRE h 0 FIELDS 1 a"], &["hdel h", "del h"]),

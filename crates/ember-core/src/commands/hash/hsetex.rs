@@ -24,8 +24,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         arity: -6,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
-        syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+        syntax: "key key-condition:[NX | XX]@9.1.0 [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
                  PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value ...]",
+        history: &[("9.1.0", "`NX` and `XX` came, in Valkey.")],
         example: Example {
             given: &["HSET user name Ann"],
             call: "HSETEX user EX 60 FIELDS 2 token xyz code 42",
@@ -45,6 +46,8 @@ enum Condition {
 }
 
 struct Options {
+    /// Whether the key must be there, or must not, for any field to be set.
+    is_key_there: Option<bool>,
     condition: Condition,
     /// The expiry, which may have passed.
     expiry: NewExpiry,
@@ -54,11 +57,11 @@ struct Options {
 
 impl Options {
     fn parse(args: Args<'_>, now_ms: i64) -> Result<Options, CommandError> {
-        let (mut condition, mut expiry) = (Condition::Always, NewExpiry::None);
+        let (mut is_key_there, mut condition, mut expiry) = (None, Condition::Always, NewExpiry::None);
         let mut arg = 2;
         while arg < args.len() {
             if is_word(args, arg, "FIELDS") {
-                return Ok(Options { condition, expiry, pairs: pairs(args, arg)? });
+                return Ok(Options { is_key_there, condition, expiry, pairs: pairs(args, arg)? });
             } else if let Some(unit) = expiry_unit(args, arg) {
                 refuse_if(expiry != NewExpiry::None, SECOND_EXPIRY)?;
                 arg += 1;
@@ -71,6 +74,10 @@ impl Options {
                 refuse_if(condition != Condition::Always, SECOND_CONDITION)?;
                 let is_if_all = is_word(args, arg, "FXX");
                 condition = if is_if_all { Condition::IfAll } else { Condition::IfNone };
+            } else if is_word(args, arg, "NX") || is_word(args, arg, "XX") {
+                let is_there = is_word(args, arg, "XX");
+                refuse_if(is_key_there.is_some(), SECOND_KEY_CONDITION)?;
+                is_key_there = Some(is_there);
             } else {
                 return Err(CommandError::quoting("ERR unknown argument: ", args.at(arg), ""));
             }
@@ -82,6 +89,8 @@ impl Options {
 
 const SECOND_EXPIRY: &str = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified";
 const SECOND_CONDITION: &str = "ERR Only one of FXX or FNX arguments can be specified";
+
+const SECOND_KEY_CONDITION: &str = "ERR Only one of NX or XX arguments can be specified";
 
 fn refuse_if(is_refused: bool, error: &'static str) -> Result<(), CommandError> {
     if is_refused { Err(error.into()) } else { Ok(()) }
@@ -109,11 +118,13 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
         let hash = key.value::<Hash>()?;
         let is_there = |arg: usize| hash.is_some_and(|hash| hash.get(args.at(arg), now_ms).is_some());
         let mut names = options.pairs.clone().step_by(2);
-        match options.condition {
-            Condition::Always => true,
-            Condition::IfNone => !names.any(is_there),
-            Condition::IfAll => names.all(is_there),
-        }
+        let is_key_allowed = options.is_key_there.is_none_or(|wanted| wanted == hash.is_some());
+        is_key_allowed
+            && match options.condition {
+                Condition::Always => true,
+                Condition::IfNone => !names.any(is_there),
+                Condition::IfAll => names.all(is_there),
+            }
     };
     if is_allowed {
         set(call, options)?;
