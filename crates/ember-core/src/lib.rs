@@ -3,9 +3,9 @@
 //! Reading order: [`entries`] and [`types`] (how data is laid out and found), [`keyspace`] (how it is locked), [`keys`] (how
 //! a command gets at it), [`spec`] and [`call`] (what a command is), [`commands`].
 //!
-//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`] · [`effects`] · [`entries`] with [`types`] · [`rdb`] ·
-//! [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] · [`commands`] · [`local`]. No module imports a higher
-//! one.
+//! Floors, from the lowest: [`memory`], [`algorithms`], [`sync`] · [`effects`] · [`entries`] with [`types`] · [`rebuild`] ·
+//! [`rdb`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] · [`commands`] · [`local`]. No module imports
+//! a higher one.
 
 pub mod algorithms;
 pub mod call;
@@ -20,6 +20,7 @@ pub mod keyspace;
 pub mod local;
 pub mod memory;
 pub mod rdb;
+pub mod rebuild;
 pub mod spec;
 pub mod sync;
 pub mod turn;

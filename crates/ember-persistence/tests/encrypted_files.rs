@@ -17,7 +17,7 @@ use ember_persistence::files::{Disk, SimulatedDisk, read_whole};
 use ember_persistence::rdb_file::{self, RdbReader, SaveOptions, Source};
 use ember_protocol::OwnedBatch;
 use emberkv_core::types::limits::EncodingLimits;
-use support::{assert_same, sample, seen, write_keys};
+use support::{RDB, assert_same, sample, seen, write_keys};
 
 const HEAD: usize = 60;
 const CHUNK_HEAD: usize = 36;
@@ -261,8 +261,8 @@ fn keys_are_rotated_by_a_rewrite() {
     aof.set_encryption(&Encryption::with(keys));
     aof.rotate(&mut writer).unwrap();
     let rewrite = aof.begin_rewrite();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |_| io::Result::Ok(())).unwrap();
+    let base = aof.begin_base(RDB).unwrap();
+    aof.write_base(&base, |_| io::Result::Ok(())).unwrap();
     aof.finish_rewrite(rewrite, base).unwrap();
     assert_eq!(aof.live_files().len(), 2);
     for file in aof.live_files() {

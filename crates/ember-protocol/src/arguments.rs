@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-use crate::request::{begin_command, begin_word, push_word};
+use crate::request::{begin_word, push_command_head, push_word};
 
 /// The span's offset is the index of a large argument, whose buffer may be shared with the keyspace.
 const SHARED: u32 = u32::MAX;
@@ -245,7 +245,7 @@ impl<'a> Args<'a> {
     /// Appends the command as clients send it: in RESP, an array of bulk strings. One copy if it stands like that in the
     /// input. O(bytes).
     pub fn encode(&self, to: &mut Vec<u8>) {
-        begin_command(self.len(), to);
+        push_command_head(self.len(), to);
         if let Some(sent) = self.as_sent() {
             begin_word(self[0].len(), to);
             to.extend_from_slice(sent);

@@ -40,4 +40,4 @@ pub use limits::{
 };
 pub use parser::{BATCH_COMMANDS_MAX, LargeTarget, ParseStatus, Parser, ProtocolError};
 pub use reply::{Mark, Protocol, Reply, SHARED_LEN_MIN, Slices};
-pub use request::push_word;
+pub use request::{push_command_head, push_word};

@@ -2,13 +2,13 @@
 
 /// Appends a command in the form every server takes.
 pub fn encode_command<A: AsRef<[u8]>>(words: &[A], to: &mut Vec<u8>) {
-    begin_command(words.len(), to);
+    push_command_head(words.len(), to);
     words.iter().for_each(|word| push_word(word.as_ref(), to));
 }
 
-/// Begins a command of so many words.
+/// Begins a command of so many words, which are to follow.
 #[inline]
-pub(crate) fn begin_command(words: usize, to: &mut Vec<u8>) {
+pub fn push_command_head(words: usize, to: &mut Vec<u8>) {
     push_head(b'*', words, to);
 }
 

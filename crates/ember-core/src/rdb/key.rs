@@ -6,6 +6,7 @@ use super::format::Writer;
 use super::kind::Kind;
 use super::write::{kind_for, write_value_as};
 use crate::entries::entry::ValueRef;
+use crate::rebuild::write_commands;
 
 /// Before seconds without a use.
 pub const IDLE: u8 = 248;
@@ -60,27 +61,71 @@ pub fn write_key<W: Write>(
     Ok(kind)
 }
 
+/// The form in which keys are written to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// RDB.
+    Rdb {
+        /// The version of the format whose readers are to understand it.
+        version: u16,
+        /// Whether strings that get shorter by LZF are packed.
+        is_packed: bool,
+    },
+    /// The commands that make them.
+    Commands,
+}
+
+impl KeyForm {
+    /// The version of RDB; 0 for commands.
+    fn version(self) -> u16 {
+        match self {
+            KeyForm::Rdb { version, .. } => version,
+            KeyForm::Commands => 0,
+        }
+    }
+
+    /// The same form with nothing packed.
+    pub(crate) fn unpacked(self) -> KeyForm {
+        match self {
+            KeyForm::Rdb { version, .. } => KeyForm::Rdb { version, is_packed: false },
+            KeyForm::Commands => KeyForm::Commands,
+        }
+    }
+}
+
 /// Keys of one database as the bytes of a file, to be gathered beside the thread that writes the file.
 #[derive(Debug)]
 pub struct Encoded {
     writer: Writer<Vec<u8>>,
-    version: u16,
+    form: KeyForm,
     needed: u16,
     keys: u64,
 }
 
 impl Encoded {
-    /// No keys, for readers of `version` of the format; with `is_packed` strings that get shorter by LZF are packed.
-    pub fn new(version: u16, is_packed: bool) -> Encoded {
-        let packed_max_bytes = if is_packed { PACKED_MAX_BYTES } else { 0 };
+    /// No keys, in this form.
+    pub fn new(form: KeyForm) -> Encoded {
+        let packed_max_bytes = match form {
+            KeyForm::Rdb { is_packed: true, .. } => PACKED_MAX_BYTES,
+            KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands => 0,
+        };
         let writer = Writer::new(Vec::new()).with_packed_max_bytes(packed_max_bytes);
-        Encoded { writer, version, needed: version, keys: 0 }
+        Encoded { writer, form, needed: form.version(), keys: 0 }
     }
 
     /// Adds a key; its database is that of the writer, not that of `facts`. O(the bytes of its value).
     pub fn push<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) {
-        let kind = write_key(&mut self.writer, facts, name, value.into(), self.version);
-        self.needed = self.needed.max(kind.expect("a vector takes all bytes").version());
+        const TAKES_ALL: &str = "a vector takes all bytes";
+        match self.form {
+            KeyForm::Rdb { version, .. } => {
+                let kind = write_key(&mut self.writer, facts, name, value.into(), version);
+                self.needed = self.needed.max(kind.expect(TAKES_ALL).version());
+            }
+            KeyForm::Commands => {
+                let written = write_commands(self.writer.sink_mut(), name, value.into(), facts.expire_at_ms);
+                written.expect(TAKES_ALL);
+            }
+        }
         self.keys += 1;
     }
 
@@ -94,7 +139,7 @@ impl Encoded {
         self.keys
     }
 
-    /// The version of the format that has the kinds of all values.
+    /// The version of the format that has the kinds of all values, if they are in RDB.
     pub fn version_needed(&self) -> u16 {
         self.needed
     }
@@ -102,6 +147,6 @@ impl Encoded {
     /// Removes all keys; the room stays.
     pub fn clear(&mut self) {
         self.writer.sink_mut().clear();
-        (self.needed, self.keys) = (self.version, 0);
+        (self.needed, self.keys) = (self.form.version(), 0);
     }
 }

@@ -30,7 +30,7 @@ mod ziplist;
 mod zipmap;
 
 pub use format::{LoadError, Reader, Writer};
-pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, PACKED_MAX_BYTES, write_key};
+pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, KeyForm, PACKED_MAX_BYTES, write_key};
 pub use kind::{Kind, VERSION_MAX};
 pub use payload::{RestoreError, dump, restore, restore_unchecked};
 pub use read::{Value, read_string, read_value};

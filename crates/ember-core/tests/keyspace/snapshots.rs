@@ -10,7 +10,7 @@ use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::local::Local;
 use emberkv_core::rdb::{
-    EXPIRY_MS, Encoded, Kind, Reader, VERSION_MAX, Value, dump, read_value, restore, write_value,
+    EXPIRY_MS, Encoded, KeyForm, Kind, Reader, VERSION_MAX, Value, dump, read_value, restore, write_value,
 };
 use emberkv_core::snapshot::{HANDED_MAX_BYTES, HeldKey, Piece, Saver, Snapshot, SnapshotOptions, Walker};
 use emberkv_core::turn::Random;
@@ -30,7 +30,7 @@ struct Saved {
 
 fn options(now_ms: i64) -> SnapshotOptions {
     let clocks = ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms };
-    SnapshotOptions { version: VERSION_MAX, is_packed: true, clocks }
+    SnapshotOptions { form: KeyForm::Rdb { version: VERSION_MAX, is_packed: true }, clocks }
 }
 
 fn value_of(write: impl FnOnce(&mut emberkv_core::rdb::Writer<Vec<u8>>) -> Kind) -> Value {

@@ -9,13 +9,14 @@ use ember_peers::require_program;
 use ember_persistence::aof::{AofDirectory, Batch};
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
-use ember_persistence::rdb_file::{FILE_VERSION, Step};
+use ember_persistence::key_writer::KeyWriter;
+use ember_persistence::rdb_file::{FILE_VERSION, KeyForm, Step};
 use ember_protocol::Protocol;
 use ember_testkit::{Server, Value, find_ember_server, split_arguments};
 use emberkv_core::local::Local;
 
 use crate::support::{
-    Seen, assert_same, load_file, must, sample, sample_commands, save, seen, start, write_keys,
+    RDB, Seen, assert_same, load_file, must, sample, sample_commands, save, seen, start, write_keys,
 };
 
 /// A directory for one test.
@@ -161,6 +162,12 @@ fn redis_loads_what_bgsave_writes_while_others_write() {
 
 #[test]
 fn redis_loads_and_continues_an_aof_of_ours() {
+    for form in [RDB, KeyForm::Commands] {
+        redis_continues(form);
+    }
+}
+
+fn redis_continues(form: KeyForm) {
     let folder = Folder::new();
     let disk = disk();
     let directory = folder.file("appendonlydir");
@@ -168,8 +175,8 @@ fn redis_loads_and_continues_an_aof_of_ours() {
     let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &off).unwrap();
     let mut local = sample(false);
     let (mut writer, rewrite) = aof.begin_anew().unwrap();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |writer| {
+    let base = aof.begin_base(form).unwrap();
+    aof.write_base(&base, |writer| {
         writer.usual_aux("7.0.15", 1_700_000_000, 1, true)?;
         write_keys(&local, writer)
     })

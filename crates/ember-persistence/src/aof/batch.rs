@@ -10,6 +10,8 @@
 //!
 //! Redis skips lines that begin with `#`, if they are shorter than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
 
+use std::io;
+
 use crc_fast::{CrcAlgorithm, Digest, checksum};
 use ember_protocol::client::encode_command;
 use ember_protocol::number;
@@ -43,6 +45,16 @@ fn invert_crc(crc: u64, bytes: u32) -> u64 {
         0 => state << 1,
         _ => ((state ^ POLYNOMIAL) << 1) | 1,
     })
+}
+
+/// A random number for a file.
+///
+/// # Errors
+/// That of the system.
+pub(super) fn new_identity() -> io::Result<u64> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(u64::from_le_bytes(random))
 }
 
 /// The first line of the file with an identity.
@@ -148,6 +160,11 @@ impl Batch {
     /// Adds whole commands that are encoded already.
     pub fn encoded(&mut self, commands: &[u8]) {
         self.bytes.extend_from_slice(commands);
+    }
+
+    /// Where whole commands are appended.
+    pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 
     /// Says the time, Unix time in s, of the commands that follow. Not inside a transaction.

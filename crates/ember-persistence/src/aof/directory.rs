@@ -11,10 +11,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{AofError, AofFile, AofWriter, FileType, Manifest, TornEnd};
+use super::{AofError, AofFile, AofWriter, BaseFile, BaseWriter, FileType, Manifest, TornEnd};
 use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole, remove_leftovers};
-use crate::rdb_file::{self, FILE_VERSION, RdbWriter, SaveOptions, Written};
+use crate::rdb_file::KeyForm;
 
 /// An AOF in its directory.
 #[derive(Debug)]
@@ -297,29 +297,36 @@ impl AofDirectory {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn begin_base(&mut self) -> Result<TemporaryFile, AofError> {
+    pub fn begin_base(&mut self, form: KeyForm) -> Result<BaseFile, AofError> {
         self.make_certain()?;
         self.disk.create_directory(&self.directory)?;
-        Ok(TemporaryFile::create(&self.disk, &self.directory.join(self.next_base().name))?)
+        let file = TemporaryFile::create(&self.disk, &self.directory.join(self.next_base(form).name))?;
+        Ok(BaseFile { file, form })
     }
 
-    /// Writes such a file ([`rdb_file::save_to`]), of a version that redis-server 7.0 reads.
+    /// Writes such a file ([`BaseFile::write`]), encrypted like all new ones.
     ///
     /// # Errors
     /// Those of `fill` and of the disk.
     pub fn write_base(
         &self,
-        base: &TemporaryFile,
-        is_packed: bool,
-        fill: impl FnOnce(&mut RdbWriter<crate::encryption::FileSink>) -> std::io::Result<()>,
-    ) -> Result<Written, DiskError> {
-        let options = SaveOptions { version: FILE_VERSION, is_packed, encryption: &self.encryption };
-        rdb_file::save_to(base.file(), &options, fill)
+        base: &BaseFile,
+        fill: impl FnOnce(&mut BaseWriter<'_>) -> std::io::Result<()>,
+    ) -> Result<(), DiskError> {
+        base.write(&self.encryption, fill)
     }
 
-    fn next_base(&self) -> AofFile {
+    fn next_base(&self, form: KeyForm) -> AofFile {
         let sequence = self.manifest.base.as_ref().map_or(0, |base| base.sequence) + 1;
-        AofFile { name: format!("{}.{sequence}.base.rdb", self.name), sequence, file_type: FileType::Base }
+        let ending = match form {
+            KeyForm::Rdb { .. } => "rdb",
+            KeyForm::Commands => "aof",
+        };
+        AofFile {
+            name: format!("{}.{sequence}.base.{ending}", self.name),
+            sequence,
+            file_type: FileType::Base,
+        }
     }
 
     /// Puts the base in the place of the old one and of all increments before the rewrite, and removes those.
@@ -327,11 +334,11 @@ impl AofDirectory {
     /// # Errors
     /// Those of the disk. What counts is what did before, unless only the removal has failed, which the next rewrite makes
     /// up for.
-    pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: TemporaryFile) -> Result<(), AofError> {
+    pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: BaseFile) -> Result<(), AofError> {
         // Or else the base could take the place of one that is in use.
         self.make_certain()?;
-        let new = self.next_base();
-        base.publish()?;
+        let new = self.next_base(base.form);
+        base.file.publish()?;
         let mut manifest = self.manifest.clone();
         let old = std::mem::take(&mut manifest.increments);
         let (stay, go): (Vec<AofFile>, Vec<AofFile>) =
@@ -353,7 +360,9 @@ impl AofDirectory {
     pub fn remove_leftovers(&self) -> Result<usize, AofError> {
         let is_own = |name: &str| {
             let kind = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix('.'));
-            kind.is_some_and(|kind| kind == "manifest" || kind.ends_with(".base.rdb"))
+            kind.is_some_and(|kind| {
+                kind == "manifest" || kind.ends_with(".base.rdb") || kind.ends_with(".base.aof")
+            })
         };
         match remove_leftovers(self.disk.as_ref(), &self.directory, is_own) {
             Err(error) if error.is_missing() => Ok(0),

@@ -3,7 +3,8 @@
 //! ```text
 //! appendonlydir/
 //!     appendonly.aof.manifest       which files count, in which order            (manifest.rs)
-//!     appendonly.aof.2.base.rdb     all data at one moment: an RDB file, or one with commands behind it
+//!     appendonly.aof.2.base.rdb     all data at one moment: an RDB file, or one with commands behind it;
+//!                                   appendonly.aof.2.base.aof: commands that make it, written like an increment
 //!     appendonly.aof.4.incr.aof     commands in RESP since then, by increments
 //!     appendonly.aof.5.incr.aof
 //! increment    [#EMBER:identity] (batch | command | #TS:Unix time in s)…
@@ -20,6 +21,7 @@
 //!
 //! The design: Redis, `aof.c` by S. Sanfilippo, Y. Zhang, C. Zhao and others.
 
+mod base;
 mod batch;
 mod directory;
 mod error;
@@ -28,6 +30,7 @@ mod reader;
 mod tail;
 mod writer;
 
+pub use base::{BaseFile, BaseWriter, CommandsWriter};
 pub use batch::{BATCH_BYTES_MAX, Batch};
 pub use directory::{AofDirectory, Rewrite};
 pub use error::AofError;

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::batch::identity_line;
+use super::batch::{identity_line, new_identity};
 use super::{AofError, Batch};
 use crate::encryption::Encryption;
 #[cfg(feature = "encryption")]
@@ -142,12 +142,9 @@ impl AofWriter {
     /// # Errors
     /// Those of the disk.
     pub fn create(disk: &Arc<dyn Disk>, path: &Path, encryption: &Encryption) -> Result<AofWriter, AofError> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| {
-            let cause = std::io::Error::other(error.to_string());
-            AofError::Unreadable { file: path.to_owned(), offset: 0, cause }
-        })?;
-        let identity = u64::from_le_bytes(random);
+        let identity = new_identity();
+        let identity =
+            identity.map_err(|cause| AofError::Unreadable { file: path.to_owned(), offset: 0, cause })?;
         let file = disk.create(path)?;
         let nothing = Place { stored: 0, said: 0 };
         let mut writer = AofWriter {

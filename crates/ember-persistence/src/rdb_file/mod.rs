@@ -38,7 +38,7 @@ mod spans;
 mod writer;
 
 pub use batch::{BATCH_BYTES, BATCH_KEYS, Batch, VALUE_BYTES_MAX};
-pub use emberkv_core::rdb::{Encoded, KeyFacts};
+pub use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm};
 pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
 pub use loading::load;

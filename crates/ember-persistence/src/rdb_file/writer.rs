@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 use emberkv_core::keyspace::entry::ValueRef;
-use emberkv_core::rdb::{Encoded, KeyFacts, PACKED_MAX_BYTES, VERSION_MAX, Writer, write_key};
+use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, PACKED_MAX_BYTES, VERSION_MAX, Writer, write_key};
 
 use super::{HEADER_BYTES, header, opcode};
 use crate::encryption::{Encryption, FileSink};
@@ -194,7 +194,7 @@ impl<W: Write> RdbWriter<W> {
 
     /// An empty batch of keys for [`RdbWriter::encoded`].
     pub fn batch(&self) -> Encoded {
-        Encoded::new(self.version, self.writer.packed_max_bytes() > 0)
+        Encoded::new(KeyForm::Rdb { version: self.version, is_packed: self.writer.packed_max_bytes() > 0 })
     }
 
     /// Ends a file whose beginning can be changed: [`Written::header`] is to be written over it. The sink has been flushed

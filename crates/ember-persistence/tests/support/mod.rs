@@ -9,8 +9,10 @@ use std::sync::Arc;
 use ember_persistence::aof::{AofDirectory, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::{Encryption, Ending, FileSink};
 use ember_persistence::files::{Disk, FileReader};
+use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{
-    self, Batch, Inserter, KeyFacts, RdbError, RdbReader, RdbWriter, SaveOptions, Step, Written,
+    self, Batch, FILE_VERSION, Inserter, KeyFacts, KeyForm, RdbError, RdbReader, RdbWriter, SaveOptions,
+    Step, Written,
 };
 use ember_protocol::{OwnedBatch, Protocol};
 use ember_testkit::{Value as Reply, split_arguments};
@@ -169,17 +171,20 @@ pub fn assert_same(found: &Seen, expected: &Seen) {
     }
 }
 
+/// The form of bases in RDB.
+pub const RDB: KeyForm = KeyForm::Rdb { version: FILE_VERSION, is_packed: true };
+
 /// Begins an AOF whose base is this keyspace.
 pub fn begin_aof(aof: &mut AofDirectory, local: &Local) -> AofWriter {
     let (writer, rewrite) = aof.begin_anew().unwrap();
-    let base = aof.begin_base().unwrap();
-    aof.write_base(&base, true, |writer| write_keys(local, writer)).unwrap();
+    let base = aof.begin_base(RDB).unwrap();
+    aof.write_base(&base, |writer| write_keys(local, writer)).unwrap();
     aof.finish_rewrite(rewrite, base).unwrap();
     writer
 }
 
 /// Writes all keys of a keyspace.
-pub fn write_keys<W: io::Write>(local: &Local, writer: &mut RdbWriter<W>) -> io::Result<()> {
+pub fn write_keys(local: &Local, writer: &mut impl KeyWriter) -> io::Result<()> {
     let mut result = Ok(());
     for_each(local, |database, entry| {
         if result.is_ok() {

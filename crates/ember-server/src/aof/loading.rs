@@ -23,6 +23,7 @@ use crate::executor::Executor;
 use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::loading::{self, Present};
+use crate::snapshot::point_in_time;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
@@ -81,11 +82,10 @@ pub(crate) fn load_at_start(server: &Server) -> Result<Option<(AofDirectory, Aof
         return Ok(Some((directory, writer)));
     }
     let (writer, rewrite) = directory.begin_anew().map_err(shown)?;
-    let base = directory.begin_base().map_err(shown)?;
+    let base = directory.begin_base(point_in_time::base_form(server, &config)).map_err(shown)?;
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    let written = directory
-        .write_base(&base, config.rdbcompression, |writer| saving::write_all(server, &turn, true, writer));
+    let written = directory.write_base(&base, |writer| saving::write_all(server, &turn, true, writer));
     written.map_err(|error| error.to_string())?;
     directory.finish_rewrite(rewrite, base).map_err(shown)?;
     Ok(Some((directory, writer)))

@@ -8,9 +8,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Rewrite};
-use ember_persistence::files::TemporaryFile;
-use ember_persistence::rdb_file::{self, FILE_VERSION, SaveOptions};
+use ember_persistence::aof::{AofDirectory, AofError, AofWriter, BaseFile, Rewrite};
+use ember_persistence::rdb_file::KeyForm;
 
 use super::orders::{Beginning, Order};
 use super::service::{Aof, order};
@@ -34,6 +33,11 @@ pub(crate) struct Base {
 }
 
 impl Base {
+    /// The form in which it is to be written.
+    pub(super) fn form(&self) -> KeyForm {
+        self.point.form()
+    }
+
     /// The data of now. The executor has exclusive access.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
@@ -52,7 +56,7 @@ pub(super) struct Rewriting {
 
 /// What came of writing a base.
 pub(crate) struct BaseWritten {
-    pub(super) result: Result<TemporaryFile, String>,
+    pub(super) result: Result<BaseFile, String>,
     /// Whoever takes the next snapshot waits for this.
     pub(super) claim: Claim,
 }
@@ -80,9 +84,12 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
     server.data_lock.take(&executor.config)?;
     let mut directory = super::loading::open(server, &executor.config)?;
-    let begun = directory.begin_anew().and_then(|(_, rewrite)| Ok((rewrite, directory.begin_base()?)));
-    let (rewrite, file) = begun.map_err(|error| error.to_string())?;
+    let (_, rewrite) = directory.begin_anew().map_err(|error| error.to_string())?;
     let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
+    let file = directory.begin_base(base.form()).map_err(|error| {
+        Aof::of(server).state.end_rewrite(false);
+        error.to_string()
+    })?;
     let done = move |written: BaseWritten| {
         let finished = written
             .result
@@ -159,7 +166,7 @@ pub(super) fn notify_writer(server: &'static Server) -> impl FnOnce(BaseWritten)
 /// If there is no thread.
 pub(super) fn write_base(
     server: &'static Server,
-    file: TemporaryFile,
+    file: BaseFile,
     base: Base,
     done: impl FnOnce(BaseWritten) + Send + 'static,
 ) -> Result<(), String> {
@@ -169,11 +176,9 @@ pub(super) fn write_base(
         let _guard = AbortOnPanic;
         affinity::keep_to(&config.aof_rewrite_cpulist, "aof_rewrite_cpulist");
         let Base { point, claim } = base;
-        let options =
-            SaveOptions { version: FILE_VERSION, is_packed: config.rdbcompression, encryption: &encryption };
-        let written = rdb_file::save_to(file.file(), &options, |writer| point.fill(writer, true));
+        let written = file.write(&encryption, |writer| point.fill(writer, true));
         // Here, not by the AOF writer, whom others wait for.
-        let written = written.and_then(|_| file.file().sync());
+        let written = written.and_then(|()| file.file().sync());
         let result = written.map(|()| file).map_err(|error| error.to_string());
         done(BaseWritten { result, claim });
     };

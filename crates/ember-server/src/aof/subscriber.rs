@@ -311,7 +311,7 @@ impl AofSubscriber {
     /// Has the base of a rewrite written.
     fn begin_base(&mut self, rewrite: ember_persistence::aof::Rewrite, base: Base, is_beginning: bool) {
         let Some(files) = &mut self.files else { return };
-        let begun = files.directory.begin_base().map_err(|error| error.to_string());
+        let begun = files.directory.begin_base(base.form()).map_err(|error| error.to_string());
         let begun = begun.and_then(|file| {
             rewriting::write_base(self.server, file, base, rewriting::notify_writer(self.server))
         });

@@ -149,6 +149,7 @@ config! {
     appendfilename: String,
     aof_timestamp_enabled: bool,
     aof_load_truncated: bool,
+    aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,
     auto_aof_rewrite_min_size: u64,
     aof_lag_limit: u64,

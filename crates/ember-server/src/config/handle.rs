@@ -303,7 +303,7 @@ mod tests {
                 "Wrong number of arguments in buffer limit configuration.",
             ),
             ("appendfsync", "often", "argument(s) must be one of the following: always, everysec, no"),
-            ("aof-use-rdb-preamble", "no", "the base of an AOF is always an RDB file"),
+            ("aof-use-rdb-preamble", "maybe", "argument must be 'yes' or 'no'"),
         ] {
             let shown = if name == "DataBases" { name } else { &name.to_ascii_lowercase() };
             let expected = failed(shown, error);

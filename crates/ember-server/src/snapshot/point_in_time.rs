@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use ember_persistence::encryption::FileSink;
-use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
+use ember_persistence::key_writer::KeyWriter;
+use ember_persistence::rdb_file::{FILE_VERSION, KeyForm};
 use emberkv_core::eviction::ClockReading;
 use emberkv_core::rdb::VERSION_MAX;
 use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
+use crate::config::Config;
 use crate::executor::{Executor, Section};
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -67,7 +68,7 @@ impl Claims {
 }
 
 /// The right to take snapshots, until it is dropped: to be kept until the file is in its place.
-pub(crate) struct Claim(&'static Server);
+pub(crate) struct Claim(&'static Server, Purpose);
 
 impl Claim {
     /// The claim of `server`, if nobody has it.
@@ -80,7 +81,7 @@ impl Claim {
             Some(other) => Err(other),
             None => {
                 *taken = Some(purpose);
-                Ok(Claim(server))
+                Ok(Claim(server, purpose))
             }
         }
     }
@@ -119,14 +120,27 @@ fn try_again(server: &Server) {
     server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
 }
 
+/// The form of RDB files.
+fn rdb_form(server: &Server, config: &Config) -> KeyForm {
+    // An encrypted file is for no reader but this program.
+    let version = if server.encryption().is_on() { VERSION_MAX } else { FILE_VERSION };
+    KeyForm::Rdb { version, is_packed: config.rdbcompression }
+}
+
+/// The form of the base of an AOF.
+pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
+    if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
+}
+
 /// Takes a snapshot. The executor has exclusive access, holds no lock and has published what it counted. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     let (server, config) = (claim.0, &executor.config);
     let options = SnapshotOptions {
-        // An encrypted file is for no reader but this program.
-        version: if server.encryption().is_on() { VERSION_MAX } else { FILE_VERSION },
-        is_packed: config.rdbcompression,
+        form: match claim.1 {
+            Purpose::AofBase => base_form(server, config),
+            Purpose::Save => rdb_form(server, config),
+        },
         clocks: ClockReading {
             policy: config.maxmemory_policy,
             lfu_decay_minutes: config.lfu_decay_time,
@@ -149,11 +163,16 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
 }
 
 impl PointInTime {
-    /// Writes everything that is in a file. Meanwhile up to [`WALKERS_MAX`] threads encode.
+    /// The form in which keys are written.
+    pub(crate) fn form(&self) -> KeyForm {
+        self.snapshot.options().form
+    }
+
+    /// Writes everything that is in a file of that form. Meanwhile up to [`WALKERS_MAX`] threads encode.
     ///
     /// # Errors
     /// Those of the file and of starting threads, and that the server ends.
-    pub(crate) fn fill(self, writer: &mut RdbWriter<FileSink>, is_aof_base: bool) -> io::Result<()> {
+    pub(crate) fn fill(self, writer: &mut impl KeyWriter, is_aof_base: bool) -> io::Result<()> {
         let PointInTime { saver, underway, snapshot, libraries, used_bytes, .. } = self;
         let server = underway.0;
         let now_s = snapshot.options().clocks.now_ms / 1000;
@@ -196,7 +215,7 @@ impl PointInTime {
     }
 }
 
-fn write(writer: &mut RdbWriter<FileSink>, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
+fn write(writer: &mut impl KeyWriter, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
     match piece {
         Piece::Keys(database, block) => writer.encoded(*database, block),
         Piece::Value(key) => writer.key(&key.facts, &key.name, key.value.as_value()),

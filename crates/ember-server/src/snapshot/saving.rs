@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ember_persistence::encryption::FileSink;
+use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::turn::Turn;
@@ -87,11 +88,11 @@ pub(super) fn write_file(
 ///
 /// # Errors
 /// Those of the file.
-pub(crate) fn write_all<W: io::Write>(
+pub(crate) fn write_all(
     server: &Server,
     turn: &Turn,
     is_aof_base: bool,
-    writer: &mut RdbWriter<W>,
+    writer: &mut impl KeyWriter,
 ) -> io::Result<()> {
     let used = server.keyspace.used_bytes() as u64;
     writer.usual_aux(env!("CARGO_PKG_VERSION"), turn.now_ms / 1000, used, is_aof_base)?;
@@ -104,11 +105,11 @@ pub(crate) fn write_all<W: io::Write>(
     Ok(())
 }
 
-fn write_database<W: io::Write>(
+fn write_database(
     server: &Server,
     turn: &Turn,
     database: usize,
-    writer: &mut RdbWriter<W>,
+    writer: &mut impl KeyWriter,
 ) -> io::Result<()> {
     let keyspace = &server.keyspace;
     let keys = keyspace.len(database) as u64;

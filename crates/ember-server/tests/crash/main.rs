@@ -177,6 +177,7 @@ fn arguments(
     let mut arguments = vec!["--appendonly", "yes", "--appendfsync", policy, "--shards", "3"];
     arguments.extend(["--enable-debug-command", "yes", "--auto-aof-rewrite-percentage", "0"]);
     arguments.extend(["--concurrent", if is_concurrent { "yes" } else { "no" }]);
+    arguments.extend(["--aof-use-rdb-preamble", if random.chance(50) { "yes" } else { "no" }]);
     if random.chance(50) {
         let path = directory.join("keys");
         fs::write(&path, KEY).unwrap();

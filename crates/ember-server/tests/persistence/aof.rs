@@ -190,6 +190,8 @@ fn a_rewrite_while_others_write_loses_nothing() {
             }
             let mut client = server.client();
             for round in 1..=3 {
+                let form = if round == 2 { "yes" } else { "no" };
+                client.run(&format!("CONFIG SET aof-use-rdb-preamble {form}"));
                 eventually("a rewrite can begin", || !client.run("BGREWRITEAOF").is_error());
                 eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
                 assert_eq!(info(&mut client, "aof_rewrites"), round.to_string());
@@ -202,6 +204,85 @@ fn a_rewrite_while_others_write_loses_nothing() {
         drop(server.crash());
         let server = start_in(&directory.0, &always(mode));
         assert_eq!(digest(&mut server.client()), before);
+    }
+}
+
+/// The only base.
+fn base(directory: &Path) -> PathBuf {
+    let entries = fs::read_dir(directory.join("appendonlydir")).unwrap();
+    let mut files = entries.map(|entry| entry.unwrap().path());
+    files.find(|path| path.to_string_lossy().contains(".base.")).unwrap()
+}
+
+#[test]
+fn a_base_of_commands_has_everything_that_one_in_rdb_has() {
+    for (mode, other) in [(MODES[0], MODES[1]), (MODES[1], MODES[0])] {
+        let directory = Directory::new("aof-commands");
+        let plain = [&always(mode)[..], &["--aof-use-rdb-preamble", "no"]].concat();
+        let server = start_in(&directory.0, &plain);
+        let mut client = server.client();
+        fill(&mut client);
+        let library = "#!lua name=lib\nredis.register_function('twice', function(_, a) return 2 * a[1] end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", library]), Value::from("lib"));
+        for line in [
+            "EXPIRE number 1000",
+            "HSET fields a 1 b 2",
+            "HPEXPIREAT fields 33177117420000 FIELDS 1 a",
+            "XADD events 1-1 a 1",
+            "XADD events 2-1 a 1",
+            "XGROUP CREATE events group 0",
+            "XREADGROUP GROUP group one STREAMS events >",
+            "XDEL events 1-1",
+            "SELECT 7",
+            "SET elsewhere 1",
+            "SELECT 0",
+        ] {
+            assert!(!client.run(line).is_error(), "{line}");
+        }
+        let before = digest(&mut client);
+        let pending = client.run("XPENDING events group - + 10");
+        assert!(!client.run("BGREWRITEAOF").is_error());
+        eventually("it is rewritten", || info(&mut client, "aof_rewrites") == "1");
+        eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        let base = base(&directory.0);
+        assert!(base.to_string_lossy().ends_with(".base.aof"), "{}", base.display());
+        let bytes = fs::read(&base).unwrap();
+        assert!(bytes.windows(13).any(|window| window == b"$9\r\nelsewhere"[..13].as_ref()));
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(other));
+        let mut client = server.client();
+        assert_eq!(digest(&mut client), before);
+        assert_eq!(client.run("XPENDING events group - + 10").elements().map(<[_]>::len), Some(2));
+        let ids = |reply: &Value| {
+            let entries = reply.elements().unwrap().iter();
+            entries.map(|entry| entry.elements().unwrap()[0].text()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&client.run("XPENDING events group - + 10")), ids(&pending));
+        assert_eq!(client.run("FCALL twice 0 21"), Value::Integer(42));
+        assert_eq!(
+            client.run("HPEXPIRETIME fields FIELDS 1 a"),
+            Value::Array(vec![Value::Integer(33_177_117_420_000)])
+        );
+        let Value::Integer(ttl) = client.run("TTL number") else { panic!("TTL is a number") };
+        assert!((900..=1000).contains(&ttl), "{ttl}");
+    }
+}
+
+#[test]
+fn an_rdb_file_becomes_a_base_of_commands() {
+    let directory = Directory::new("aof-commands-of-rdb");
+    let server = start_in(&directory.0, &["--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    fill(&mut client);
+    let before = digest(&mut client);
+    assert_eq!(client.run("SAVE").text(), "OK");
+    drop(server.crash());
+    for _ in 0..2 {
+        let plain = [&always(MODES[0])[..], &["--aof-use-rdb-preamble", "no"]].concat();
+        let server = start_in(&directory.0, &plain);
+        assert_eq!(digest(&mut server.client()), before);
+        assert!(base(&directory.0).to_string_lossy().ends_with(".1.base.aof"));
+        drop(server.crash());
     }
 }
 

@@ -12,7 +12,7 @@ use super::saving::Detached;
 use crate::entries::entry::{EntryRef, SharedValue, Slot};
 use crate::entries::hash::KeyHash;
 use crate::eviction::policy::ClockReading;
-use crate::rdb::{Encoded, KeyFacts};
+use crate::rdb::{Encoded, KeyFacts, KeyForm};
 use crate::types::value::StringValue;
 
 /// Bytes that the walk has saved and that wait to be written.
@@ -33,10 +33,8 @@ pub(super) const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;
 /// How entries are saved.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotOptions {
-    /// The version of the format whose readers are to understand it.
-    pub version: u16,
-    /// Whether strings that get shorter by LZF are packed.
-    pub is_packed: bool,
+    /// In which form.
+    pub form: KeyForm,
     /// How eviction clocks are read.
     pub clocks: ClockReading,
 }
@@ -191,7 +189,7 @@ impl Snapshot {
 
     /// An empty block of keys that are not packed: the worker that changes them does not wait for that.
     pub(crate) fn plain_block(&self) -> Encoded {
-        Encoded::new(self.options.version, false)
+        Encoded::new(self.options.form.unpacked())
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -242,8 +240,7 @@ pub(crate) struct Gathering<'s> {
 
 impl<'s> Gathering<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot) -> Gathering<'s> {
-        let SnapshotOptions { version, is_packed, .. } = snapshot.options;
-        let block = Encoded::new(version, is_packed);
+        let block = Encoded::new(snapshot.options.form);
         Gathering { snapshot, number: 0, block, complete: Vec::new(), total_bytes: 0 }
     }
 
@@ -276,8 +273,7 @@ impl<'s> Gathering<'s> {
 
     fn complete_block(&mut self) {
         if self.block.keys() > 0 {
-            let SnapshotOptions { version, is_packed, .. } = self.snapshot.options;
-            let block = std::mem::replace(&mut self.block, Encoded::new(version, is_packed));
+            let block = std::mem::replace(&mut self.block, Encoded::new(self.snapshot.options.form));
             let bytes = block.bytes().len();
             self.complete.push((Piece::Keys(self.number, block), bytes));
         }

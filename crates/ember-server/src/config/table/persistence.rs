@@ -83,10 +83,11 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "aof-use-rdb-preamble",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &["yes"], reason: "the base of an AOF is always an RDB file" },
+        kind: Kind::YesNo(field!(aof_use_rdb_preamble)),
         default: "yes",
         mutable: true,
-        about: "The base of an AOF is an RDB file.",
+        about: "Whether a rewrite writes the base of the AOF as an RDB file: it is smaller and loaded faster. Otherwise the \
+                base is the commands that make the data set.",
     },
     Parameter {
         name: "auto-aof-rewrite-percentage",

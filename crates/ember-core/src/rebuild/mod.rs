@@ -1,0 +1,181 @@
+//! The commands that make a key as it is: what stands in the base of an AOF that is written without RDB.
+//!
+//! Each aggregate is made by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. They are commands of
+//! redis-server 7.0, but for fields that expire, which need HPEXPIREAT. What commands cannot say is not kept: the eviction
+//! clock, and the times at which consumers of streams were seen.
+//!
+//! They are to be run on a keyspace without the key, with the clock at [`crate::journal::REPLAY_TIME_MS`].
+
+mod stream;
+
+use std::io;
+
+use ember_protocol::{number, push_command_head, push_word};
+
+use crate::entries::entry::ValueRef;
+use crate::types::hash::{Field, Hash};
+use crate::types::sorted_set::SortedSet;
+use crate::types::{Aggregate, Collection};
+
+/// Elements of a command, as in Redis.
+const ELEMENTS_MAX: usize = 64;
+
+/// No time has come yet: expired fields are there until their removal is told.
+const EVER_MS: i64 = i64::MIN;
+
+/// Takes commands one by one.
+pub trait CommandSink {
+    /// Where the next command is appended in RESP.
+    fn bytes(&mut self) -> &mut Vec<u8>;
+
+    /// The command is whole.
+    ///
+    /// # Errors
+    /// Those of what the sink writes to.
+    fn end_command(&mut self) -> io::Result<()>;
+}
+
+impl CommandSink for Vec<u8> {
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self
+    }
+
+    fn end_command(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes the commands that make a key of this name, value and expiry (Unix time in ms). O(the bytes of its value).
+///
+/// # Errors
+/// Those of the sink.
+pub fn write_commands(
+    sink: &mut impl CommandSink,
+    name: &[u8],
+    value: ValueRef<'_>,
+    expire_at_ms: Option<i64>,
+) -> io::Result<()> {
+    match value {
+        ValueRef::String(value) => {
+            command(sink, &[b"SET", name, value.bytes(&mut itoa::Buffer::new())])?;
+        }
+        ValueRef::Aggregate(Aggregate::List(list)) => {
+            let mut elements = Elements::new(sink, b"RPUSH", name, 1);
+            list.visit(0..list.len(), |element| elements.add(&[element.bytes(&mut itoa::Buffer::new())]));
+            elements.finish()?;
+        }
+        ValueRef::Aggregate(Aggregate::Set(set)) => {
+            let mut elements = Elements::new(sink, b"SADD", name, 1);
+            set.for_each(|member| elements.add(&[member.bytes(&mut itoa::Buffer::new())]));
+            elements.finish()?;
+        }
+        ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(sink, name, set)?,
+        ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(sink, name, hash)?,
+        ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(sink, name, value)?,
+    }
+    match expire_at_ms {
+        Some(at_ms) => command(sink, &[b"PEXPIREAT", name, itoa::Buffer::new().format(at_ms).as_bytes()]),
+        None => Ok(()),
+    }
+}
+
+/// Writes a command.
+///
+/// # Errors
+/// Those of the sink.
+pub fn command(sink: &mut impl CommandSink, words: &[&[u8]]) -> io::Result<()> {
+    let bytes = sink.bytes();
+    push_command_head(words.len(), bytes);
+    words.iter().for_each(|word| push_word(word, bytes));
+    sink.end_command()
+}
+
+/// From the lowest score to the highest: each member comes behind those before it.
+fn write_sorted_set(sink: &mut impl CommandSink, name: &[u8], set: &SortedSet) -> io::Result<()> {
+    let mut elements = Elements::new(sink, b"ZADD", name, 2);
+    let mut digits = Vec::new();
+    for (member, score) in set.iter_all() {
+        digits.clear();
+        number::write_f64(&mut digits, score);
+        elements.add(&[&digits, member.bytes(&mut itoa::Buffer::new())]);
+    }
+    elements.finish()
+}
+
+fn write_hash(sink: &mut impl CommandSink, name: &[u8], hash: &Hash) -> io::Result<()> {
+    let mut elements = Elements::new(sink, b"HSET", name, 2);
+    hash.for_each(EVER_MS, |field| {
+        let digits = &mut [itoa::Buffer::new(), itoa::Buffer::new()];
+        let [name_digits, value_digits] = digits;
+        elements.add(&[field.name.bytes(name_digits), field.value.bytes(value_digits)]);
+    });
+    elements.finish()?;
+    if hash.next_expiry_ms().is_none() {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    hash.for_each(EVER_MS, |field| {
+        if result.is_ok() {
+            result = write_field_expiry(sink, name, field);
+        }
+    });
+    result
+}
+
+fn write_field_expiry(sink: &mut impl CommandSink, name: &[u8], field: Field<'_>) -> io::Result<()> {
+    let Some(at_ms) = field.expire_at_ms else { return Ok(()) };
+    let (mut digits, mut time) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let at = time.format(at_ms).as_bytes();
+    command(sink, &[b"HPEXPIREAT", name, at, b"FIELDS", b"1", field.name.bytes(&mut digits)])
+}
+
+/// Elements that are added to a key by commands of several.
+struct Elements<'s, S> {
+    sink: &'s mut S,
+    command: &'static [u8],
+    name: &'s [u8],
+    /// The words of elements that are not written yet.
+    words: Vec<u8>,
+    /// How many words they are, and at most.
+    count: usize,
+    count_max: usize,
+    result: io::Result<()>,
+}
+
+impl<'s, S: CommandSink> Elements<'s, S> {
+    /// None yet; each has so many words.
+    fn new(sink: &'s mut S, command: &'static [u8], name: &'s [u8], words: usize) -> Elements<'s, S> {
+        let count_max = ELEMENTS_MAX * words;
+        Elements { sink, command, name, words: Vec::new(), count: 0, count_max, result: Ok(()) }
+    }
+
+    /// Adds an element; after an error nothing more happens.
+    fn add(&mut self, words: &[&[u8]]) {
+        words.iter().for_each(|word| push_word(word, &mut self.words));
+        self.count += words.len();
+        if self.count >= self.count_max {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        if self.result.is_ok() {
+            let bytes = self.sink.bytes();
+            push_command_head(2 + self.count, bytes);
+            push_word(self.command, bytes);
+            push_word(self.name, bytes);
+            bytes.extend_from_slice(&self.words);
+            self.result = self.sink.end_command();
+        }
+        self.words.clear();
+        self.count = 0;
+    }
+
+    /// Writes the rest.
+    fn finish(mut self) -> io::Result<()> {
+        if self.count > 0 {
+            self.write();
+        }
+        self.result
+    }
+}

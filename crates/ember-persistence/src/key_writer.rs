@@ -1,0 +1,71 @@
+//! What a data set is written to, whatever the form of the file.
+
+use std::io::{self, Write};
+
+use emberkv_core::keyspace::entry::ValueRef;
+use emberkv_core::rdb::{Encoded, KeyFacts};
+
+use crate::rdb_file::RdbWriter;
+
+/// Takes a data set, key by key.
+pub trait KeyWriter {
+    /// Says who writes the file, when (Unix time in s), how much memory was in use, and whether it is the base of an AOF,
+    /// where the form has room for that.
+    ///
+    /// # Errors
+    /// Those of the file; so for all of these functions.
+    fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()>;
+
+    /// Writes a library of functions.
+    ///
+    /// # Errors
+    /// Those of the file.
+    fn function(&mut self, code: &[u8]) -> io::Result<()>;
+
+    /// Says how many keys of a database follow, and how many of them expire, where the form has room for that.
+    ///
+    /// # Errors
+    /// Those of the file.
+    fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()>;
+
+    /// Writes a key. O(the bytes of its value).
+    ///
+    /// # Errors
+    /// Those of the file.
+    fn key<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) -> io::Result<()>;
+
+    /// Writes keys of one database that were encoded on whatever thread, in the form of the file.
+    ///
+    /// # Errors
+    /// Those of the file.
+    fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()>;
+
+    /// How many keys the file has so far.
+    fn keys(&self) -> u64;
+}
+
+impl<W: Write> KeyWriter for RdbWriter<W> {
+    fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()> {
+        RdbWriter::usual_aux(self, version, now_s, used_bytes, is_base)
+    }
+
+    fn function(&mut self, code: &[u8]) -> io::Result<()> {
+        RdbWriter::function(self, code)
+    }
+
+    fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()> {
+        RdbWriter::sizes(self, database, keys, expiring)
+    }
+
+    fn key<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) -> io::Result<()> {
+        RdbWriter::key(self, facts, name, value)
+    }
+
+    fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()> {
+        RdbWriter::encoded(self, database, encoded)
+    }
+
+    fn keys(&self) -> u64 {
+        RdbWriter::keys(self)
+    }
+}
