@@ -5,9 +5,12 @@ complete -c ember-server -s p -l port -d 'The TCP port to listen on; 0 for no TC
 complete -c ember-server -l tcp-backlog -d 'How many connections may wait to be accepted; the kernel\'s somaxconn limits it further. (default: 511)' -r
 complete -c ember-server -l unixsocket -d 'The path of a Unix socket to listen on; empty for none. (default: empty)' -r -F
 complete -c ember-server -l unixsocketperm -d 'The permissions of the Unix socket; 0 leaves them to the umask. (default: 0)' -r
+complete -c ember-server -l unixsocketgroup -d 'The group that the Unix socket belongs to: a name of /etc/group or a number; empty for that of the process. (default: empty)' -r
 complete -c ember-server -l timeout -d 'Seconds after which an idle connection is closed; 0 for never. (default: 0)' -r
 complete -c ember-server -l tcp-keepalive -d 'Seconds between TCP keep-alive probes on an idle connection; 0 for none. (default: 300)' -r
 complete -c ember-server -l maxclients -d 'How many clients may be connected at a time. (default: 10000)' -r
+complete -c ember-server -l max-new-connections-per-cycle -d 'How many connections are accepted in one turn of the event loop, before those there are are served again. (default: 10)' -r
+complete -c ember-server -l max-new-tls-connections-per-cycle -d 'How many connections with TLS, likewise: each handshake takes the time of many commands. (default: 1)' -r
 complete -c ember-server -l protected-mode -d 'Whether only clients on this machine are served while there is no password. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l requirepass -d 'The password of the default user; empty for none. On the command line every user of the machine can read it: prefer requirepass-file. (default: empty)' -r
@@ -31,6 +34,9 @@ complete -c ember-server -l tls-ca-cert-dir -d 'A directory of files with more s
 complete -c ember-server -l tls-auth-clients -d 'Whether clients must show a certificate (yes), may show one (optional) or are not asked for one. (default: yes)' -r -f -a "no\t''
 yes\t''
 optional\t''"
+complete -c ember-server -l tls-auth-clients-user -d 'Which user a client is whose certificate was accepted: the one named by its common name (CN), or by the first URI among its alternative names that is the name of a user (URI). A client without such a user, or one that is off, logs in as others do; off for all of them. (default: off)' -r -f -a "CN\t''
+URI\t''
+off\t''"
 complete -c ember-server -l tls-protocols -d 'The versions of TLS that are spoken; empty for both. (default: empty)' -r
 complete -c ember-server -l tls-ciphers -d 'The cipher suites of TLS 1.2, the preferred ones first; empty for all. (default: empty)' -r
 complete -c ember-server -l tls-ciphersuites -d 'The cipher suites of TLS 1.3, the preferred ones first; empty for all. (default: empty)' -r
@@ -40,6 +46,7 @@ complete -c ember-server -l tls-session-caching -d 'Whether clients may resume a
 no\t''"
 complete -c ember-server -l tls-session-cache-size -d 'How many sessions are kept for that. (default: 20480)' -r
 complete -c ember-server -l tls-session-cache-timeout -d 'For how many seconds a session is kept. (default: 300)' -r
+complete -c ember-server -l tls-auto-reload-interval -d 'Every how many seconds the files of TLS are read again; 0 for never. (default: 0)' -r -f -a "0\t''"
 complete -c ember-server -l shards -d 'How many worker threads serve clients; 0 for one per core. (default: 0)' -r
 complete -c ember-server -l concurrent -d 'Whether the worker which reads a command also runs it (yes), or forwards it to the worker which owns the key (no). (default: yes)' -r -f -a "yes\t''
 no\t''"
@@ -125,10 +132,19 @@ local4\t''
 local5\t''
 local6\t''
 local7\t''"
+complete -c ember-server -l log-format -d 'What a line of the log looks like: legacy, time, level and message; logfmt, pairs of name and value; json, an object. (default: legacy)' -r -f -a "legacy\t''
+logfmt\t''
+json\t''"
+complete -c ember-server -l log-timestamp-format -d 'The time there: legacy and iso8601, ISO 8601 in UTC, with microseconds or milliseconds; milliseconds, Unix time. (default: legacy)' -r -f -a "legacy\t''
+iso8601\t''
+milliseconds\t''"
+complete -c ember-server -l availability-zone -d 'Where the server runs, for clients that prefer the nearest one: INFO and HELLO tell it. (default: empty)' -r
 complete -c ember-server -l dir -l data-dir -d 'The directory the server works in: relative paths of logfile, pidfile and unixsocket begin here, and data is kept here. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
 complete -c ember-server -l pidfile -d 'A file for the process id, removed at exit; empty for none. (default: empty)' -r -F
-complete -c ember-server -l daemonize -d 'Whether the server detaches from its terminal. (default: no)' -r -f -a "no\t''"
-complete -c ember-server -l supervised -d 'Which supervisor is told when the server is ready: systemd through NOTIFY_SOCKET, or auto for systemd when that variable is set. (default: no)' -r -f -a "systemd\t''
+complete -c ember-server -l daemonize -d 'Whether the server runs in the background: the program returns at once, and another process of it serves without a terminal. What it logs goes to logfile, if there is one. No effect with a supervisor. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l supervised -d 'Which supervisor is told when the server is ready: systemd through NOTIFY_SOCKET, upstart by a stop of the process (expect stop), or auto for the one whose variable is set: NOTIFY_SOCKET or UPSTART_JOB. (default: no)' -r -f -a "upstart\t''
+systemd\t''
 auto\t''
 no\t''"
 complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for clients to read their last replies. (default: 10)' -r
@@ -139,10 +155,10 @@ yes\t''
 relative\t''
 absolute\t''"
 complete -c ember-server -l oom-score-adj-values -d 'The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, which this server does not have. (default: 0 200 800)' -r
-complete -c ember-server -l server_cpulist -d 'The cores of the workers and of all threads that have no list of their own, such as 0,2,8-11 or 0-20:2; empty for all. (default: empty)' -r
-complete -c ember-server -l bio_cpulist -d 'The cores of the threads that make the AOF durable and free large values. (default: empty)' -r
-complete -c ember-server -l aof_rewrite_cpulist -d 'The cores of the threads that rewrite the AOF. (default: empty)' -r
-complete -c ember-server -l bgsave_cpulist -d 'The cores of the threads that save in the background. (default: empty)' -r
+complete -c ember-server -l server_cpulist -l server-cpulist -d 'The cores of the workers and of all threads that have no list of their own, such as 0,2,8-11 or 0-20:2; empty for all. (default: empty) Also --server-cpulist.' -r
+complete -c ember-server -l bio_cpulist -l bio-cpulist -d 'The cores of the threads that make the AOF durable and free large values. (default: empty) Also --bio-cpulist.' -r
+complete -c ember-server -l aof_rewrite_cpulist -l aof-rewrite-cpulist -d 'The cores of the threads that rewrite the AOF. (default: empty) Also --aof-rewrite-cpulist.' -r
+complete -c ember-server -l bgsave_cpulist -l bgsave-cpulist -d 'The cores of the threads that save in the background. (default: empty) Also --bgsave-cpulist.' -r
 complete -c ember-server -l appendonly -d 'Whether every write is kept in an append-only file (AOF), from which the data set is read at the start. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l appendfsync -d 'When a write is durable: always, before it is acknowledged; everysec, within about a second; no, when the operating system sees fit. (default: everysec)' -r -f -a "always\t''
@@ -156,7 +172,8 @@ complete -c ember-server -l aof-timestamp-enabled -d 'Whether the AOF says the t
 no\t''"
 complete -c ember-server -l aof-load-truncated -d 'Whether the server starts when the end of the AOF was lost in a crash, and cuts it there; otherwise it says so and ends. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l aof-use-rdb-preamble -d 'The base of an AOF is an RDB file. (default: yes)' -r -f -a "yes\t''"
+complete -c ember-server -l aof-use-rdb-preamble -d 'Whether a rewrite writes the base of the AOF as an RDB file: it is smaller and loaded faster. Otherwise the base is the commands that make the data set. (default: yes)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l auto-aof-rewrite-percentage -d 'By how much per cent the AOF must have grown since its last rewrite to be rewritten by itself; 0: never. (default: 100)' -r
 complete -c ember-server -l auto-aof-rewrite-min-size -d 'An AOF below this size is not rewritten by itself. (default: 64mb)' -r
 complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: how many ms a write may stay without being durable because the disk is slow; while one is older, writes wait. (default: 2000)' -r
@@ -168,10 +185,12 @@ complete -c ember-server -l encryption-key-file -d 'A file with the keys that fi
 complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after a number of seconds with a number of changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l rdb-version-check -d 'Whether RDB files of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
+relaxed\t''"
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''
 no one\t''"
-complete -c ember-server -l masterauth -d 'The password that a replica shows to its primary. No effect: replication is not available in this version. (default: empty)' -r
-complete -c ember-server -l masteruser -d 'The user that a replica is to its primary. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l masterauth -l primaryauth -d 'The password that a replica shows to its primary. No effect: replication is not available in this version. (default: empty) Also --primaryauth.' -r
+complete -c ember-server -l masteruser -l primaryuser -d 'The user that a replica is to its primary. No effect: replication is not available in this version. (default: empty) Also --primaryuser.' -r
 complete -c ember-server -l bind-source-addr -d 'The address that connections to a primary come from. No effect: replication is not available in this version. (default: empty)' -r
 complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. No effect: replication is not available in this version. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
 no\t''"
@@ -213,6 +232,11 @@ no\t''"
 complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica shows to its primary. No effect: replication is not available in this version. (default: empty)' -r
 complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. No effect: replication is not available in this version. (default: empty)' -r
 complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. No effect: replication is not available in this version. (default: empty)' -r
+complete -c ember-server -l replica-full-sync-buffer-limit -d 'How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of client-output-buffer-limit. No effect: replication is not available in this version. (default: 0)' -r
+complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full synchronization comes over a connection of its own. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l repl-mptcp -d 'Whether a replica speaks Multipath TCP with its primary. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node keeps what it knows of the others. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r
 complete -c ember-server -l cluster-node-timeout -d 'After how many milliseconds without an answer a node is taken for down. No effect: cluster mode is not available in this version. (default: 15000)' -r
@@ -241,6 +265,20 @@ no\t''"
 complete -c ember-server -l cluster-link-sendbuf-limit -d 'Above how many bytes that wait the connection to another node is closed; 0 for never. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l tls-cluster -d 'Whether nodes speak TLS with each other. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients are told over IPv4. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients are told over IPv6. No effect: cluster mode is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-port -d 'The port that clients are told. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS are told. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-blacklist-ttl -d 'For how many seconds a node that was forgotten is not added again. No effect: cluster mode is not available in this version. (default: 60)' -r
+complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node ends when it cannot write its file. No effect: cluster mode is not available in this version. (default: sync)' -r -f -a "sync\t''
+best-effort\t''"
+complete -c ember-server -l cluster-databases -d 'How many databases a node has. No effect: cluster mode is not available in this version. (default: 1)' -r
+complete -c ember-server -l cluster-manual-failover-timeout -d 'After how many milliseconds a failover that was asked for is given up. No effect: cluster mode is not available in this version. (default: 5000)' -r
+complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether what each slot costs is counted. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-slot-migration-log-max-len -d 'How many migrations of slots are remembered. No effect: cluster mode is not available in this version. (default: 1000)' -r
+complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'With how many bytes left to be sent a migration of slots comes to its end; -1 for any number. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-compatibility-sample-ratio -d 'What per cent of commands are looked at for what a cluster does not allow. No effect: cluster mode is not available in this version. (default: 0)' -r
 complete -c ember-server -l always-show-logo -d 'Whether a logo stands in the log. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l io-threads -d 'How many threads read and write. No effect: workers read, run and write, one for each core: shards is their number. (default: 1)' -r
@@ -286,6 +324,19 @@ no\t''"
 complete -c ember-server -l proc-title-template -d 'What that title says. No effect: the title of the process stays its command line. (default: {title} {listen-addr} {server-mode})' -r
 complete -c ember-server -l socket-mark-id -d 'The mark of sockets for the system\'s filters; 0 for none. No effect: sockets are not marked in this version. (default: 0)' -r
 complete -c ember-server -l tls-dh-params-file -d 'The parameters of a Diffie-Hellman exchange of keys. No effect: keys are exchanged over elliptic curves only. (default: empty)' -r
+complete -c ember-server -l active-defrag-cycle-us -d 'How many microseconds one round takes. No effect: memory is not defragmented in this version. (default: 500)' -r
+complete -c ember-server -l prefetch-batch-max-size -d 'How many keys are fetched into the cache ahead. No effect: the keys of all commands that have arrived together are fetched ahead. (default: 16)' -r
+complete -c ember-server -l extended-redis-compatibility -d 'Whether the server calls itself Redis where clients look. No effect: the server always answers as Redis. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l hash-seed -d 'From what the key of the tables\' hash function is made. No effect: tables are keyed with a new random number at each start. (default: empty)' -r
+complete -c ember-server -l mptcp -d 'Whether clients may speak Multipath TCP. No effect: there is no Multipath TCP in this version. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l rdma-port -d 'The port for connections over RDMA. No effect: there are no connections over RDMA in this version. (default: 0)' -r
+complete -c ember-server -l rdma-bind -d 'The addresses for connections over RDMA. No effect: there are no connections over RDMA in this version. (default: empty)' -r
+complete -c ember-server -l rdma-rx-size -d 'The size of a connection\'s buffer over RDMA. No effect: there are no connections over RDMA in this version. (default: 1048576)' -r
+complete -c ember-server -l rdma-completion-vector -d 'Which completion vector connections over RDMA use; -1 for any. No effect: there are no connections over RDMA in this version. (default: -1)' -r
+complete -c ember-server -l hide-user-data-from-log -d 'Whether keys and values are left out of the log. No effect: the log names no keys and no values, but where a file that is loaded is broken. (default: yes)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF stay. No effect: files of the AOF are removed as soon as no manifest names them. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'After how many bytes of a file clients are answered while it is loaded. No effect: workers answer while a file is loaded. (default: 2097152)' -r

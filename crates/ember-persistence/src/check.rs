@@ -10,7 +10,7 @@ use emberkv_core::types::limits::EncodingLimits;
 use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
-use crate::rdb_file::{Batch, RdbError, RdbReader, Source, Step};
+use crate::rdb_file::{Batch, RdbError, RdbReader, Source, Step, VersionCheck};
 
 /// A file cannot be checked, repaired or converted.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ pub fn check_file(
         ..Report::default()
     };
     let opened = encryption.open(file, ending)?;
-    let mut source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
+    let mut source = match AofReader::split(opened, path, EncodingLimits::DEFAULT, VersionCheck::Strict)? {
         Err(source) => source,
         Ok(mut rdb) => {
             report.rdb = Some(check_rdb(&mut rdb)?);

@@ -14,7 +14,9 @@ use crate::aof::{self, AofReader, Manifest, Part};
 use crate::check::{FileError, endings, open_manifest, refuse_unknown};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile, directory_of};
-use crate::rdb_file::{self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step};
+use crate::rdb_file::{
+    self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, VersionCheck,
+};
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
@@ -58,7 +60,7 @@ pub fn repair_file(
 ) -> Result<Repaired, FileError> {
     refuse_present(disk, target)?;
     let opened = encryption.open(disk.open_to_read(path)?, ending)?;
-    let source = match AofReader::split(opened, path, LIMITS)? {
+    let source = match AofReader::split(opened, path, LIMITS, VersionCheck::Strict)? {
         Err(mut source) => {
             refuse_unknown(&mut source, path)?;
             source

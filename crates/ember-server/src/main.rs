@@ -24,9 +24,17 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use config::Launch;
+use system::daemon::{self, Kept};
 
 fn main() -> ExitCode {
-    match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), std::io::stdin()) {
+    let mut input = Kept::new(std::io::stdin());
+    match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), &mut input) {
+        Ok(Launch::Serve(config)) if daemon::is_wanted(&config.snapshot()) => {
+            match daemon::start(&input.bytes) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(&format!("daemonize: cannot start a process in the background: {error}")),
+            }
+        }
         Ok(Launch::Serve(config)) => match start::serve(config) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),

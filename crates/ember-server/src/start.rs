@@ -33,7 +33,6 @@ use crate::snapshot::background;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
-use crate::system::affinity;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
 use crate::system::log::LogHandle;
@@ -41,6 +40,7 @@ use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::random_name::random_name;
 use crate::system::supervisor;
+use crate::system::{affinity, daemon};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -60,6 +60,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
+    daemon::detach().map_err(|error| format!("daemonize: cannot begin a session: {error}"))?;
     if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
     }

@@ -10,7 +10,7 @@ use super::AofError;
 use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, parse_identity, parse_time};
 use super::tail::{self, Unreadable, Verdict};
 use crate::encryption::{Ending, FileSource};
-use crate::rdb_file::{RdbReader, Reread, Source};
+use crate::rdb_file::{RdbReader, Reread, Source, VersionCheck};
 
 /// The longest line: Redis reads 128 characters, its checker 1024.
 const LINE_MAX_BYTES: usize = 1024;
@@ -268,18 +268,19 @@ impl<R: Reread> AofReader<R> {
     /// when it has come to its end ([`RdbReader::into_source`]) is the commands behind.
     ///
     /// # Errors
-    /// If the file cannot be read, or its RDB part is of an unknown version.
+    /// If the file cannot be read, or its RDB part is of a version that `check` does not let pass.
     pub fn split(
         inner: R,
         file: &Path,
         limits: EncodingLimits,
+        check: VersionCheck,
     ) -> Result<Result<RdbReader<R>, Source<R>>, AofError> {
         let mut source = Source::new(inner, 0);
         let first = source.buffered();
         let first =
             first.map_err(|cause| AofError::Unreadable { file: file.to_owned(), offset: 0, cause })?;
         if first.starts_with(b"REDIS") {
-            Ok(Ok(RdbReader::from_source(source, file, limits)?))
+            Ok(Ok(RdbReader::from_source(source, file, limits, check)?))
         } else {
             Ok(Err(source))
         }

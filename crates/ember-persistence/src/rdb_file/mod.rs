@@ -42,7 +42,7 @@ pub use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm};
 pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
 pub use loading::load;
-pub use reader::{RdbReader, Step};
+pub use reader::{RdbReader, Step, VersionCheck};
 pub use source::{Reread, Source};
 pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 

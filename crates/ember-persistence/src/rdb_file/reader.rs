@@ -44,6 +44,15 @@ pub enum Step {
     End,
 }
 
+/// Which versions are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionCheck {
+    /// Those that are known.
+    Strict,
+    /// Newer ones too, as far as they hold nothing that is unknown.
+    Relaxed,
+}
+
 /// Reads a file in order. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have
 /// come, and no input panics.
 #[derive(Debug)]
@@ -67,17 +76,18 @@ impl<R: Read> RdbReader<R> {
     /// # Errors
     /// If it does not begin as an RDB file of a version that is known.
     pub fn new(inner: R, file: &Path, limits: EncodingLimits) -> Result<RdbReader<R>, RdbError> {
-        RdbReader::from_source(Source::new(inner, 0), file, limits)
+        RdbReader::from_source(Source::new(inner, 0), file, limits, VersionCheck::Strict)
     }
 
-    /// The same with a source of which nothing has been taken.
+    /// The same with a source of which nothing has been taken, for the versions that `check` lets pass.
     ///
     /// # Errors
-    /// The same.
+    /// If it does not begin as an RDB file of such a version.
     pub fn from_source(
         source: Source<R>,
         file: &Path,
         limits: EncodingLimits,
+        check: VersionCheck,
     ) -> Result<RdbReader<R>, RdbError> {
         let file = Arc::new(file.to_owned());
         let mut reader = RdbReader {
@@ -90,14 +100,14 @@ impl<R: Read> RdbReader<R> {
             is_over: false,
             is_checked: true,
         };
-        match reader.header() {
+        match reader.header(check) {
             Ok(version) => reader.version = version,
             Err(problem) => return Err(reader.error(0, problem)),
         }
         Ok(reader)
     }
 
-    fn header(&mut self) -> Result<u16, RdbProblem> {
+    fn header(&mut self, check: VersionCheck) -> Result<u16, RdbProblem> {
         let mut bytes = Vec::new();
         (&mut self.source).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
         let (magic, digits) = bytes.split_at_checked(MAGIC.len()).ok_or(RdbProblem::NotRdb)?;
@@ -108,7 +118,11 @@ impl<R: Read> RdbReader<R> {
             return Err(RdbProblem::NotRdb);
         }
         let version = digits.iter().fold(0, |version, digit| version * 10 + u16::from(digit - b'0'));
-        if (1..=VERSION_MAX).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
+        let newest = match check {
+            VersionCheck::Strict => VERSION_MAX,
+            VersionCheck::Relaxed => u16::MAX,
+        };
+        if (1..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }
 
     /// From now on a checksum that is not that of the bytes is no error.

@@ -12,7 +12,7 @@ use ember_persistence::files::{Disk, FileReader};
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{
     self, Batch, FILE_VERSION, Inserter, KeyFacts, KeyForm, RdbError, RdbReader, RdbWriter, SaveOptions,
-    Step, Written,
+    Step, VersionCheck, Written,
 };
 use ember_protocol::{OwnedBatch, Protocol};
 use ember_testkit::{Value as Reply, split_arguments};
@@ -272,7 +272,7 @@ fn start_file(
     local: &mut Local,
 ) -> Result<Option<TornEnd>, Box<dyn std::error::Error>> {
     let opened = encryption.open(disk.open_to_read(path)?, ending)?;
-    let source = match AofReader::split(opened, path, EncodingLimits::DEFAULT)? {
+    let source = match AofReader::split(opened, path, EncodingLimits::DEFAULT, VersionCheck::Strict)? {
         Err(source) => source,
         Ok(mut rdb) => {
             let keyspace = &local.keyspace;

@@ -191,7 +191,8 @@ fn load_file(
     let opened = opened.map_err(|error| shown(&error))?;
     server.encryption.warn_of_plain(&opened, path);
     let limits = config.encoding_limits();
-    let source: Source<_> = match AofReader::split(opened, path, limits).map_err(|error| shown(&error))? {
+    let split = AofReader::split(opened, path, limits, loading::version_check(config));
+    let source: Source<_> = match split.map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
             loading::load_from(server, config, &mut rdb, path, Present::Refused)?;
             rdb.into_source()

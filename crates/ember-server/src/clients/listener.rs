@@ -125,6 +125,11 @@ impl Listener {
         self.address.is_none()
     }
 
+    /// Whether what it accepts is to be encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.address.is_some_and(|address| address.is_tls)
+    }
+
     /// Accepts no more; the address is free for others.
     pub(super) fn suspend(&self) {
         if let Err(error) = self.socket.shutdown(Shutdown::Both) {
@@ -155,6 +160,9 @@ impl Listener {
             Err(error) => return Err(error),
         }
         socket.bind(&SockAddr::unix(path)?)?;
+        if !config.unixsocketgroup.is_empty() {
+            std::os::unix::fs::chown(path, None, Some(group_number(&config.unixsocketgroup)?))?;
+        }
         if config.unixsocketperm != 0 {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(config.unixsocketperm))?;
         }
@@ -184,7 +192,7 @@ impl Listener {
                 Ok((socket, address)) => match self.peer(&socket, &address) {
                     Ok(peer) => {
                         let socket = socket.into();
-                        let is_tls = self.address.is_some_and(|address| address.is_tls);
+                        let is_tls = self.is_tls();
                         return Accepted::Connection(Incoming { socket, peer, is_tls });
                     }
                     Err(error) => tracing::debug!("a connection broke before it was accepted: {error}"),
@@ -217,6 +225,18 @@ impl Listener {
             }
         }
     }
+}
+
+/// The number of a group, which is given by its name or number.
+fn group_number(group: &str) -> io::Result<u32> {
+    let groups = std::fs::read_to_string("/etc/group")?;
+    let number = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(group)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    number.or_else(|| group.parse().ok()).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, format!("unixsocketgroup: there is no group '{group}'"))
+    })
 }
 
 /// How many connections may wait to be accepted.
@@ -273,6 +293,13 @@ pub(crate) fn turn_away(incoming: &Incoming, reason: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_have_names_and_numbers() {
+        assert_eq!(group_number("root").unwrap(), 0);
+        assert_eq!(group_number("4711").unwrap(), 4711);
+        assert!(group_number("no such group").unwrap_err().to_string().contains("'no such group'"));
+    }
 
     #[test]
     fn protected_mode_keeps_out_other_machines_while_there_is_no_password() {

@@ -26,6 +26,12 @@ impl Pause {
         self.until_ms.store(0, Ordering::Relaxed);
     }
 
+    /// The pause there is: whether it is one of all commands, and the milliseconds to its end.
+    pub(crate) fn current(&self, now_ms: i64) -> Option<(bool, i64)> {
+        let left_ms = self.until_ms.load(Ordering::Relaxed) - now_ms;
+        (left_ms > 0).then(|| (self.all.load(Ordering::Relaxed), left_ms))
+    }
+
     /// Whether a command waits: one that writes, or any.
     #[inline]
     pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {

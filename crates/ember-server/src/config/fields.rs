@@ -15,8 +15,8 @@ use super::save_rules::SaveRules;
 use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
-    AppendFsync, DebugCommand, KeyspaceEvents, LogLevel, OomScoreAdj, PubsubDefault, Secret, Supervised,
-    SyslogFacility, TlsAuthClients,
+    AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
+    PubsubDefault, RdbVersionCheck, Secret, Supervised, SyslogFacility, TlsAuthClients,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -43,11 +43,14 @@ config! {
     tcp_backlog: u32,
     unixsocket: String,
     unixsocketperm: u32,
+    unixsocketgroup: String,
     /// In seconds.
     timeout: u32,
     /// In seconds.
     tcp_keepalive: u32,
     maxclients: u32,
+    max_new_connections_per_cycle: usize,
+    max_new_tls_connections_per_cycle: usize,
     protected_mode: bool,
     requirepass: Secret,
     requirepass_file: String,
@@ -139,6 +142,9 @@ config! {
     latency_tracking_info_percentiles: Vec<f64>,
     loglevel: LogLevel,
     logfile: String,
+    log_format: LogFormat,
+    log_timestamp_format: LogTimestampFormat,
+    availability_zone: String,
     syslog_enabled: bool,
     syslog_ident: String,
     syslog_facility: SyslogFacility,
@@ -156,10 +162,12 @@ config! {
     aof_wait_limit: u64,
     dbfilename: String,
     rdbcompression: bool,
+    rdb_version_check: RdbVersionCheck,
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
     encryption_key_file: String,
     pidfile: String,
+    daemonize: bool,
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,

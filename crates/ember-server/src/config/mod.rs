@@ -48,7 +48,8 @@ pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    AppendFsync, DebugCommand, LogLevel, OomScoreAdj, PubsubDefault, Supervised, TlsAuthClients,
+    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault,
+    RdbVersionCheck, Supervised, TlsAuthClients,
 };
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use super::value;
 
@@ -95,6 +97,30 @@ pub(super) fn check_host_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks the address or host name that connections would come from.
+pub(super) fn check_source_address(text: &str) -> Result<(), String> {
+    if text.parse::<IpAddr>().is_ok() { Ok(()) } else { check_host_name(text) }
+}
+
+/// Checks an address of a kind, or none.
+fn check_address<A: FromStr>(text: &str, kind: &str) -> Result<(), String> {
+    if text.is_empty() || text.parse::<A>().is_ok() {
+        Ok(())
+    } else {
+        Err(format!("argument must be an {kind} address"))
+    }
+}
+
+/// Checks an IPv4 address that a node of a cluster would announce.
+pub(super) fn check_ipv4(text: &str) -> Result<(), String> {
+    check_address::<Ipv4Addr>(text, "IPv4")
+}
+
+/// Checks an IPv6 address that a node of a cluster would announce.
+pub(super) fn check_ipv6(text: &str) -> Result<(), String> {
+    check_address::<Ipv6Addr>(text, "IPv6")
+}
+
 /// Checks the name for people that a node of a cluster would announce: what its file of nodes uses as marks is no part of
 /// it.
 pub(super) fn check_node_name(text: &str) -> Result<(), String> {
@@ -154,6 +180,11 @@ mod tests {
         for (check, good, bad) in [
             (check_host_name as fn(&str) -> Result<(), String>, "a-1.example.org", "a_b"),
             (check_node_name, "node.1 of 2", "node:1"),
+            (check_source_address, "::1", "a b"),
+            (check_source_address, "10.0.0.1", "_"),
+            (check_ipv4, "10.0.0.1", "::1"),
+            (check_ipv6, "::1", "10.0.0.1"),
+            (check_ipv6, "", "x"),
             (check_title_template, "{title} {listen-addr} {server-mode}", "{tilte}"),
             (check_title_template, "{{plain", "{title"),
             (check_title_template, "x", " "),

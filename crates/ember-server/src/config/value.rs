@@ -106,6 +106,14 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// Reads a text that is shown on a line.
+pub(super) fn parse_line(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("argument contains a control character".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Declares an enum whose variants have names in the configuration; the first variant is `Default`'s.
 macro_rules! choices {
     ($($(#[$about:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* })*) => {$(
@@ -148,6 +156,34 @@ choices! {
         Warning = "warning",
         /// No message at all.
         Nothing = "nothing",
+    }
+
+    /// What a line of the log looks like.
+    LogFormat {
+        /// Time, level and message.
+        Legacy = "legacy",
+        /// Pairs of name and value.
+        Logfmt = "logfmt",
+        /// An object.
+        Json = "json",
+    }
+
+    /// How the log says the time.
+    LogTimestampFormat {
+        /// ISO 8601 in UTC with microseconds.
+        Legacy = "legacy",
+        /// The same with milliseconds.
+        Iso8601 = "iso8601",
+        /// Unix time in milliseconds.
+        Milliseconds = "milliseconds",
+    }
+
+    /// What becomes of RDB files whose version is not known.
+    RdbVersionCheck {
+        /// They are refused.
+        Strict = "strict",
+        /// They are read, as far as they hold nothing that is unknown.
+        Relaxed = "relaxed",
     }
 
     /// Who may call DEBUG, or change protected parameters.
@@ -224,9 +260,11 @@ choices! {
 
     /// Which supervisor is told that the server is ready.
     Supervised {
+        /// upstart, by a stop of the process.
+        Upstart = "upstart",
         /// systemd, through its notification socket.
         Systemd = "systemd",
-        /// systemd when its notification socket is in the environment.
+        /// The one that has put its variable into the environment.
         Auto = "auto",
         /// None.
         No = "no",

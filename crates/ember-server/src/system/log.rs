@@ -1,20 +1,24 @@
-//! The log: where messages go, and the level that CONFIG SET changes.
+//! The log: where messages go, and the level and the form of lines, which CONFIG SET changes.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
+use super::log_line::{LineForm, Lines};
 use super::syslog::{self, Syslog};
 use crate::config::{Config, LogLevel};
 
-/// Changes the level of the process's log.
-pub(crate) struct LogHandle(reload::Handle<LevelFilter, Registry>);
+/// Changes the level and the form of the process's log.
+pub(crate) struct LogHandle {
+    level: reload::Handle<LevelFilter, Registry>,
+    lines: Arc<LineForm>,
+}
 
 impl LogHandle {
     /// Starts the log as `config` says: on the standard output, or behind what is in a file; and to the log daemon.
@@ -23,7 +27,9 @@ impl LogHandle {
     /// One line that names the file which cannot be opened, or the parameter.
     pub(crate) fn start(config: &Config) -> Result<LogHandle, String> {
         let (filter, handle) = reload::Layer::new(filter_of(config.loglevel));
-        let format = fmt::layer().with_target(false).with_ansi(false);
+        let lines = Arc::new(LineForm::default());
+        lines.set(config);
+        let format = fmt::layer().with_ansi(false).event_format(Lines(Arc::clone(&lines)));
         let (syslog, problem) = open_syslog(config)?;
         // The daemon adds the time by itself, and the level is in its protocol.
         let bare = || fmt::layer().with_target(false).with_ansi(false).with_level(false).without_time();
@@ -39,16 +45,17 @@ impl LogHandle {
         if let Some(error) = problem {
             tracing::warn!("syslog-enabled: no log daemon listens at {}: {error}", syslog::SOCKET);
         }
-        Ok(LogHandle(handle))
+        Ok(LogHandle { level: handle, lines })
     }
 
-    /// Shows messages of this level and above from now on.
-    pub(crate) fn set_level(&self, level: LogLevel) {
-        let filter = filter_of(level);
-        if self.0.with_current(|current| *current == filter).unwrap_or(true) {
+    /// Takes the level and the form of lines from a configuration.
+    pub(crate) fn set(&self, config: &Config) {
+        self.lines.set(config);
+        let filter = filter_of(config.loglevel);
+        if self.level.with_current(|current| *current == filter).unwrap_or(true) {
             return;
         }
-        if let Err(error) = self.0.reload(filter) {
+        if let Err(error) = self.level.reload(filter) {
             tracing::error!("the log's level cannot be changed: {error}");
         }
     }

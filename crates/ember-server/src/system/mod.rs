@@ -5,8 +5,10 @@ pub(crate) mod affinity;
 #[cfg(feature = "jemalloc")]
 pub(crate) mod allocator;
 pub(crate) mod clock;
+pub(crate) mod daemon;
 pub(crate) mod driver;
 pub(crate) mod log;
+mod log_line;
 pub(crate) mod oom_score;
 pub(crate) mod open_files;
 pub(crate) mod processor_time;

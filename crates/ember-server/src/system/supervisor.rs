@@ -1,4 +1,5 @@
-//! Telling systemd how the server is: one datagram to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
+//! Telling a supervisor how the server is: systemd by one datagram to the socket that `NOTIFY_SOCKET` names (sd_notify(3)),
+//! upstart by a stop of the process when it serves (`expect stop`), which upstart ends.
 
 use std::env;
 use std::io;
@@ -13,22 +14,35 @@ pub(crate) const READY: &str = "READY=1";
 /// The server stops.
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
-/// Whether systemd is to be told.
-pub(crate) fn is_told(supervised: Supervised) -> bool {
+/// The supervisor that is told: one of those that are named, or none.
+pub(crate) fn told(supervised: Supervised) -> Supervised {
     match supervised {
-        Supervised::No => false,
-        Supervised::Systemd => true,
-        Supervised::Auto => env::var_os("NOTIFY_SOCKET").is_some(),
+        Supervised::Auto if env::var_os("NOTIFY_SOCKET").is_some() => Supervised::Systemd,
+        Supervised::Auto if env::var_os("UPSTART_JOB").is_some() => Supervised::Upstart,
+        Supervised::Auto => Supervised::No,
+        named => named,
     }
 }
 
 /// Tells the supervisor `state`, if one is configured.
 pub(crate) fn notify(supervised: Supervised, state: &str) {
-    if is_told(supervised)
-        && let Err(error) = send(state)
-    {
-        tracing::warn!("cannot tell systemd {state}: {error}");
+    let result = match told(supervised) {
+        Supervised::Systemd => send(state),
+        Supervised::Upstart if state == READY => stop(),
+        _ => Ok(()),
+    };
+    if let Err(error) = result {
+        tracing::warn!("cannot tell the supervisor {state}: {error}");
     }
+}
+
+/// Stops the process until whoever waits for that lets it go on.
+fn stop() -> io::Result<()> {
+    if env::var_os("UPSTART_JOB").is_none() {
+        // Nobody would.
+        return Err(io::Error::new(io::ErrorKind::NotFound, "UPSTART_JOB is not set"));
+    }
+    Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)
 }
 
 fn send(state: &str) -> io::Result<()> {

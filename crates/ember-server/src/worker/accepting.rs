@@ -16,18 +16,20 @@ use crate::clients::listener::{self, Accepted, Incoming, Listener};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 
-/// Connections accepted in one turn; a flood of them must not hold up those already served.
-const ACCEPTS_MAX: usize = 256;
-
 impl Worker {
     pub(super) fn accept_waiting(&mut self) {
         self.is_accepting = false;
-        let mut accepted = 0;
+        // A flood of new connections must not hold up those already served.
+        let config = &self.executor.config;
+        let (mut plain_left, mut tls_left) =
+            (config.max_new_connections_per_cycle, config.max_new_tls_connections_per_cycle);
         for number in 0..self.listeners.len() {
+            let is_tls = self.listeners[number].is_tls();
             loop {
-                if accepted == ACCEPTS_MAX {
+                let left = if is_tls { &mut tls_left } else { &mut plain_left };
+                if *left == 0 {
                     self.is_accepting = true;
-                    return;
+                    break;
                 }
                 match self.listeners[number].accept() {
                     Accepted::Connection(incoming) => self.place(incoming),
@@ -37,7 +39,7 @@ impl Worker {
                         break;
                     }
                 }
-                accepted += 1;
+                *left -= 1;
             }
         }
     }

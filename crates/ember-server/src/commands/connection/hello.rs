@@ -83,8 +83,9 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
 
 /// Client libraries look at `server` and `version`: they get the name and version whose behaviour they will see.
 fn reply_about(session: &mut Session<'_>) {
+    let zone = &session.server.config.snapshot().availability_zone;
     let reply = &mut *session.reply;
-    reply.map(7);
+    reply.map(if zone.is_empty() { 7 } else { 8 });
     reply.bulk(b"server");
     reply.bulk(b"redis");
     reply.bulk(b"version");
@@ -99,4 +100,8 @@ fn reply_about(session: &mut Session<'_>) {
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.array(0);
+    if !zone.is_empty() {
+        reply.bulk(b"availability_zone");
+        reply.bulk(zone.as_bytes());
+    }
 }

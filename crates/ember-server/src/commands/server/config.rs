@@ -170,7 +170,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
         server.config.set_if(&former, true, accept)?;
         return Err(error);
     }
-    server.log.set_level(after.loglevel);
+    server.log.set(&after);
     if let Some(notice) = notice_of_those(&after, names.iter().copied()) {
         tracing::warn!("CONFIG SET: {notice}");
     }

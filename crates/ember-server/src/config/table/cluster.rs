@@ -2,7 +2,7 @@
 
 use super::bounds::INT_MAX;
 use crate::config::parameter::{Kind, Parameter};
-use crate::config::stored::{Form, check_host_name, check_node_name};
+use crate::config::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name};
 
 const REASON: &str = "cluster mode is not available in this version";
 
@@ -114,4 +114,56 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "Above how many bytes that wait the connection to another node is closed; 0 for never.",
     ),
     stored("tls-cluster", Form::YesNo, "no", "Whether nodes speak TLS with each other."),
+    stored(
+        "cluster-announce-client-ipv4",
+        Form::Checked { shape: "an IPv4 address", check: check_ipv4 },
+        "",
+        "The address that clients are told over IPv4.",
+    ),
+    stored(
+        "cluster-announce-client-ipv6",
+        Form::Checked { shape: "an IPv6 address", check: check_ipv6 },
+        "",
+        "The address that clients are told over IPv6.",
+    ),
+    stored("cluster-announce-client-port", PORT, "0", "The port that clients are told."),
+    stored("cluster-announce-client-tls-port", PORT, "0", "The port that clients with TLS are told."),
+    stored(
+        "cluster-blacklist-ttl",
+        Form::Integer(0..=i64::MAX),
+        "60",
+        "For how many seconds a node that was forgotten is not added again.",
+    ),
+    stored(
+        "cluster-config-save-behavior",
+        Form::Choice(&["sync", "best-effort"]),
+        "sync",
+        "Whether a node ends when it cannot write its file.",
+    ),
+    stored("cluster-databases", Form::Integer(1..=INT_MAX), "1", "How many databases a node has.").at_start(),
+    stored(
+        "cluster-manual-failover-timeout",
+        Form::Integer(1..=INT_MAX),
+        "5000",
+        "After how many milliseconds a failover that was asked for is given up.",
+    ),
+    stored("cluster-slot-stats-enabled", Form::YesNo, "no", "Whether what each slot costs is counted."),
+    stored(
+        "cluster-slot-migration-log-max-len",
+        Form::Integer(0..=i64::MAX),
+        "1000",
+        "How many migrations of slots are remembered.",
+    ),
+    stored(
+        "slot-migration-max-failover-repl-bytes",
+        Form::Integer(-1..=i64::MAX),
+        "0",
+        "With how many bytes left to be sent a migration of slots comes to its end; -1 for any number.",
+    ),
+    stored(
+        "cluster-compatibility-sample-ratio",
+        Form::Integer(0..=100),
+        "0",
+        "What per cent of commands are looked at for what a cluster does not allow.",
+    ),
 ];

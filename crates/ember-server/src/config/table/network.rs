@@ -3,6 +3,7 @@
 use super::bounds::INT_MAX;
 use crate::config::bind_address;
 use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::value;
 
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -52,6 +53,18 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "The permissions of the Unix socket; 0 leaves them to the umask.",
     },
     Parameter {
+        name: "unixsocketgroup",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a group",
+            get: |config| config.unixsocketgroup.clone(),
+            set: |config, text| value::parse_line(text).map(|line| config.unixsocketgroup = line),
+        },
+        default: "",
+        mutable: false,
+        about: "The group that the Unix socket belongs to: a name of `/etc/group` or a number; empty for that of the process.",
+    },
+    Parameter {
         name: "timeout",
         aliases: &[],
         kind: integer!(timeout, 0..=INT_MAX),
@@ -74,5 +87,21 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "10000",
         mutable: true,
         about: "How many clients may be connected at a time.",
+    },
+    Parameter {
+        name: "max-new-connections-per-cycle",
+        aliases: &[],
+        kind: integer!(max_new_connections_per_cycle, 1..=1000),
+        default: "10",
+        mutable: true,
+        about: "How many connections are accepted in one turn of the event loop, before those there are are served again.",
+    },
+    Parameter {
+        name: "max-new-tls-connections-per-cycle",
+        aliases: &[],
+        kind: integer!(max_new_tls_connections_per_cycle, 1..=1000),
+        default: "1",
+        mutable: true,
+        about: "How many connections with TLS, likewise: each handshake takes the time of many commands.",
     },
 ];

@@ -10,6 +10,8 @@ const SYNCS: &str = "a file is made durable once, when it is complete";
 const CRASHES: &str = "a crash ends the process with a message and what the system keeps of it";
 const NO_MODULES: &str = "there are no modules";
 const TITLE: &str = "the title of the process stays its command line";
+const NO_RDMA: &str = "there are no connections over RDMA in this version";
+const NO_MPTCP: &str = "there is no Multipath TCP in this version";
 const TABLES: &str = "tables grow and shrink a group at a time, as keys come and go";
 
 const fn stored(
@@ -176,5 +178,60 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "",
         "keys are exchanged over elliptic curves only",
         "The parameters of a Diffie-Hellman exchange of keys.",
+    ),
+    stored(
+        "active-defrag-cycle-us",
+        Form::Integer(0..=100_000),
+        "500",
+        DEFRAGMENTATION,
+        "How many microseconds one round takes.",
+    ),
+    stored(
+        "prefetch-batch-max-size",
+        Form::Integer(0..=128),
+        "16",
+        "the keys of all commands that have arrived together are fetched ahead",
+        "How many keys are fetched into the cache ahead.",
+    ),
+    stored(
+        "extended-redis-compatibility",
+        Form::YesNo,
+        "no",
+        "the server always answers as Redis",
+        "Whether the server calls itself Redis where clients look.",
+    ),
+    stored(
+        "hash-seed",
+        Form::Text,
+        "",
+        "tables are keyed with a new random number at each start",
+        "From what the key of the tables' hash function is made.",
+    )
+    .at_start(),
+    stored("mptcp", Form::YesNo, "no", NO_MPTCP, "Whether clients may speak Multipath TCP.").at_start(),
+    stored("rdma-port", Form::Integer(0..=65535), "0", NO_RDMA, "The port for connections over RDMA."),
+    stored("rdma-bind", Form::Text, "", NO_RDMA, "The addresses for connections over RDMA."),
+    stored(
+        "rdma-rx-size",
+        Form::Integer(64 * 1024..=16 * 1024 * 1024),
+        "1048576",
+        NO_RDMA,
+        "The size of a connection's buffer over RDMA.",
+    )
+    .at_start(),
+    stored(
+        "rdma-completion-vector",
+        Form::Integer(-1..=1024),
+        "-1",
+        NO_RDMA,
+        "Which completion vector connections over RDMA use; -1 for any.",
+    )
+    .at_start(),
+    stored(
+        "hide-user-data-from-log",
+        Form::YesNo,
+        "yes",
+        "the log names no keys and no values, but where a file that is loaded is broken",
+        "Whether keys and values are left out of the log.",
     ),
 ];

@@ -1,7 +1,7 @@
 //! What is told of the server: logs, statistics, events.
 
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::{KeyspaceEvents, LogLevel, SyslogFacility};
+use crate::config::value::{self, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use crate::config::{bind_address, percentiles};
 
 /// With less than one command in a million nothing would be found in time.
@@ -205,5 +205,35 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "local0",
         mutable: false,
         about: "The facility it is logged under there.",
+    },
+    Parameter {
+        name: "log-format",
+        aliases: &[],
+        kind: choice!(log_format: LogFormat),
+        default: "legacy",
+        mutable: true,
+        about: "What a line of the log looks like: `legacy`, time, level and message; `logfmt`, pairs of name and value; \
+                `json`, an object.",
+    },
+    Parameter {
+        name: "log-timestamp-format",
+        aliases: &[],
+        kind: choice!(log_timestamp_format: LogTimestampFormat),
+        default: "legacy",
+        mutable: true,
+        about: "The time there: `legacy` and `iso8601`, ISO 8601 in UTC, with microseconds or milliseconds; `milliseconds`, \
+                Unix time.",
+    },
+    Parameter {
+        name: "availability-zone",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a name",
+            get: |config| config.availability_zone.clone(),
+            set: |config, text| value::parse_line(text).map(|line| config.availability_zone = line),
+        },
+        default: "",
+        mutable: true,
+        about: "Where the server runs, for clients that prefer the nearest one: INFO and HELLO tell it.",
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::AppendFsync;
+use crate::config::value::{AppendFsync, RdbVersionCheck};
 
 /// The name of a file in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
@@ -177,5 +177,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Whether writes are refused after saving in the background has failed, until it succeeds: only while \
                 there are rules in `save`.",
+    },
+    Parameter {
+        name: "rdb-version-check",
+        aliases: &[],
+        kind: choice!(rdb_version_check: RdbVersionCheck),
+        default: "strict",
+        mutable: true,
+        about: "Whether RDB files of versions that are not known yet are refused: `strict`; with `relaxed` they are read as \
+                far as they hold nothing that is unknown, and refused where they do.",
     },
 ];

@@ -48,13 +48,11 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "daemonize",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["no"],
-            reason: "the server stays in the foreground: let a supervisor such as systemd run it",
-        },
+        kind: Kind::YesNo(field!(daemonize)),
         default: "no",
         mutable: false,
-        about: "Whether the server detaches from its terminal.",
+        about: "Whether the server runs in the background: the program returns at once, and another process of it serves \
+                without a terminal. What it logs goes to `logfile`, if there is one. No effect with a supervisor.",
     },
     Parameter {
         name: "supervised",
@@ -62,8 +60,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(supervised: Supervised),
         default: "no",
         mutable: false,
-        about: "Which supervisor is told when the server is ready: `systemd` through `NOTIFY_SOCKET`, or `auto` for \
-                systemd when that variable is set.",
+        about: "Which supervisor is told when the server is ready: `systemd` through `NOTIFY_SOCKET`, `upstart` by a stop \
+                of the process (`expect stop`), or `auto` for the one whose variable is set: `NOTIFY_SOCKET` or \
+                `UPSTART_JOB`.",
     },
     Parameter {
         name: "shutdown-timeout",
@@ -126,7 +125,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "server_cpulist",
-        aliases: &[],
+        aliases: &["server-cpulist"],
         kind: cpu_list!(server_cpulist),
         default: "",
         mutable: false,
@@ -135,7 +134,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "bio_cpulist",
-        aliases: &[],
+        aliases: &["bio-cpulist"],
         kind: cpu_list!(bio_cpulist),
         default: "",
         mutable: false,
@@ -143,7 +142,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "aof_rewrite_cpulist",
-        aliases: &[],
+        aliases: &["aof-rewrite-cpulist"],
         kind: cpu_list!(aof_rewrite_cpulist),
         default: "",
         mutable: false,
@@ -151,7 +150,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "bgsave_cpulist",
-        aliases: &[],
+        aliases: &["bgsave-cpulist"],
         kind: cpu_list!(bgsave_cpulist),
         default: "",
         mutable: false,

@@ -2,7 +2,7 @@
 
 use super::bounds::{BYTES_MAX, INT_MAX};
 use crate::config::parameter::{Kind, Parameter};
-use crate::config::stored::Form;
+use crate::config::stored::{Form, check_source_address};
 
 const REASON: &str = "replication is not available in this version";
 
@@ -19,9 +19,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: false,
         about: "The primary to replicate.",
     },
-    stored("masterauth", Form::Secret, "", "The password that a replica shows to its primary."),
-    stored("masteruser", Form::Secret, "", "The user that a replica is to its primary."),
-    stored("bind-source-addr", Form::Text, "", "The address that connections to a primary come from."),
+    stored("masterauth", Form::Secret, "", "The password that a replica shows to its primary.")
+        .or(&["primaryauth"]),
+    stored("masteruser", Form::Secret, "", "The user that a replica is to its primary.").or(&["primaryuser"]),
+    stored(
+        "bind-source-addr",
+        Form::Checked { shape: "an address of this machine", check: check_source_address },
+        "",
+        "The address that connections to a primary come from.",
+    ),
     stored(
         "replica-serve-stale-data",
         Form::YesNo,
@@ -153,4 +159,19 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     stored("tls-client-cert-file", Form::Text, "", "The certificate that a replica shows to its primary."),
     stored("tls-client-key-file", Form::Text, "", "The private key of that certificate."),
     stored("tls-client-key-file-pass", Form::Secret, "", "The password of that key."),
+    stored(
+        "replica-full-sync-buffer-limit",
+        Form::Memory(0..=BYTES_MAX),
+        "0",
+        "How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of \
+         `client-output-buffer-limit`.",
+    ),
+    stored(
+        "dual-channel-replication-enabled",
+        Form::YesNo,
+        "no",
+        "Whether the data set of a full synchronization comes over a connection of its own.",
+    ),
+    stored("repl-mptcp", Form::YesNo, "no", "Whether a replica speaks Multipath TCP with its primary.")
+        .at_start(),
 ];

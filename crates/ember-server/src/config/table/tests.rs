@@ -9,9 +9,10 @@ use crate::config::value;
 #[test]
 fn every_name_is_unique_and_spelt_in_lower_case() {
     let mut names: Vec<_> = PARAMETERS.iter().flat_map(Parameter::names).collect();
-    assert!(
-        names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte)))
-    );
+    assert!(names.iter().all(|name| {
+        let is_spelt = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+        name.bytes().all(is_spelt)
+    }));
     let count = names.len();
     names.sort_unstable();
     names.dedup();
@@ -84,6 +85,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             }
             "oom-score-adj-values" => vec!["-2000 0 2000".to_owned()],
             name if name.ends_with("_cpulist") => ["", "0-20:2,1"].map(str::to_owned).to_vec(),
+            "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
         Kind::Stored { form, .. } => match form {
@@ -92,6 +94,8 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             Form::Memory(range) => [range.start(), range.end()].map(u64::to_string).to_vec(),
             Form::Choice(names) => names.iter().map(|name| (*name).to_owned()).collect(),
             Form::Text | Form::Secret => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
+            Form::Checked { shape: "an IPv4 address", .. } => vec![String::new(), "10.0.0.1".to_owned()],
+            Form::Checked { shape: "an IPv6 address", .. } => vec![String::new(), "::1".to_owned()],
             Form::Checked { .. } => vec!["a.b".to_owned()],
         },
         Kind::Fixed { accepts, .. } => vec![accepts[0].to_owned()],
@@ -130,7 +134,6 @@ fn fixed_parameters_say_why_other_values_are_refused() {
     for (name, value, reason) in [
         ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
         ("cluster-enabled", "yes", "cluster mode is not available in this version"),
-        ("daemonize", "yes", "the server stays in the foreground: let a supervisor such as systemd run it"),
     ] {
         assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));
     }

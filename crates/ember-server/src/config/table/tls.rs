@@ -136,4 +136,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "For how many seconds a session is kept.",
     },
+    Parameter {
+        name: "tls-auto-reload-interval",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["0"],
+            reason: "the files are read again by SIGHUP and by CONFIG SET of a parameter of TLS",
+        },
+        default: "0",
+        mutable: true,
+        about: "Every how many seconds the files of TLS are read again; 0 for never.",
+    },
 ];

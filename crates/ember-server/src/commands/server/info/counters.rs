@@ -29,6 +29,8 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
     report.line("evicted_clients", sum(|stats| &stats.evicted_clients));
+    // Scripts stay until SCRIPT FLUSH.
+    report.zeros(&["evicted_scripts"]);
     report.line("total_eviction_exceeded_time", server.over_limit.total_ms(report.now_ms));
     report.line("current_eviction_exceeded_time", server.over_limit.current_ms(report.now_ms));
     report.line("keyspace_hits", sum(|stats| &stats.hits));

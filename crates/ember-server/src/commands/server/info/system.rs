@@ -23,7 +23,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
     let file = server.config.file().map(|path| path.display().to_string()).unwrap_or_default();
-    let supervised = if supervisor::is_told(report.config.supervised) { "systemd" } else { "no" };
+    let supervised = supervisor::told(report.config.supervised);
     report.line("redis_version", REDIS_VERSION);
     report.line("ember_version", env!("CARGO_PKG_VERSION"));
     report.line("redis_git_sha1", "00000000");
@@ -47,6 +47,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("lru_clock", (now.as_secs() as u32) & 0x00FF_FFFF);
     report.line("executable", executable);
     report.line("config_file", file);
+    report.line("availability_zone", &report.config.availability_zone);
     report.line("io_threads_active", 0);
     report.line("ember_workers", server.workers.len());
     report.line("ember_execution_mode", if server.is_concurrent { "concurrent" } else { "sharded" });
@@ -92,6 +93,10 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("total_watched_keys", census.watched_keys);
     report.line("total_blocking_keys", census.awaited_keys);
     report.line("total_blocking_keys_on_nokey", census.awaited_keys_or_none);
+    let pause = report.server.pause.current(report.now_ms);
+    report.line("paused_reason", if pause.is_some() { "client_pause" } else { "none" });
+    report.line("paused_actions", pause.map_or("none", |(all, _)| if all { "all" } else { "write" }));
+    report.line("paused_timeout_milliseconds", pause.map_or(0, |(_, left_ms)| left_ms));
 }
 
 /// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.
