@@ -152,6 +152,11 @@ impl User {
         self.needs_no_password
     }
 
+    /// Whether it may log in at all.
+    pub(crate) fn may_log_in(&self) -> bool {
+        self.is_on
+    }
+
     /// Whether `password` lets a connection become this user. O(length + passwords).
     pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.is_on || self.needs_no_password {

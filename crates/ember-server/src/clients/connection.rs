@@ -247,10 +247,14 @@ impl Connection {
         let consumed = self.parser.consumed();
         let is_short = self.parked.is_none() && self.input.len() - consumed <= COPIED_MAX_BYTES;
         let mut is_large = false;
-        let (socket, tls) = (&self.socket, &mut self.tls);
+        let (socket, tls, client) = (&self.socket, &mut self.tls, &mut self.client);
         let mut receive = |target: &mut Vec<u8>| match tls {
             None => receive_plain(socket, target),
-            Some(tls) => tls.receive(socket, target, wire),
+            Some(tls) => {
+                let received = tls.receive(socket, target, wire);
+                client.log_in_as_one_of(&tls.take_users());
+                received
+            }
         };
         let received = if let Some(mut target) = self.parser.large_mut() {
             is_large = true;

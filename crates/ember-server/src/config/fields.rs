@@ -16,7 +16,7 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbVersionCheck, Secret, Supervised, SyslogFacility, TlsAuthClients,
+    PubsubDefault, RdbVersionCheck, Secret, Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -70,6 +70,7 @@ config! {
     tls_ca_cert_file: String,
     tls_ca_cert_dir: String,
     tls_auth_clients: TlsAuthClients,
+    tls_auth_clients_user: TlsAuthClientsUser,
     tls_protocols: String,
     tls_ciphers: String,
     tls_ciphersuites: String,

@@ -224,6 +224,16 @@ choices! {
         Optional = "optional",
     }
 
+    /// What of a client's certificate is the name of its user.
+    TlsAuthClientsUser {
+        /// The common name of its subject.
+        CommonName = "CN",
+        /// A URI among the subject's alternative names.
+        Uri = "URI",
+        /// Nothing.
+        Off = "off",
+    }
+
     /// Whether the system is told how much the process is worth when memory runs out.
     OomScoreAdj {
         /// It is not.

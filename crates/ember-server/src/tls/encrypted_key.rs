@@ -15,17 +15,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, take};
+
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
 /// More rounds would keep the start waiting for minutes: OpenSSL takes 2048 by itself.
 const ROUNDS_MAX: u32 = 10_000_000;
-
-// Kinds of values in DER.
-const INTEGER: u8 = 0x02;
-const OCTETS: u8 = 0x04;
-const OBJECT: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
 
 // Names of algorithms.
 const PBES2: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d";
@@ -123,21 +119,6 @@ fn parts(der: &[u8]) -> Option<Parts<'_>> {
 fn named<'d>(algorithm: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     let (found, rest) = take(algorithm, OBJECT)?;
     if found == name { take(rest, SEQUENCE).map(|(parameters, _)| parameters) } else { None }
-}
-
-/// The content of the first value, if it is of this kind, and what follows it.
-fn take(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = der.split_first()?;
-    let (&short, rest) = rest.split_first()?;
-    let (length, rest) = match short {
-        0..=0x7f => (usize::from(short), rest),
-        0x81..=0x83 => {
-            let (bytes, rest) = rest.split_at_checked(usize::from(short - 0x80))?;
-            (bytes.iter().fold(0, |sum, &byte| sum * 256 + usize::from(byte)), rest)
-        }
-        _ => return None,
-    };
-    if found == kind { rest.split_at_checked(length) } else { None }
 }
 
 #[cfg(test)]

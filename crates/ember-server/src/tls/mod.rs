@@ -5,7 +5,9 @@
 //! what they began with. [`TlsStream`] is the part of a connection that turns the socket's bytes into requests and replies
 //! into the socket's bytes; a handshake is a few such steps, taken in the worker's loop between those of others.
 
+mod certificate;
 pub(crate) mod ciphers;
+mod der;
 mod encrypted_key;
 pub(crate) mod protocols;
 mod session_cache;
@@ -17,12 +19,50 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustls::{ServerConfig, ServerConnection};
 
+use certificate::Certificate;
 pub(crate) use stream::{Received, TlsStream};
 
-use crate::config::Config;
+use crate::config::{Config, TlsAuthClientsUser};
+
+/// What new TLS connections begin with.
+#[derive(Clone)]
+struct Settings {
+    config: Arc<ServerConfig>,
+    /// Who a client's certificate makes it.
+    user: TlsAuthClientsUser,
+    facts: CertificateFacts,
+}
+
+/// What is told of the server's certificates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CertificateFacts {
+    /// That of the server.
+    pub(crate) server: CertificateFact,
+    /// The first of the authorities.
+    pub(crate) authority: CertificateFact,
+}
+
+/// What is told of a certificate; nothing if there is none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CertificateFact {
+    /// Its number, in hexadecimal digits.
+    pub(crate) serial: Option<String>,
+    /// Until when it counts: Unix time in s.
+    pub(crate) not_after_s: Option<i64>,
+}
+
+impl CertificateFact {
+    fn of(der: &[u8]) -> CertificateFact {
+        let parsed = Certificate::parse(der);
+        CertificateFact {
+            serial: parsed.as_ref().map(Certificate::serial),
+            not_after_s: parsed.and_then(|certificate| certificate.not_after_s()),
+        }
+    }
+}
 
 /// What new TLS connections begin with; nothing when there is no TLS port.
-pub(crate) struct Tls(Mutex<Option<Arc<ServerConfig>>>);
+pub(crate) struct Tls(Mutex<Option<Settings>>);
 
 impl Tls {
     /// The state for a configuration.
@@ -52,6 +92,11 @@ impl Tls {
     pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
         let settings = self.0.lock().clone();
         let settings = settings.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
-        ServerConnection::new(settings).map(TlsStream::new)
+        Ok(TlsStream::new(ServerConnection::new(settings.config)?, settings.user))
+    }
+
+    /// What is told of the certificates.
+    pub(crate) fn certificate_facts(&self) -> CertificateFacts {
+        self.0.lock().as_ref().map(|settings| settings.facts.clone()).unwrap_or_default()
     }
 }

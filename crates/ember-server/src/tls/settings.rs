@@ -14,7 +14,7 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::protocols::protocols;
 use super::session_cache::SessionCache;
-use super::{ciphers, encrypted_key};
+use super::{CertificateFact, CertificateFacts, Settings, ciphers, encrypted_key};
 use crate::config::{Config, TlsAuthClients};
 
 /// Files of `tls-ca-cert-dir` that are looked at.
@@ -24,7 +24,7 @@ const CA_FILES_MAX: usize = 1024;
 ///
 /// # Errors
 /// One line that names the parameter and what is wrong with its value or file.
-pub(super) fn load(config: &Config) -> Result<Arc<ServerConfig>, String> {
+pub(super) fn load(config: &Config) -> Result<Settings, String> {
     let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
     let wrong = |error: rustls::Error| format!("tls-cert-file '{}': {error}", config.tls_cert_file);
@@ -35,7 +35,12 @@ pub(super) fn load(config: &Config) -> Result<Arc<ServerConfig>, String> {
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(verifier),
     };
-    let mut settings = builder.with_single_cert(chain(config)?, key(config)?).map_err(wrong)?;
+    let chain = chain(config)?;
+    let facts = CertificateFacts {
+        server: CertificateFact::of(&chain[0]),
+        authority: first_authority(config).map(|der| CertificateFact::of(&der)).unwrap_or_default(),
+    };
+    let mut settings = builder.with_single_cert(chain, key(config)?).map_err(wrong)?;
     settings.ignore_client_order = config.tls_prefer_server_ciphers;
     if config.tls_session_caching {
         let timeout = Duration::from_secs(u64::from(config.tls_session_cache_timeout));
@@ -44,7 +49,7 @@ pub(super) fn load(config: &Config) -> Result<Arc<ServerConfig>, String> {
         settings.session_storage = Arc::new(NoServerSessionStorage {});
         settings.send_tls13_tickets = 0;
     }
-    Ok(Arc::new(settings))
+    Ok(Settings { config: Arc::new(settings), user: config.tls_auth_clients_user, facts })
 }
 
 fn chain(config: &Config) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -97,6 +102,12 @@ fn client_verifier(
     builder.build().map(Some).map_err(|error| format!("tls-ca-cert-file: {error}"))
 }
 
+/// The first certificate of the file of authorities.
+fn first_authority(config: &Config) -> Option<CertificateDer<'static>> {
+    let path = Some(&config.tls_ca_cert_file).filter(|path| !path.is_empty())?;
+    CertificateDer::pem_file_iter(path).ok()?.next()?.ok()
+}
+
 /// The authorities whose clients are trusted.
 fn authorities(config: &Config) -> Result<RootCertStore, String> {
     let (file, directory) = (&config.tls_ca_cert_file, &config.tls_ca_cert_dir);
@@ -133,12 +144,13 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let mut config = Config { tls_port: 1, tls_auth_clients: TlsAuthClients::No, ..Config::default() };
-        assert_eq!(load(&config).unwrap_err(), "tls-port needs tls-cert-file");
+        let error = |config: &Config| load(config).err().unwrap();
+        assert_eq!(error(&config), "tls-port needs tls-cert-file");
         config.tls_auth_clients = TlsAuthClients::Yes;
-        assert!(load(&config).unwrap_err().starts_with("tls-auth-clients needs tls-ca-cert-file"));
+        assert!(error(&config).starts_with("tls-auth-clients needs tls-ca-cert-file"));
         config.tls_ca_cert_dir = "/nowhere".to_owned();
-        assert!(load(&config).unwrap_err().starts_with("tls-ca-cert-dir '/nowhere': "));
+        assert!(error(&config).starts_with("tls-ca-cert-dir '/nowhere': "));
         config.tls_ca_cert_file = "/nowhere.crt".to_owned();
-        assert!(load(&config).unwrap_err().starts_with("tls-ca-cert-file '/nowhere.crt': "));
+        assert!(error(&config).starts_with("tls-ca-cert-file '/nowhere.crt': "));
     }
 }

@@ -16,6 +16,9 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustls::ServerConnection;
 
+use super::certificate::Certificate;
+use crate::config::TlsAuthClientsUser;
+
 /// Encrypted bytes read at once.
 const WIRE_BYTES: usize = 64 * 1024;
 
@@ -42,12 +45,26 @@ pub(crate) struct TlsStream {
     has_plaintext: bool,
     /// The peer has said that it sends no more.
     has_ended: bool,
+    /// Who its certificate makes the peer, until that was asked for.
+    user: TlsAuthClientsUser,
 }
 
 impl TlsStream {
     /// A stream before its handshake.
-    pub(super) fn new(session: ServerConnection) -> TlsStream {
-        TlsStream { session, leftover: Vec::new(), has_plaintext: false, has_ended: false }
+    pub(super) fn new(session: ServerConnection, user: TlsAuthClientsUser) -> TlsStream {
+        TlsStream { session, leftover: Vec::new(), has_plaintext: false, has_ended: false, user }
+    }
+
+    /// The names of the users that the peer's certificate says it is, once, when the handshake is over.
+    pub(crate) fn take_users(&mut self) -> Vec<Vec<u8>> {
+        if self.user == TlsAuthClientsUser::Off || self.is_handshaking() {
+            return Vec::new();
+        }
+        let field = std::mem::replace(&mut self.user, TlsAuthClientsUser::Off);
+        let shown = self.session.peer_certificates().and_then(<[_]>::first);
+        shown
+            .and_then(|der| Certificate::parse(der))
+            .map_or_else(Vec::new, |certificate| certificate.users(field))
     }
 
     /// Whether the handshake is not over: no reply can be sent.

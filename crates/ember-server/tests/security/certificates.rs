@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
@@ -34,6 +34,19 @@ impl Authority {
     pub(crate) fn issue(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        fs::write(self.directory.join(format!("{name}.crt")), certificate.pem()).unwrap();
+        fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// Makes a certificate whose subject has this common name, and these URIs among its other names.
+    pub(crate) fn issue_to(&self, name: &str, common_name: &str, uris: &[&str]) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::OrganizationName, "Ember");
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        let uris = uris.iter().map(|&uri| SanType::URI(uri.try_into().unwrap()));
+        params.subject_alt_names.extend(uris);
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         fs::write(self.directory.join(format!("{name}.crt")), certificate.pem()).unwrap();
         fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();

@@ -207,6 +207,53 @@ fn clients_show_certificates_when_they_must_and_right_ones_when_they_do() {
 }
 
 #[test]
+fn a_certificate_says_which_user_a_client_is() {
+    let authority = Authority::new();
+    authority.issue_to("alice", "alice", &["ember:nobody", "ember:off", "ember:bob"]);
+    authority.issue_to("stranger", "stranger", &[]);
+    for (mode, versions) in MODES.into_iter().zip([&[&TLS12], &[&TLS13]]) {
+        let arguments = [mode, &["--tls-auth-clients-user", "CN", "--requirepass", "secret"][..]].concat();
+        let (server, port) = start(&authority, "optional", &arguments);
+        let mut admin = server.client();
+        for line in [
+            "AUTH secret",
+            "ACL SETUSER alice on +@all ~* >x",
+            "ACL SETUSER ember:bob on nopass +@all ~*",
+            "ACL SETUSER ember:off off nopass +@all ~*",
+        ] {
+            assert_ok(&mut admin, line);
+        }
+        let who = |name: Option<&str>| {
+            TlsClient::connect(port, &authority.client(versions, name)).unwrap().run("ACL WHOAMI").text()
+        };
+        assert_eq!(who(Some("alice")), "alice");
+        assert!(who(Some("stranger")).starts_with("NOAUTH") && who(None).starts_with("NOAUTH"));
+        assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user URI");
+        assert_eq!(who(Some("alice")), "ember:bob");
+        assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user off");
+        assert!(who(Some("alice")).starts_with("NOAUTH"));
+        assert_ok(&mut admin, "CONFIG SET tls-auth-clients-user CN");
+        assert_ok(&mut admin, "ACL SETUSER alice off");
+        assert!(who(Some("alice")).starts_with("NOAUTH"));
+    }
+}
+
+#[test]
+fn info_tells_until_when_certificates_count() {
+    let authority = Authority::new();
+    let (server, _port) = start(&authority, "yes", &[]);
+    let mut client = server.client();
+    for name in ["server", "ca"] {
+        let left: i64 = info(&mut client, &format!("tls_{name}_cert_expires_in_seconds")).parse().unwrap();
+        assert!(left > 1_000_000_000, "rcgen says the year 4096: {left}");
+        assert_ne!(info(&mut client, &format!("tls_{name}_cert_serial")), "none");
+    }
+    assert_eq!(info(&mut client, "tls_client_cert_serial"), "none");
+    let plain = builder(MODES[0]).start();
+    assert_eq!(info(&mut plain.client(), "tls_server_cert_expires_in_seconds"), "0");
+}
+
+#[test]
 fn authorities_may_stand_in_a_directory() {
     let authority = Authority::new();
     authority.issue("client");

@@ -2,7 +2,7 @@
 
 use super::bounds::INT_MAX;
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::TlsAuthClients;
+use crate::config::value::{TlsAuthClients, TlsAuthClientsUser};
 use crate::tls::{ciphers, protocols};
 
 pub(super) static PARAMETERS: &[Parameter] = &[
@@ -63,6 +63,16 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "yes",
         mutable: true,
         about: "Whether clients must show a certificate (`yes`), may show one (`optional`) or are not asked for one.",
+    },
+    Parameter {
+        name: "tls-auth-clients-user",
+        aliases: &[],
+        kind: choice!(tls_auth_clients_user: TlsAuthClientsUser),
+        default: "off",
+        mutable: true,
+        about: "Which user a client is whose certificate was accepted: the one named by its common name (`CN`), or by the \
+                first URI among its alternative names that is the name of a user (`URI`). A client without such a user, or \
+                one that is off, logs in as others do; `off` for all of them.",
     },
     Parameter {
         name: "tls-protocols",

@@ -93,6 +93,7 @@ const SECTIONS: &[Section] = &[
     section("errorstats", "Errorstats", true, counters::errorstats),
     section("latencystats", "Latencystats", false, counters::latencystats),
     section("cluster", "Cluster", true, |report| report.zeros(&["cluster_enabled"])),
+    section("tls", "TLS", false, system::tls),
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 

@@ -14,6 +14,7 @@ use crate::metrics::memory_report::{self, human, ratio};
 use crate::snapshot::state::SnapshotState;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
+use crate::tls::CertificateFact;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
@@ -55,6 +56,18 @@ pub(super) fn server(report: &mut Report<'_>) {
     for (number, (name, port)) in listeners.enumerate() {
         let bind = bind(report);
         report.line(&format!("listener{number}"), format_args!("name={name},bind={bind},port={port}"));
+    }
+}
+
+/// The certificates of the server and of its authority. There are none for connections that the server makes.
+pub(super) fn tls(report: &mut Report<'_>) {
+    let facts = report.server.tls.certificate_facts();
+    for (name, fact) in
+        [("server", facts.server), ("client", CertificateFact::default()), ("ca", facts.authority)]
+    {
+        let left_s = fact.not_after_s.map_or(0, |at_s| (at_s - report.now_ms / 1000).max(0));
+        report.line(&format!("tls_{name}_cert_serial"), fact.serial.as_deref().unwrap_or("none"));
+        report.line(&format!("tls_{name}_cert_expires_in_seconds"), left_s);
     }
 }
 
