@@ -155,6 +155,9 @@ yes\t''
 relative\t''
 absolute\t''"
 complete -c ember-server -l oom-score-adj-values -d 'The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, which this server does not have. (default: 0 200 800)' -r
+complete -c ember-server -l set-proc-title -d 'Whether ps shows a title of the process in the place of its command line; on Linux only. (default: yes)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l proc-title-template -d 'What that title says: {title}, the name of the program; {listen-addr}, where it listens first; {port}, {tls-port}, {unixsocket}, {config-file}; {server-mode}, which is empty here. There is room for as much as the command line took; words behind that are left out. (default: {title} {listen-addr} {server-mode})' -r
 complete -c ember-server -l server_cpulist -l server-cpulist -d 'The cores of the workers and of all threads that have no list of their own, such as 0,2,8-11 or 0-20:2; empty for all. (default: empty) Also --server-cpulist.' -r
 complete -c ember-server -l bio_cpulist -l bio-cpulist -d 'The cores of the threads that make the AOF durable and free large values. (default: empty) Also --bio-cpulist.' -r
 complete -c ember-server -l aof_rewrite_cpulist -l aof-rewrite-cpulist -d 'The cores of the threads that rewrite the AOF. (default: empty) Also --aof-rewrite-cpulist.' -r
@@ -319,9 +322,6 @@ yes\t''
 local\t''"
 complete -c ember-server -l ignore-warnings -d 'Which warnings of the start do not stop the server. No effect: nothing here stops the server with a warning. (default: empty)' -r
 complete -c ember-server -l locale-collate -d 'The locale in whose order SORT and Lua compare texts. No effect: texts are compared byte by byte. (default: empty)' -r
-complete -c ember-server -l set-proc-title -d 'Whether the process has a title of its own. No effect: the title of the process stays its command line. (default: yes)' -r -f -a "yes\t''
-no\t''"
-complete -c ember-server -l proc-title-template -d 'What that title says. No effect: the title of the process stays its command line. (default: {title} {listen-addr} {server-mode})' -r
 complete -c ember-server -l socket-mark-id -d 'The mark of sockets for the system\'s filters; 0 for none. No effect: sockets are not marked in this version. (default: 0)' -r
 complete -c ember-server -l tls-dh-params-file -d 'The parameters of a Diffie-Hellman exchange of keys. No effect: keys are exchanged over elliptic curves only. (default: empty)' -r
 complete -c ember-server -l active-defrag-cycle-us -d 'How many microseconds one round takes. No effect: memory is not defragmented in this version. (default: 500)' -r

@@ -40,7 +40,7 @@ use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::random_name::random_name;
 use crate::system::supervisor;
-use crate::system::{affinity, daemon};
+use crate::system::{affinity, daemon, process_title};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -61,6 +61,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
     let log = LogHandle::start(&config)?;
     daemon::detach().map_err(|error| format!("daemonize: cannot begin a session: {error}"))?;
+    if let Err(error) = process_title::set(&config, handle.file()) {
+        tracing::info!("set-proc-title: the process keeps its title: {error}");
+    }
     if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
     }

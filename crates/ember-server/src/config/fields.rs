@@ -169,6 +169,8 @@ config! {
     encryption_key_file: String,
     pidfile: String,
     daemonize: bool,
+    set_proc_title: bool,
+    proc_title_template: String,
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,

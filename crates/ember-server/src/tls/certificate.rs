@@ -21,11 +21,14 @@ const GENERALIZED_TIME: u8 = 0x18;
 const COMMON_NAME: &[u8] = b"\x55\x04\x03";
 const ALTERNATIVE_NAMES: &[u8] = b"\x55\x1d\x11";
 
+/// A time: the kind of value, and its text.
+type Time<'d> = (u8, &'d [u8]);
+
 /// A certificate, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Certificate<'d> {
     serial: &'d [u8],
-    not_after: (u8, &'d [u8]),
+    not_after: Time<'d>,
     subject: &'d [u8],
     extensions: &'d [u8],
 }
@@ -123,7 +126,7 @@ impl<'d> Certificate<'d> {
 }
 
 /// Takes a time of either kind.
-fn time(der: &[u8]) -> Option<((u8, &[u8]), &[u8])> {
+fn time(der: &[u8]) -> Option<(Time<'_>, &[u8])> {
     let kind = *der.first().filter(|kind| [UTC_TIME, GENERALIZED_TIME].contains(kind))?;
     let (text, rest) = take(der, kind)?;
     Some(((kind, text), rest))

@@ -100,6 +100,24 @@ fn files_of_newer_versions_are_read_if_that_is_wanted() {
 }
 
 #[test]
+fn ps_shows_the_title_of_the_process() {
+    let shown = |pid: u32| {
+        let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+    };
+    for mode in MODES {
+        let room = ["--proc-title-template", "a {port} b {listen-addr} {server-mode} {config-file}"];
+        let server = builder(mode).arguments(&room).start();
+        let port = server.port();
+        assert_eq!(shown(server.pid()), format!("a {port} b 127.0.0.1:{port}"));
+        assert_ok(&mut server.client(), "CONFIG SET proc-title-template {{{port}");
+        assert_eq!(shown(server.pid()), format!("{{{port}"));
+        let server = builder(mode).arguments(&["--set-proc-title", "no"]).start();
+        assert!(shown(server.pid()).contains("\0--set-proc-title\0no"));
+    }
+}
+
+#[test]
 fn info_tells_of_a_pause() {
     everywhere(&[], |server, client| {
         let fields = ["paused_reason", "paused_actions", "paused_timeout_milliseconds"];

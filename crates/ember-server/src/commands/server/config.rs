@@ -18,7 +18,7 @@ use crate::observability::stats::WorkerStats;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
 use crate::snapshot::state::SnapshotState;
-use crate::system::{oom_score, open_files};
+use crate::system::{oom_score, open_files, process_title};
 
 const TEMPLATE: Spec = Spec {
     group: Group::Server,
@@ -171,6 +171,11 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
         return Err(error);
     }
     server.log.set(&after);
+    if before.0.proc_title_template != after.proc_title_template
+        && let Err(error) = process_title::set(&after, server.config.file())
+    {
+        tracing::info!("CONFIG SET: the process keeps its title: {error}");
+    }
     if let Some(notice) = notice_of_those(&after, names.iter().copied()) {
         tracing::warn!("CONFIG SET: {notice}");
     }

@@ -2,14 +2,13 @@
 
 use super::bounds::BYTES_MAX;
 use crate::config::parameter::Parameter;
-use crate::config::stored::{Form, check_title_template};
+use crate::config::stored::Form;
 
 const THREADS: &str = "workers read, run and write, one for each core: `shards` is their number";
 const DEFRAGMENTATION: &str = "memory is not defragmented in this version";
 const SYNCS: &str = "a file is made durable once, when it is complete";
 const CRASHES: &str = "a crash ends the process with a message and what the system keeps of it";
 const NO_MODULES: &str = "there are no modules";
-const TITLE: &str = "the title of the process stays its command line";
 const NO_RDMA: &str = "there are no connections over RDMA in this version";
 const NO_MPTCP: &str = "there is no Multipath TCP in this version";
 const TABLES: &str = "tables grow and shrink a group at a time, as keys come and go";
@@ -154,15 +153,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "",
         "texts are compared byte by byte",
         "The locale in whose order SORT and Lua compare texts.",
-    ),
-    stored("set-proc-title", Form::YesNo, "yes", TITLE, "Whether the process has a title of its own.")
-        .at_start(),
-    stored(
-        "proc-title-template",
-        Form::Checked { shape: "a text with names in braces", check: check_title_template },
-        "{title} {listen-addr} {server-mode}",
-        TITLE,
-        "What that title says.",
     ),
     stored(
         "socket-mark-id",

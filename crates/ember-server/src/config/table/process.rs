@@ -5,7 +5,8 @@ use crate::config::cpu_list::CpuList;
 use crate::config::on_signal::OnSignal;
 use crate::config::oom_score_values::OomScoreValues;
 use crate::config::parameter::{Field, Kind, Parameter};
-use crate::config::value::{OomScoreAdj, Supervised};
+use crate::config::stored::check_title_template;
+use crate::config::value::{self, OomScoreAdj, Supervised};
 
 macro_rules! on_signal {
     ($field:ident) => {
@@ -122,6 +123,31 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The value for that, from -1000 (never) to 1000 (first): of a primary, of a replica, and of a child process, \
                 which this server does not have.",
+    },
+    Parameter {
+        name: "set-proc-title",
+        aliases: &[],
+        kind: Kind::YesNo(field!(set_proc_title)),
+        default: "yes",
+        mutable: false,
+        about: "Whether `ps` shows a title of the process in the place of its command line; on Linux only.",
+    },
+    Parameter {
+        name: "proc-title-template",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a text with names in braces",
+            get: |config| config.proc_title_template.clone(),
+            set: |config, text| {
+                check_title_template(text)?;
+                value::parse_line(text).map(|template| config.proc_title_template = template)
+            },
+        },
+        default: "{title} {listen-addr} {server-mode}",
+        mutable: true,
+        about: "What that title says: `{title}`, the name of the program; `{listen-addr}`, where it listens first; `{port}`, \
+                `{tls-port}`, `{unixsocket}`, `{config-file}`; `{server-mode}`, which is empty here. There is room for as \
+                much as the command line took; words behind that are left out.",
     },
     Parameter {
         name: "server_cpulist",

@@ -85,6 +85,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             }
             "oom-score-adj-values" => vec!["-2000 0 2000".to_owned()],
             name if name.ends_with("_cpulist") => ["", "0-20:2,1"].map(str::to_owned).to_vec(),
+            "proc-title-template" => vec!["{{a {port}".to_owned()],
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
