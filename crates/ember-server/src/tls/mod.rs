@@ -25,7 +25,6 @@ pub(crate) use stream::{Received, TlsStream};
 use crate::config::{Config, TlsAuthClientsUser};
 
 /// What new TLS connections begin with.
-#[derive(Clone)]
 struct Settings {
     config: Arc<ServerConfig>,
     /// Who a client's certificate makes it.
@@ -90,9 +89,10 @@ impl Tls {
     /// # Errors
     /// What rustls says.
     pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
-        let settings = self.0.lock().clone();
-        let settings = settings.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
-        Ok(TlsStream::new(ServerConnection::new(settings.config)?, settings.user))
+        let begun_with = self.0.lock().as_ref().map(|settings| (Arc::clone(&settings.config), settings.user));
+        let (config, user) =
+            begun_with.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
+        Ok(TlsStream::new(ServerConnection::new(config)?, user))
     }
 
     /// What is told of the certificates.

@@ -1,5 +1,5 @@
-//! A `redis.conf` as it comes with Redis, or a `valkey.conf`, starts the server, with and without the directives that it only
-//! mentions.
+//! A `redis.conf` as it comes with Redis, or a `valkey.conf`, starts the server, with and without the directives that it
+//! only mentions.
 
 use std::fs;
 
