@@ -1,8 +1,8 @@
 //! The command line: `ember-server [FILE] [--check-config [FILE]] [--name value …] [-]`.
 //!
-//! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` works
-//! too. A yes/no flag without a value means `yes`. A parameter of several words which is given more than once
-//! gets all of them, so `--host A --host B` listens on both.
+//! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` and
+//! both in one argument work too. A yes/no flag without a value means `yes`. A parameter of several words which is
+//! given more than once gets all of them, so `--host A --host B` listens on both. `--user` takes a name and its rules.
 
 use std::ffi::OsString;
 use std::iter::Peekable;
@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::vec::IntoIter;
 
 use super::assignment::{Assignment, Statement};
+use super::file::USER_DIRECTIVE;
 use super::parameter::Parameter;
+use super::words;
 
 /// What the command line asks for.
 #[derive(Debug, Default)]
@@ -63,9 +65,12 @@ impl CommandLine {
                 "-p" => line.flag("port", None, "-p", &mut arguments)?,
                 "-c" => line.flag("config", None, "-c", &mut arguments)?,
                 flag => match flag.strip_prefix("--").filter(|flag| !flag.is_empty()) {
-                    Some(flag) => match flag.split_once('=') {
+                    Some(flag) => match flag.split_once(['=', ' ']) {
                         Some((name, value)) => {
-                            line.flag(name, Some(value), &format!("--{name}"), &mut arguments)?
+                            let origin = format!("--{name}");
+                            let is_line = flag[name.len()..].starts_with(' ');
+                            let value = if is_line { unquoted(value, &origin)? } else { value.to_owned() };
+                            line.flag(name, Some(&value), &origin, &mut arguments)?
                         }
                         None => line.flag(flag, None, &argument, &mut arguments)?,
                     },
@@ -90,6 +95,14 @@ impl CommandLine {
             let value = value.map(str::to_owned).or_else(|| rest.next_if(|next| !next.starts_with('-')));
             let path = value.ok_or_else(|| format!("{origin}: a value is missing"))?;
             return self.name_file(path, origin);
+        }
+        if name.eq_ignore_ascii_case(USER_DIRECTIVE) {
+            let mut words: Vec<_> =
+                value.into_iter().flat_map(str::split_whitespace).map(str::to_owned).collect();
+            words.extend(std::iter::from_fn(|| rest.next_if(|word| !word.starts_with("--"))));
+            self.assignments
+                .push(Assignment { statement: Statement::User(words), origin: origin.to_owned() });
+            return Ok(());
         }
         let parameter = Parameter::find(name).ok_or_else(|| Parameter::unknown(origin))?;
         let text = match value {
@@ -147,6 +160,11 @@ fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Opt
     if words.is_empty() { parameter.bare_value().map(str::to_owned) } else { Some(words.join(" ")) }
 }
 
+/// A value that stands in one argument with its name, as in a line of a file.
+fn unquoted(value: &str, origin: &str) -> Result<String, String> {
+    words::split(value).map(|words| words.join(" ")).map_err(|error| format!("{origin}: {error}"))
+}
+
 fn is_short_flag(word: &str) -> bool {
     matches!(word, "-" | "-h" | "-v" | "-p" | "-c")
 }
@@ -189,6 +207,25 @@ mod tests {
         assert_eq!(assigned(&line), [("save", ""), ("appendonly", "no")]);
         let line = parse(&["--save", "60", "1", "--save", "", "--save=5 6"]).unwrap();
         assert_eq!(assigned(&line), [("save", "60 1"), ("save", ""), ("save", "5 6")]);
+    }
+
+    #[test]
+    fn a_flag_and_its_value_may_be_one_argument() {
+        let line = parse(&["--maxmemory 700mb", "--maxmemory-policy 'allkeys-lru'", "--save 60 1"]).unwrap();
+        let expected = [("maxmemory", "700mb"), ("maxmemory-policy", "allkeys-lru"), ("save", "60 1")];
+        assert_eq!(assigned(&line), expected);
+        assert_eq!(parse(&["--maxmemory '1"]).unwrap_err(), "--maxmemory: unbalanced quotes");
+    }
+
+    #[test]
+    fn users_have_rules_up_to_the_next_flag() {
+        let line = parse(&["--user", "alice", "on", "-@all", "--user bob off", "--port", "1"]).unwrap();
+        let words = |at: usize| match &line.assignments[at].statement {
+            Statement::User(words) => words.join(" "),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((words(0), words(1)), ("alice on -@all".to_owned(), "bob off".to_owned()));
+        assert_eq!(line.assignments.len(), 3);
     }
 
     #[test]

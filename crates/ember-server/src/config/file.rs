@@ -239,8 +239,7 @@ mod tests {
 
     #[test]
     fn directives_are_read_without_regard_to_case_comments_and_blank_lines() {
-        let text =
-            "# comment\n\n  PORT 6380 \r\n\t# another\nbind 127.0.0.1  ::1\nsave \"\"\nrequirepass 'a b'\n";
+        let text = "# comment\n\n  PORT 6380 \r\n\t# another\nbind 127.0.0.1  ::1\nsave\nrequirepass 'a b'\n";
         let assignments = parse(text, "a.conf", Path::new(""));
         let expected = [("port", "6380"), ("bind", "127.0.0.1 ::1"), ("save", ""), ("requirepass", "a b")];
         assert_eq!(assigned(&assignments), expected);

@@ -218,10 +218,11 @@ impl Parameter {
     /// The single text of a value given as the words of a line.
     ///
     /// # Errors
-    /// When this parameter takes exactly one word and there are more or none.
+    /// When this parameter takes exactly one word and there are more, or none where that means nothing.
     pub(crate) fn join(&self, words: &[String]) -> Result<String, String> {
         match words {
             [word] => Ok(word.clone()),
+            [] if self.bare_value() == Some("") => Ok(String::new()),
             [_, ..] if self.takes_words() => Ok(words.join(" ")),
             [_, second, ..] if second.starts_with('#') => {
                 Err("wrong number of arguments (a comment needs a line of its own)".to_owned())
