@@ -685,6 +685,9 @@ impl Executor {
         client: Option<&Client>,
         reply: &mut Reply,
     ) {
+        if let Err(error @ CommandError::OutOfMemory) = result {
+            return self.answer_rejected(command, &error, reply);
+        }
         self.stats.commands.add(1);
         if let Err(error) = result {
             self.stats.by_command[usize::from(command.index)].failed.add(1);

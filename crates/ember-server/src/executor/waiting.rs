@@ -171,6 +171,17 @@ impl Executor {
         }
     }
 
+    /// Counts a call that has waited in vain, and the error it is answered with, if any.
+    pub(crate) fn count_unserved(&mut self, blocked: &Blocked, error: Option<&str>) {
+        self.stats.commands.add(1);
+        let counts = &self.stats.by_command[usize::from(blocked.waiter.command)];
+        counts.calls.add(1);
+        if let Some(error) = error {
+            counts.failed.add(1);
+            self.count_error(error.as_bytes());
+        }
+    }
+
     fn note_served(
         &mut self,
         command: &'static Command,

@@ -13,6 +13,8 @@ use crate::clients::client::ReplyMode;
 use crate::clients::connection::Connection;
 use crate::server::Server;
 
+/// What CLIENT UNBLOCK … ERROR lets a call be answered.
+const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 /// After this time a call that is being served when its time is over is looked at again.
 const SERVING_MAX: Duration = Duration::from_millis(1);
 
@@ -34,13 +36,18 @@ impl Worker {
                 }
             }
             (ReplyMode::On, Ending::WithError) => {
-                connection.output.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+                connection.output.error(UNBLOCKED);
             }
         }
         connection.client.reply_mode = mode.next();
         match ending {
             Ending::Served(_, record) => connection.note_record(record),
-            Ending::TimedOut | Ending::Durable | Ending::WithError => self.withdraw(&blocked),
+            Ending::Durable => self.withdraw(&blocked),
+            Ending::TimedOut | Ending::WithError => {
+                let error = matches!(ending, Ending::WithError).then_some(UNBLOCKED);
+                self.executor.count_unserved(&blocked, error);
+                self.withdraw(&blocked);
+            }
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         connection.has_unparsed |= !connection.input.is_empty();

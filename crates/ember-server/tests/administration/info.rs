@@ -82,6 +82,33 @@ fn watched_and_awaited_keys_are_counted() {
 }
 
 #[test]
+fn a_call_is_counted_once_however_it_ends() {
+    everywhere(&[], |server, client| {
+        let counts = |client: &mut _, name: &str| {
+            let line = info(client, &format!("cmdstat_{name}"));
+            let fields = line.split(',').filter(|field| !field.starts_with("usec"));
+            fields.map(str::to_owned).collect::<Vec<_>>().join(",")
+        };
+        let mut waiting = server.client();
+        let id = waiting.run("CLIENT ID").integer().unwrap();
+        for how in ["TIMEOUT", "ERROR"] {
+            assert_ok(client, "CONFIG RESETSTAT");
+            waiting.send_command(&["BLPOP", "l", "0"]).unwrap();
+            wait_until("it waits", || info(client, "blocked_clients") == "1");
+            client.run(&format!("CLIENT UNBLOCK {id} {how}"));
+            assert_eq!(waiting.read_value().unwrap().is_error(), how == "ERROR");
+            let failed = u8::from(how == "ERROR");
+            assert_eq!(counts(client, "blpop"), format!("calls=1,rejected_calls=0,failed_calls={failed}"));
+        }
+        assert_eq!(info(client, "errorstat_UNBLOCKED"), "count=1");
+        assert_ok(client, "CONFIG SET maxmemory 1");
+        assert!(client.run("SET a b").text().starts_with("OOM "));
+        assert_eq!(counts(client, "set"), "calls=0,rejected_calls=1,failed_calls=0");
+        assert_ok(client, "CONFIG SET maxmemory 0");
+    });
+}
+
+#[test]
 fn what_is_freed_in_the_background_is_counted() {
     everywhere(&[], |_, client| {
         assert_ok(client, "CONFIG RESETSTAT");
