@@ -117,6 +117,10 @@ impl Worker {
             return !connection.readable || !connection.may_absorb(self.absorbed_max) || self.absorb(token);
         }
         if !connection.has_unparsed {
+            // What the last wait has not told of may be behind messages that are still in the mailbox.
+            if !connection.readable {
+                return true;
+            }
             match self.read(token) {
                 Fill::Bytes(_) => {}
                 // The next part of a handshake may have become ready.

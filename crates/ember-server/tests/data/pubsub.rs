@@ -16,6 +16,26 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 #[test]
+fn what_was_published_before_comes_before_the_end_of_a_subscription() {
+    for mode in MODES {
+        let server = start(mode);
+        // On different workers, sooner or later.
+        let mut publishers = [server.client(), server.client()];
+        let mut subscriber = server.client();
+        for round in 0..1000 {
+            subscriber.run("SUBSCRIBE channel");
+            for message in ["one", "two"] {
+                let publisher = &mut publishers[round % 2];
+                assert_eq!(publisher.command(&["PUBLISH", "channel", message]), Value::Integer(1));
+            }
+            subscriber.send(b"UNSUBSCRIBE channel\r\n").unwrap();
+            let kinds = [(); 3].map(|()| strings(&subscriber.read_value().unwrap())[0].clone());
+            assert_eq!(kinds, ["message", "message", "unsubscribe"], "{mode:?}: round {round}");
+        }
+    }
+}
+
+#[test]
 fn messages_reach_channels_patterns_and_shard_channels_in_both_protocols() {
     for mode in MODES {
         let server = start(mode);
