@@ -75,6 +75,8 @@ pub struct Turn {
     pub noted_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
+    /// Whether a reader that finds an expired key leaves it to others to remove (`CLIENT PAUSE`).
+    pub keeps_expired: bool,
     /// Whether reads leave the eviction clock as it is (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
     /// Whether the command may read keys that its arguments do not name.
@@ -106,6 +108,7 @@ impl Turn {
             now_ms,
             noted_ms: None,
             settings: Settings::DEFAULT,
+            keeps_expired: false,
             no_touch: false,
             reads_any_key: true,
             notices: Notices::default(),

@@ -47,6 +47,23 @@ impl<'x> Key<'x> {
         key
     }
 
+    /// As [`Key::find`] for a reader: an expired key is not found, and stays where it is while keys are kept.
+    #[inline]
+    pub(super) fn find_to_read(
+        shard: &'x mut ShardData,
+        turn: &'x mut Turn,
+        database: usize,
+        hash: KeyHash,
+        name: &'x [u8],
+    ) -> Key<'x> {
+        if !turn.keeps_expired {
+            return Key::find(shard, turn, database, hash, name);
+        }
+        let now_ms = turn.now_ms;
+        let at = shard.find(database, hash, name).filter(|at| !shard.entry(database, *at).is_expired(now_ms));
+        Key { shard, turn, database, hash, name, at }
+    }
+
     #[inline]
     fn drop_if_expired(&mut self) {
         if let Some(entry) = self.entry()

@@ -82,10 +82,13 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.read_as(arg, Lookup::Use)
     }
 
-    /// Looks up the key in argument `arg` for reading. An expired key is removed and not found.
+    /// Looks up the key in argument `arg` for reading. An expired key is not found, and removed unless
+    /// [`Turn::keeps_expired`].
     #[inline]
     pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
-        let mut key = self.key(arg);
+        let hash = self.hash(arg);
+        let shard = self.guards.shard_mut(hash.shard());
+        let mut key = Key::find_to_read(shard, self.turn, self.database, hash, self.args.at(arg));
         if lookup == Lookup::Use {
             key.touch();
         }

@@ -192,6 +192,8 @@ impl Executor {
     /// worker was last told so.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
+        // What writes waits for the end of a pause, so expiry does.
+        self.turn.keeps_expired = self.server.pause.holds(self.turn.now_ms, true);
         self.turn.settings.checks_payloads = !self.server.debug.skips_checksums.load(Ordering::Relaxed);
         // Also before expiry and eviction, which may come before any batch.
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();

@@ -137,6 +137,7 @@ impl Worker {
         let switches = &self.server.debug;
         if switches.keeps_expired.load(Ordering::Relaxed)
             || switches.pauses_periodic_work.load(Ordering::Relaxed)
+            || self.executor.turn.keeps_expired
         {
             return;
         }

@@ -304,6 +304,28 @@ fn a_pause_of_writes_lets_reads_go_on() {
 }
 
 #[test]
+fn nothing_expires_while_writes_are_paused() {
+    everywhere(&["--hz", "100"], |_, client| {
+        assert_ok(client, "CONFIG RESETSTAT");
+        for line in ["MULTI", "SET brief x PX 1", "HSET fields a 1 b 2", "HPEXPIRE fields 1 FIELDS 1 a"] {
+            assert!(!client.run(line).is_error());
+        }
+        client.run("CLIENT PAUSE 100000 WRITE");
+        assert!(!client.run("EXEC").is_error());
+        wait_until("the key has expired", || client.run("GET brief") == Value::Null);
+        wait_until("the field has expired", || client.run("HGET fields a") == Value::Null);
+        assert_eq!(client.run("EXISTS brief"), Value::Integer(0));
+        assert_eq!(client.run("TTL brief"), Value::Integer(-2));
+        assert_eq!(client.run("SCAN 0 MATCH brief").elements().unwrap()[1], Value::Array(vec![]));
+        assert_eq!(crate::info(client, "expired_keys"), "0");
+        assert_eq!(crate::info(client, "expired_subkeys"), "0");
+        assert_ok(client, "CLIENT UNPAUSE");
+        wait_until("the key is removed", || crate::info(client, "expired_keys") == "1");
+        wait_until("the field is removed", || crate::info(client, "expired_subkeys") == "1");
+    });
+}
+
+#[test]
 fn paused_clients_are_blocked_clients() {
     everywhere(&[], |server, client| {
         assert_ok(client, "CLIENT PAUSE 100000 WRITE");

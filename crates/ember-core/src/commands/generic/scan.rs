@@ -115,7 +115,9 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
             next = table.scan(tag, |entry| {
                 looked += 1;
                 if entry.is_expired(call.turn.now_ms) {
-                    expired.push(entry.key().to_vec());
+                    if !call.turn.keeps_expired {
+                        expired.push(entry.key().to_vec());
+                    }
                 } else if options.accept(entry) {
                     keys.bulk(entry.key());
                     returned += 1;

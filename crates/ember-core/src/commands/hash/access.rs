@@ -22,9 +22,9 @@ pub(super) fn read<R>(
     call: &mut Call<'_, '_>,
     look: impl FnOnce(Option<&Hash>, &mut Reply, i64) -> R,
 ) -> Result<R, CommandError> {
-    let now_ms = call.keys.turn.now_ms;
+    let (now_ms, keeps_expired) = (call.keys.turn.now_ms, call.keys.turn.keeps_expired);
     match call.keys.read_value::<Hash>(1)? {
-        Some(hash) if hash.is_due(now_ms) => {}
+        Some(hash) if hash.is_due(now_ms) && !keeps_expired => {}
         hash => return Ok(look(hash, call.reply, now_ms)),
     }
     remove_expired(&mut call.keys.key(1), EXPIRED_MAX)?;
