@@ -80,12 +80,12 @@ fn replies_that_were_to_be_sent_together_do_not_wait_for_the_end_of_a_script() {
 fn a_transaction_may_be_opened_beside_a_script_but_not_filled() {
     for mode in MODES {
         let server = start(mode);
-        let running = busy(&server, ENDLESS);
+        let mut running = busy(&server, ENDLESS);
         let mut other = server.client();
         assert_eq!(other.run("MULTI"), Value::ok(), "{mode:?}");
         assert!(other.run("INCR a").text().starts_with("BUSY "), "{mode:?}");
         assert_eq!(server.client().run("SCRIPT KILL"), Value::ok(), "{mode:?}");
-        drop(running);
+        assert!(running.read_value().unwrap().is_error(), "{mode:?}: it has ended");
         let refused = "EXECABORT Transaction discarded because of previous errors.";
         assert_eq!(other.run("EXEC").text(), refused, "{mode:?}");
     }
