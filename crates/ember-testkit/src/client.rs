@@ -172,6 +172,24 @@ impl RawClient {
         self.command(&line.split(' ').collect::<Vec<_>>())
     }
 
+    /// The value of a line `name:value` of INFO.
+    ///
+    /// # Panics
+    /// When the connection fails or there is no such line.
+    pub fn info(&mut self, name: &str) -> String {
+        let text = self.command(&["INFO", "everything"]).text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.unwrap_or_else(|| panic!("INFO has no {name}:\n{text}")).trim_end().to_owned()
+    }
+
+    /// [`RawClient::info`] of a line with an integer.
+    ///
+    /// # Panics
+    /// As that does, or when the value is none.
+    pub fn info_number(&mut self, name: &str) -> u64 {
+        self.info(name).parse().unwrap_or_else(|_| panic!("{name} of INFO is no integer"))
+    }
+
     /// Sends all commands in one write and reads all replies. Meant for batches below a socket buffer (about 100 kB of
     /// requests), since nothing is read before all is sent.
     ///

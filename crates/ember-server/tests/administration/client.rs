@@ -317,11 +317,11 @@ fn nothing_expires_while_writes_are_paused() {
         assert_eq!(client.run("EXISTS brief"), Value::Integer(0));
         assert_eq!(client.run("TTL brief"), Value::Integer(-2));
         assert_eq!(client.run("SCAN 0 MATCH brief").elements().unwrap()[1], Value::Array(vec![]));
-        assert_eq!(crate::info(client, "expired_keys"), "0");
-        assert_eq!(crate::info(client, "expired_subkeys"), "0");
+        assert_eq!(client.info("expired_keys"), "0");
+        assert_eq!(client.info("expired_subkeys"), "0");
         assert_ok(client, "CLIENT UNPAUSE");
-        wait_until("the key is removed", || crate::info(client, "expired_keys") == "1");
-        wait_until("the field is removed", || crate::info(client, "expired_subkeys") == "1");
+        wait_until("the key is removed", || client.info("expired_keys") == "1");
+        wait_until("the field is removed", || client.info("expired_subkeys") == "1");
     });
 }
 
@@ -333,12 +333,12 @@ fn paused_clients_are_blocked_clients() {
         writer.send_command(&["SET", "paused", "1"]).unwrap();
         // It may keep its estimate in the key.
         counter.send_command(&["PFCOUNT", "paused:log"]).unwrap();
-        wait_until("both wait", || crate::info(client, "blocked_clients") == "2");
+        wait_until("both wait", || client.info("blocked_clients") == "2");
         drop(counter);
-        wait_until("one is gone", || crate::info(client, "blocked_clients") == "1");
+        wait_until("one is gone", || client.info("blocked_clients") == "1");
         assert_ok(client, "CLIENT UNPAUSE");
         assert_eq!(writer.read_value().unwrap(), Value::ok());
-        assert_eq!(crate::info(client, "blocked_clients"), "0");
+        assert_eq!(client.info("blocked_clients"), "0");
     });
 }
 

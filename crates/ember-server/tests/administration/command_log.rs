@@ -79,7 +79,7 @@ fn transactions_and_waiting_calls_are_kept_too() {
         client.send_command(&["BLPOP", "l", "0"]).unwrap();
         let mut other = server.client();
         other.run("CLIENT SETNAME big");
-        crate::wait_until("the client waits", || crate::info(&mut other, "blocked_clients") == "1");
+        crate::wait_until("the client waits", || other.info("blocked_clients") == "1");
         other.command(&["RPUSH", "l", &"x".repeat(3000)]);
         client.read_value().unwrap();
         assert_eq!(logged(client, "large-reply")[0].1, "BLPOP");

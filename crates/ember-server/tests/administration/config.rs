@@ -4,7 +4,7 @@ use std::fs;
 
 use ember_testkit::Value;
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, info};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere};
 
 fn text_of(value: &Value, name: &str) -> String {
     value.get(name).unwrap_or_else(|| panic!("no {name} in {value:?}")).text()
@@ -34,7 +34,7 @@ fn set_changes_all_or_nothing() {
             "{refused:?}"
         );
         assert_eq!(text_of(&client.run("CONFIG GET maxmemory"), "maxmemory"), "104857600");
-        assert_eq!(info(client, "maxmemory_policy"), "allkeys-lru");
+        assert_eq!(client.info("maxmemory_policy"), "allkeys-lru");
         for (line, text) in [
             ("CONFIG SET nothing 1", "ERR Unknown option or number of arguments for CONFIG SET - 'nothing'"),
             ("CONFIG SET hz 1 hz", "ERR syntax error"),
@@ -77,7 +77,7 @@ fn rewrite_keeps_changes_for_the_next_start() {
         // The file's name comes first on a command line.
         let server = builder(mode).arguments(&["--config", path]).start();
         let mut client = server.client();
-        assert_eq!(info(&mut client, "config_file"), path);
+        assert_eq!(client.info("config_file"), path);
         assert_ok(&mut client, "CONFIG SET hz 30 slowlog-max-len 7");
         assert_ok(&mut client, "CONFIG REWRITE");
         let text = fs::read_to_string(&file).unwrap();
@@ -115,11 +115,11 @@ fn resetstat_sets_counters_to_zero() {
     everywhere(&[], |_, client| {
         client.run("GET nothing");
         client.run("NONSENSE");
-        assert_ne!(info(client, "keyspace_misses"), "0");
-        assert_eq!(info(client, "errorstat_ERR"), "count=1");
+        assert_ne!(client.info("keyspace_misses"), "0");
+        assert_eq!(client.info("errorstat_ERR"), "count=1");
         assert_ok(client, "CONFIG RESETSTAT");
-        assert_eq!(info(client, "keyspace_misses"), "0");
-        assert_eq!(info(client, "total_error_replies"), "0");
+        assert_eq!(client.info("keyspace_misses"), "0");
+        assert_eq!(client.info("total_error_replies"), "0");
         assert!(!client.run("INFO errorstats").text().contains("errorstat_ERR"));
         assert!(!client.run("INFO commandstats").text().contains("cmdstat_get"));
     });

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ember_testkit::{HttpAnswer, RawClient, Server, Value, code_blocks, http_exchange, http_get};
 use serde_json::{Value as Json, json};
 
-use crate::{MODES, assert_ok, builder, info, wait_until};
+use crate::{MODES, assert_ok, builder, wait_until};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -327,7 +327,7 @@ fn commands_that_do_not_fit_a_request_end() {
             ask(server, "commands", None, &json!({ "commands": [["BLPOP", "list", "0"]] }));
         assert_eq!((status, answer["error"].as_str()), (504, Some("there was no reply within 5 seconds")));
         wait_until("nothing waits any more", || {
-            info(client, "blocked_clients") == "0" && visitors(client) == 0
+            client.info("blocked_clients") == "0" && visitors(client) == 0
         });
         assert_eq!(client.run("RPUSH list x"), Value::Integer(1), "nobody takes it");
     });
@@ -340,7 +340,7 @@ fn what_a_visitor_waits_for_ends_when_he_goes() {
         let mut stream = TcpStream::connect(address).unwrap();
         let body = r#"{"commands": [["BLPOP", "list", "0"]]}"#;
         stream.write_all(&request(address, "/dashboard/api/commands", &[JSON], body)).unwrap();
-        wait_until("it waits", || info(client, "blocked_clients") == "1");
+        wait_until("it waits", || client.info("blocked_clients") == "1");
         let line = client.run("CLIENT LIST").text();
         let expected = format!(" addr={} laddr={address} ", stream.local_addr().unwrap());
         assert!(
@@ -348,7 +348,7 @@ fn what_a_visitor_waits_for_ends_when_he_goes() {
             "{line}"
         );
         drop(stream);
-        wait_until("it is gone", || info(client, "blocked_clients") == "0" && visitors(client) == 0);
+        wait_until("it is gone", || client.info("blocked_clients") == "0" && visitors(client) == 0);
     });
 }
 

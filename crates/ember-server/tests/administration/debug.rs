@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{assert_error, assert_ok, builder, everywhere, info, wait_until};
+use crate::{assert_error, assert_ok, builder, everywhere, wait_until};
 
 const REFUSED: &str = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
                        run it from a local connection, otherwise you need to set this option in the configuration \
@@ -341,11 +341,11 @@ fn nothing_happens_by_itself_while_periodic_work_is_paused() {
 #[test]
 fn change_repl_id_gives_another_name() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
-        let (before, run) = (info(client, "master_replid"), info(client, "run_id"));
+        let (before, run) = (client.info("master_replid"), client.info("run_id"));
         assert_ok(client, "DEBUG CHANGE-REPL-ID");
-        let after = info(client, "master_replid");
+        let after = client.info("master_replid");
         assert!(after != before && after.len() == 40, "{before} {after}");
-        assert_eq!(info(client, "run_id"), run);
+        assert_eq!(client.info("run_id"), run);
     });
 }
 

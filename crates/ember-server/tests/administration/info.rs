@@ -1,8 +1,8 @@
 //! INFO: sections and fields.
 
-use ember_testkit::Value;
+use ember_testkit::{RawClient, Value};
 
-use crate::{assert_ok, everywhere, info, wait_until};
+use crate::{assert_ok, everywhere, wait_until};
 
 const DEFAULT: [&str; 11] = [
     "Server",
@@ -41,15 +41,15 @@ fn sections_are_chosen_by_name() {
 #[test]
 fn fields_tell_the_state_of_the_server() {
     everywhere(&[], |server, client| {
-        assert_eq!(info(client, "redis_version"), "7.2.4");
-        assert_eq!(info(client, "redis_mode"), "standalone");
-        assert_eq!(info(client, "process_id"), server.pid().to_string());
-        assert_eq!(info(client, "tcp_port"), server.port().to_string());
-        assert_eq!(info(client, "role"), "master");
-        assert_eq!(info(client, "loading"), "0");
-        assert_eq!(info(client, "run_id").len(), 40);
-        assert!(info(client, "used_memory_rss").parse::<u64>().unwrap() > 1 << 20);
-        assert!(info(client, "used_cpu_user").parse::<f64>().unwrap() >= 0.0);
+        assert_eq!(client.info("redis_version"), "7.2.4");
+        assert_eq!(client.info("redis_mode"), "standalone");
+        assert_eq!(client.info("process_id"), server.pid().to_string());
+        assert_eq!(client.info("tcp_port"), server.port().to_string());
+        assert_eq!(client.info("role"), "master");
+        assert_eq!(client.info("loading"), "0");
+        assert_eq!(client.info("run_id").len(), 40);
+        assert!(client.info_number("used_memory_rss") > 1 << 20);
+        assert!(client.info("used_cpu_user").parse::<f64>().unwrap() >= 0.0);
     });
 }
 
@@ -64,19 +64,19 @@ fn watched_and_awaited_keys_are_counted() {
         popping.send_command(&["BLPOP", "l", "m", "0"]).unwrap();
         let call = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">"];
         reading.send_command(&call).unwrap();
-        wait_until("two clients wait", || info(client, "blocked_clients") == "2");
-        assert_eq!(info(client, "watching_clients"), "2");
-        assert_eq!(info(client, "total_watched_keys"), "3");
-        assert_eq!(info(client, "total_blocking_keys"), "3");
-        assert_eq!(info(client, "total_blocking_keys_on_nokey"), "1");
+        wait_until("two clients wait", || client.info("blocked_clients") == "2");
+        assert_eq!(client.info("watching_clients"), "2");
+        assert_eq!(client.info("total_watched_keys"), "3");
+        assert_eq!(client.info("total_blocking_keys"), "3");
+        assert_eq!(client.info("total_blocking_keys_on_nokey"), "1");
         assert_ok(&mut one, "UNWATCH");
-        assert_eq!(info(client, "watching_clients"), "1");
-        assert_eq!(info(client, "total_watched_keys"), "2");
+        assert_eq!(client.info("watching_clients"), "1");
+        assert_eq!(client.info("total_watched_keys"), "2");
         client.run("RPUSH m x");
         client.run("DEL s");
-        assert_eq!(info(client, "total_blocking_keys"), "0");
+        assert_eq!(client.info("total_blocking_keys"), "0");
         drop(other);
-        wait_until("the client is gone", || info(client, "total_watched_keys") == "0");
+        wait_until("the client is gone", || client.info("total_watched_keys") == "0");
         assert_ok(client, "FLUSHALL");
     });
 }
@@ -84,8 +84,8 @@ fn watched_and_awaited_keys_are_counted() {
 #[test]
 fn a_call_is_counted_once_however_it_ends() {
     everywhere(&[], |server, client| {
-        let counts = |client: &mut _, name: &str| {
-            let line = info(client, &format!("cmdstat_{name}"));
+        let counts = |client: &mut RawClient, name: &str| {
+            let line = client.info(&format!("cmdstat_{name}"));
             let fields = line.split(',').filter(|field| !field.starts_with("usec"));
             fields.map(str::to_owned).collect::<Vec<_>>().join(",")
         };
@@ -94,13 +94,13 @@ fn a_call_is_counted_once_however_it_ends() {
         for how in ["TIMEOUT", "ERROR"] {
             assert_ok(client, "CONFIG RESETSTAT");
             waiting.send_command(&["BLPOP", "l", "0"]).unwrap();
-            wait_until("it waits", || info(client, "blocked_clients") == "1");
+            wait_until("it waits", || client.info("blocked_clients") == "1");
             client.run(&format!("CLIENT UNBLOCK {id} {how}"));
             assert_eq!(waiting.read_value().unwrap().is_error(), how == "ERROR");
             let failed = u8::from(how == "ERROR");
             assert_eq!(counts(client, "blpop"), format!("calls=1,rejected_calls=0,failed_calls={failed}"));
         }
-        assert_eq!(info(client, "errorstat_UNBLOCKED"), "count=1");
+        assert_eq!(client.info("errorstat_UNBLOCKED"), "count=1");
         assert_ok(client, "CONFIG SET maxmemory 1");
         assert!(client.run("SET a b").text().starts_with("OOM "));
         assert_eq!(counts(client, "set"), "calls=0,rejected_calls=1,failed_calls=0");
@@ -116,23 +116,23 @@ fn what_is_freed_in_the_background_is_counted() {
             assert_ok(client, &format!("SET key:{number} x"));
         }
         assert_ok(client, "FLUSHALL ASYNC");
-        wait_until("all keys are freed", || info(client, "lazyfreed_objects") == "10");
-        assert_eq!(info(client, "lazyfree_pending_objects"), "0");
+        wait_until("all keys are freed", || client.info("lazyfreed_objects") == "10");
+        assert_eq!(client.info("lazyfree_pending_objects"), "0");
         assert_ok(client, "CONFIG RESETSTAT");
-        assert_eq!(info(client, "lazyfreed_objects"), "0");
+        assert_eq!(client.info("lazyfreed_objects"), "0");
     });
 }
 
 #[test]
 fn the_time_above_the_limit_is_told() {
     everywhere(&[], |_, client| {
-        assert_eq!(info(client, "current_eviction_exceeded_time"), "0");
+        assert_eq!(client.info("current_eviction_exceeded_time"), "0");
         assert_ok(client, &format!("SET a {}", "x".repeat(100_000)));
         assert_ok(client, "CONFIG SET maxmemory 1000");
-        wait_until("the time goes by", || info(client, "current_eviction_exceeded_time") != "0");
+        wait_until("the time goes by", || client.info("current_eviction_exceeded_time") != "0");
         assert_ok(client, "CONFIG SET maxmemory 0");
-        wait_until("it is over", || info(client, "current_eviction_exceeded_time") == "0");
-        assert_ne!(info(client, "total_eviction_exceeded_time"), "0");
+        wait_until("it is over", || client.info("current_eviction_exceeded_time") == "0");
+        assert_ne!(client.info("total_eviction_exceeded_time"), "0");
         assert_ok(client, "FLUSHALL");
         assert_ok(client, "CONFIG RESETSTAT");
     });
@@ -141,7 +141,7 @@ fn the_time_above_the_limit_is_told() {
 #[test]
 fn turns_of_the_event_loop_are_counted_and_timed() {
     everywhere(&[], |_, client| {
-        let number = |client: &mut _, name| info(client, name).parse::<u64>().unwrap();
+        let number = RawClient::info_number;
         let (cycles, duration) =
             (number(client, "eventloop_cycles"), number(client, "eventloop_duration_sum"));
         for number in 0..100 {
@@ -162,8 +162,8 @@ fn expired_fields_are_counted() {
         client.run("HSET h a 1 b 2 c 3");
         client.run("HPEXPIRE h 1 FIELDS 2 a b");
         wait_until("the fields are gone", || client.run("HLEN h") == Value::Integer(1));
-        wait_until("they are counted", || info(client, "expired_subkeys") == "2");
-        assert_eq!(info(client, "expired_keys"), "0");
+        wait_until("they are counted", || client.info("expired_subkeys") == "2");
+        assert_eq!(client.info("expired_keys"), "0");
         client.run("DEL h");
     });
 }
@@ -180,14 +180,14 @@ fn counters_are_summed_over_workers() {
             assert_eq!(asker.run(&format!("GET key:{number}")).text(), "value");
             asker.run(&format!("GET none:{number}"));
         }
-        assert_eq!(info(client, "keyspace_hits"), "50");
-        assert_eq!(info(client, "keyspace_misses"), "50");
-        assert!(info(client, "cmdstat_get").starts_with("calls=100,usec="));
-        assert!(info(client, "cmdstat_set").ends_with("rejected_calls=0,failed_calls=0"));
-        assert!(info(client, "latency_percentiles_usec_get").starts_with("p50="));
-        assert_eq!(info(client, "db0"), "keys=50,expires=0,avg_ttl=0");
+        assert_eq!(client.info("keyspace_hits"), "50");
+        assert_eq!(client.info("keyspace_misses"), "50");
+        assert!(client.info("cmdstat_get").starts_with("calls=100,usec="));
+        assert!(client.info("cmdstat_set").ends_with("rejected_calls=0,failed_calls=0"));
+        assert!(client.info("latency_percentiles_usec_get").starts_with("p50="));
+        assert_eq!(client.info("db0"), "keys=50,expires=0,avg_ttl=0");
         client.run("EXPIRE key:0 1000");
-        let line = info(client, "db0");
+        let line = client.info("db0");
         let (_, ttl) = line.split_once("keys=50,expires=1,avg_ttl=").unwrap();
         assert!((900_000..=1_000_000).contains(&ttl.parse().unwrap()), "{line}");
     });
@@ -216,7 +216,7 @@ fn histograms_are_kept_only_while_they_are_asked_for() {
 #[test]
 fn lolwut_tells_the_version_of_redis_that_info_tells() {
     everywhere(&[], |_, client| {
-        let version = info(client, "redis_version");
+        let version = client.info("redis_version");
         for line in ["LOLWUT", "LOLWUT 5 6 7 8", "LOLWUT VERSION 2", "LOLWUT VERSION 9"] {
             assert!(client.run(line).text().ends_with(&format!("Redis ver. {version}\n")), "{line}");
         }

@@ -76,13 +76,6 @@ fn assert_ok(client: &mut RawClient, line: &str) {
     assert_eq!(client.run(line), Value::ok(), "{line}");
 }
 
-/// The value of a line `name:value` of INFO.
-fn info(client: &mut RawClient, name: &str) -> String {
-    let text = client.run("INFO everything").text();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap_or_else(|| panic!("INFO has no {name}:\n{text}")).to_owned()
-}
-
 /// The value of a field `name=value` in a line of CLIENT LIST.
 fn field(line: &str, name: &str) -> String {
     let fields = line.split(' ').filter_map(|field| field.split_once('='));

@@ -4,7 +4,7 @@ use std::fs;
 
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, field, info, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, field, wait_until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -29,7 +29,7 @@ fn is_connected(client: &mut RawClient, name: &str) -> bool {
 }
 
 fn number(client: &mut RawClient, name: &str) -> usize {
-    info(client, name).parse().unwrap()
+    client.info(name).parse().unwrap()
 }
 
 fn set_of(key: &str, bytes: usize) -> [Vec<u8>; 3] {
@@ -200,7 +200,7 @@ fn what_a_transaction_has_stored_does_not_count_twice() {
         // A value on its way to the keyspace is not counted there and in the query buffer.
         assert_eq!(client.command(&set_of("large", 6 * MIB)), Value::ok());
         assert_eq!(other.run("DBSIZE").integer(), Some(14), "{mode:?}");
-        assert_eq!(info(&mut other, "evicted_keys"), "0");
+        assert_eq!(other.info("evicted_keys"), "0");
     }
 }
 
@@ -314,7 +314,7 @@ fn clients_that_take_most_are_evicted_first() {
         assert_ok(&mut other, "CONFIG SET maxmemory-clients 11mb");
         wait_until("one is gone", || !is_connected(&mut other, "largest"));
         assert!(["small", "spared", "larger"].iter().all(|name| is_connected(&mut other, name)));
-        assert_eq!(info(&mut other, "evicted_clients"), "1");
+        assert_eq!(other.info("evicted_clients"), "1");
         assert!(clients[2].is_closed().unwrap());
 
         // A part of maxmemory, and those who may not be evicted take more.
@@ -323,7 +323,7 @@ fn clients_that_take_most_are_evicted_first() {
         let limit = watcher.run("CONFIG GET maxmemory-clients");
         assert_eq!(limit.get("maxmemory-clients").unwrap().text(), "10%");
         // All that may be evicted goes, at once.
-        wait_until("all are gone", || info(&mut watcher, "evicted_clients") == "4");
+        wait_until("all are gone", || watcher.info("evicted_clients") == "4");
         assert_eq!(clients[1].run("EXEC").elements().map(<[Value]>::len), Some(1));
         assert_eq!(clients[1].run("PING").text(), "PONG");
     }
@@ -338,7 +338,7 @@ fn without_a_limit_no_client_is_evicted() {
         for _ in 0..10 {
             assert_eq!(other.run("PING").text(), "PONG");
         }
-        assert_eq!(info(&mut other, "evicted_clients"), "0");
+        assert_eq!(other.info("evicted_clients"), "0");
         assert_ok(&mut client, "DISCARD");
         for (value, error) in [
             ("101%", "percentage argument must be less or equal to 100"),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use ember_testkit::{RawClient, Server, Value, free_port, http_exchange, http_get};
 
-use crate::{MODES, assert_error, assert_ok, builder, info, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, wait_until};
 
 /// A sample's name with its labels, as the text has them, and its value.
 type Samples = BTreeMap<String, f64>;
@@ -131,8 +131,8 @@ fn metrics_and_info_agree() {
         let (mut waiting, mut listening) = (server.client(), server.client());
         waiting.send_command(&["BLPOP", "list", "100"]).unwrap();
         listening.run("SUBSCRIBE news");
-        wait_until("the client waits", || info(client, "blocked_clients") == "1");
-        assert_eq!(info(client, "clients_in_timeout_table"), "1");
+        wait_until("the client waits", || client.info("blocked_clients") == "1");
+        assert_eq!(client.info("clients_in_timeout_table"), "1");
         let samples = samples(&scrape(server));
         for (name, field) in [
             ("ember_connected_clients", "connected_clients"),
@@ -164,7 +164,7 @@ fn metrics_and_info_agree() {
         ] {
             assert_eq!(
                 value(&samples, name),
-                info(client, field).parse::<f64>().unwrap(),
+                client.info(field).parse::<f64>().unwrap(),
                 "{name} and {field}"
             );
         }
@@ -173,7 +173,7 @@ fn metrics_and_info_agree() {
             ("ember_memory_resident_bytes", "used_memory_rss"),
             ("process_resident_memory_bytes", "used_memory_rss"),
         ] {
-            let ratio = value(&samples, name) / info(client, field).parse::<f64>().unwrap();
+            let ratio = value(&samples, name) / client.info(field).parse::<f64>().unwrap();
             assert!((0.5..2.0).contains(&ratio), "{name} and {field}: {ratio}");
         }
         for (name, count) in [
@@ -193,7 +193,7 @@ fn metrics_and_info_agree() {
         assert!((900.0..=1000.0).contains(&value(&samples, "ember_db_mean_ttl_seconds{db=\"1\"}")));
         assert!(!samples.contains_key("ember_db_keys{db=\"2\"}"));
         client.run("RPUSH list x");
-        wait_until("the client is served", || info(client, "clients_in_timeout_table") == "0");
+        wait_until("the client is served", || client.info("clients_in_timeout_table") == "0");
     });
 }
 
@@ -202,8 +202,8 @@ fn the_append_only_file_is_told_as_info_tells_it() {
     everywhere(&["--appendonly", "yes", "--appendfsync", "always"], |server, client| {
         let_something_of_everything_happen(client);
         client.run("BGREWRITEAOF");
-        wait_until("the rewrite is over", || info(client, "aof_rewrite_in_progress") == "0");
-        assert_eq!(info(client, "aof_rewrites"), "1");
+        wait_until("the rewrite is over", || client.info("aof_rewrite_in_progress") == "0");
+        assert_eq!(client.info("aof_rewrites"), "1");
         let samples = samples(&scrape(server));
         for (name, field) in [
             ("ember_aof_enabled", "aof_enabled"),
@@ -218,7 +218,7 @@ fn the_append_only_file_is_told_as_info_tells_it() {
         ] {
             assert_eq!(
                 value(&samples, name),
-                info(client, field).parse::<f64>().unwrap(),
+                client.info(field).parse::<f64>().unwrap(),
                 "{name} and {field}"
             );
         }

@@ -5,15 +5,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use ember_testkit::RawClient;
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 
 #[test]
 fn the_availability_zone_is_told_to_those_who_look() {
     everywhere(&[], |_, client| {
-        assert_eq!(info(client, "availability_zone"), "");
+        assert_eq!(client.info("availability_zone"), "");
         assert!(client.run("HELLO").get("availability_zone").is_none());
         assert_ok(client, "CONFIG SET availability-zone eu-1a");
-        assert_eq!(info(client, "availability_zone"), "eu-1a");
+        assert_eq!(client.info("availability_zone"), "eu-1a");
         assert_eq!(client.run("HELLO").get("availability_zone").unwrap().text(), "eu-1a");
         assert_eq!(client.command(&["CONFIG", "SET", "availability-zone", ""]).text(), "OK");
     });
@@ -121,17 +121,17 @@ fn ps_shows_the_title_of_the_process() {
 fn info_tells_of_a_pause() {
     everywhere(&[], |server, client| {
         let fields = ["paused_reason", "paused_actions", "paused_timeout_milliseconds"];
-        assert_eq!(fields.map(|field| info(client, field)), ["none", "none", "0"]);
-        assert_eq!(info(client, "evicted_scripts"), "0");
+        assert_eq!(fields.map(|field| client.info(field)), ["none", "none", "0"]);
+        assert_eq!(client.info("evicted_scripts"), "0");
         let mut other = server.client();
         assert_ok(&mut other, "CLIENT PAUSE 100000 WRITE");
         assert_eq!(
-            fields[..2].iter().map(|field| info(client, field)).collect::<Vec<_>>(),
+            fields[..2].iter().map(|field| client.info(field)).collect::<Vec<_>>(),
             ["client_pause", "write"]
         );
-        let left: u64 = info(client, "paused_timeout_milliseconds").parse().unwrap();
+        let left: u64 = client.info("paused_timeout_milliseconds").parse().unwrap();
         assert!((1..=100_000).contains(&left), "{left}");
         assert_ok(&mut other, "CLIENT UNPAUSE");
-        assert_eq!(info(client, "paused_reason"), "none");
+        assert_eq!(client.info("paused_reason"), "none");
     });
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Value, free_port};
 
-use crate::{MODES, assert_error, assert_ok, builder, everywhere, info, program, wait_until};
+use crate::{MODES, assert_error, assert_ok, builder, everywhere, program, wait_until};
 
 fn text_of(value: &Value, name: &str) -> String {
     value.get(name).unwrap_or_else(|| panic!("no {name} in {value:?}")).text()
@@ -195,10 +195,10 @@ fn files_are_written_and_read_as_slowly_as_wanted() {
         assert_ok(&mut client, "DEBUG POPULATE 100");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 10000000");
         client.run("BGSAVE");
-        assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
+        assert_eq!(client.info("rdb_bgsave_in_progress"), "1");
         assert_ok(&mut client, "SET other 1");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay -1");
-        wait_until("it is saved", || info(&mut client, "rdb_bgsave_in_progress") == "0");
+        wait_until("it is saved", || client.info("rdb_bgsave_in_progress") == "0");
         let directory = server.crash();
         let begun = Instant::now();
         let slow = builder(mode).directory(&directory).arguments(&["--key-load-delay", "3000"]).start();
@@ -223,7 +223,7 @@ fn more_effort_expires_more_in_one_turn() {
         wait_until("the last has expired", || client.run("PTTL 4999").integer() == Some(-2));
         assert_ok(&mut client, "DEBUG SET-ACTIVE-EXPIRE 1");
         wait_until("all are gone", || client.run("DBSIZE").integer() == Some(0));
-        let cuts = info(&mut client, "expired_time_cap_reached_count");
+        let cuts = client.info("expired_time_cap_reached_count");
         assert_eq!(cuts != "0", is_cut_short, "effort {effort}: {cuts}");
     }
 }
@@ -234,14 +234,14 @@ fn nothing_waits_for_an_fsync_while_a_snapshot_is_written_if_that_is_wanted() {
         let server = builder(mode).arguments(&["--appendonly", "yes", "--appendfsync", "always"]).start();
         let mut client = server.client();
         assert_ok(&mut client, "SET a 1");
-        assert_eq!(info(&mut client, "aof_unsynced_bytes"), "0");
+        assert_eq!(client.info("aof_unsynced_bytes"), "0");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 10000000 no-appendfsync-on-rewrite yes");
-        wait_until("the AOF has its base", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        wait_until("the AOF has its base", || client.info("aof_rewrite_in_progress") == "0");
         client.run("BGSAVE");
         assert_ok(&mut client, "SET b 1");
-        wait_until("something is not durable", || info(&mut client, "aof_unsynced_bytes") != "0");
+        wait_until("something is not durable", || client.info("aof_unsynced_bytes") != "0");
         assert_ok(&mut client, "CONFIG SET rdb-key-save-delay 0");
-        wait_until("all is durable again", || info(&mut client, "aof_unsynced_bytes") == "0");
+        wait_until("all is durable again", || client.info("aof_unsynced_bytes") == "0");
     }
 }
 
@@ -383,7 +383,7 @@ fn the_server_listens_where_it_is_told_to() {
         assert_ok(&mut client, &format!("CONFIG SET port {new}"));
         assert_eq!(client_at("127.0.0.1", new).unwrap().run("PING").text(), "PONG");
         assert!(client_at("127.0.0.1", old).is_none(), "the old port is closed");
-        assert_eq!(info(&mut client, "tcp_port"), new.to_string());
+        assert_eq!(client.info("tcp_port"), new.to_string());
         // All addresses take the place of one, and back.
         assert_ok(&mut client, "CONFIG SET bind *");
         assert_eq!(client_at("127.0.0.2", new).unwrap().run("PING").text(), "PONG");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use crate::{MODES, PATIENCE, assert_same, bulk, encode, exchange, info, start, together, wait_until};
+use crate::{MODES, PATIENCE, assert_same, bulk, encode, exchange, start, together, wait_until};
 
 #[test]
 fn requests_before_the_end_are_all_answered() {
@@ -80,7 +80,7 @@ fn peers_that_vanish_at_any_moment_are_forgotten() {
                 let _ = stream.write_all(&request[..end]);
             }
         }
-        wait_until("all of them are gone", || info(&mut other, "connected_clients") == 1);
+        wait_until("all of them are gone", || other.info_number("connected_clients") == 1);
         assert_eq!(other.run("GET key7").text(), "value");
     }
 }
@@ -100,14 +100,14 @@ fn a_peer_that_vanishes_with_replies_unsent_or_while_it_is_paused_is_forgotten()
             })
         });
         drop(slow);
-        wait_until("it is gone", || info(&mut other, "connected_clients") == 1);
+        wait_until("it is gone", || other.info_number("connected_clients") == 1);
 
         other.run("CLIENT PAUSE 100000 WRITE");
         let mut paused = server.client();
         paused.send(&encode(&["SET", "a", "1"]).repeat(3)).unwrap();
         wait_until("it waits", || other.run("CLIENT LIST").text().contains("flags=b"));
         drop(paused);
-        wait_until("the paused one is gone", || info(&mut other, "connected_clients") == 1);
+        wait_until("the paused one is gone", || other.info_number("connected_clients") == 1);
         other.run("CLIENT UNPAUSE");
         assert_eq!(other.run("SET a 2").text(), "OK");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ember_testkit::{Random, Server};
 
-use crate::{MODES, alone, encode, exchange, info, rss, start, together, wait_until};
+use crate::{MODES, alone, encode, exchange, rss, start, together, wait_until};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -128,11 +128,11 @@ fn a_hundred_thousand_connections_come_and_go_and_leave_nothing() {
         }
     };
     wave(10_000);
-    wait_until("the first wave is gone", || info(&mut other, "connected_clients") == 1);
+    wait_until("the first wave is gone", || other.info_number("connected_clients") == 1);
     let before = rss(&server);
     wave(90_000);
-    wait_until("all are gone", || info(&mut other, "connected_clients") == 1);
-    assert!(info(&mut other, "total_connections_received") > 100_000);
+    wait_until("all are gone", || other.info_number("connected_clients") == 1);
+    assert!(other.info_number("total_connections_received") > 100_000);
     wait_until("its memory is back", || rss(&server) < before + 4 * MIB);
     assert_eq!(other.run("GET a").text(), "b");
 }
@@ -171,7 +171,7 @@ fn peers_that_come_when_there_is_no_descriptor_left_are_served_when_others_leave
     let _machine = together();
     let server = start(&["--shards", "1"]);
     let mut other = server.client();
-    wait_until("the first client is gone", || info(&mut other, "connected_clients") == 1);
+    wait_until("the first client is gone", || other.info_number("connected_clients") == 1);
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count() as u64;
     let limit = Rlimit { current: Some(open + 10), maximum: Some(open + 10) };
     prlimit(Pid::from_raw(server.pid() as i32), Resource::Nofile, limit).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use ember_testkit::Server;
 
-use crate::{PATIENCE, alone, builder, encode, info, rss, start, together, wait_until};
+use crate::{PATIENCE, alone, builder, encode, rss, start, together, wait_until};
 
 /// Descriptors watched by each of the process's event queues, fewest first.
 fn watched(server: &Server) -> Vec<usize> {
@@ -57,7 +57,7 @@ fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
     wait_until("the first clients are gone", || watched(&server).iter().sum::<usize>() == 4);
 
     let mut other = server.client();
-    let before = (rss(&server), info(&mut other, "used_memory"));
+    let before = (rss(&server), other.info_number("used_memory"));
     let mut tcp: Vec<_> = (0..COUNT / 2).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let path = server.unix_socket().unwrap();
     let mut unix: Vec<_> = (0..COUNT / 2).map(|_| UnixStream::connect(path).unwrap()).collect();
@@ -73,8 +73,8 @@ fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
         stream.write_all(&ping).unwrap();
         stream.read_exact(&mut reply).unwrap();
     }
-    assert_eq!(info(&mut other, "connected_clients"), COUNT as u64 + 1);
-    let allocated = info(&mut other, "used_memory").saturating_sub(before.1) / COUNT as u64;
+    assert_eq!(other.info_number("connected_clients"), COUNT as u64 + 1);
+    let allocated = other.info_number("used_memory").saturating_sub(before.1) / COUNT as u64;
     let resident = rss(&server).saturating_sub(before.0) / COUNT as u64;
     println!("for each connection {allocated} bytes allocated, {resident} resident");
     assert!(allocated < 1024, "{allocated} bytes are allocated for each connection");

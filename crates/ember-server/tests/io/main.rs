@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, ServerBuilder, encode};
+use ember_testkit::{Server, ServerBuilder, encode};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -116,13 +116,6 @@ fn assert_same(got: &[u8], expected: &[u8], what: &str) {
         show(got),
         show(expected)
     );
-}
-
-/// One line `name:number` of INFO.
-fn info(client: &mut RawClient, name: &str) -> u64 {
-    let text = client.command(&["INFO", "everything"]).text();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}:\n{text}"))
 }
 
 /// One number of /proc/PID/io.

@@ -112,7 +112,7 @@ fn a_firehose_does_not_hold_the_end_longer_than_the_timeout() {
             while stream.write_all(&pipeline).is_ok() {}
         });
         scope.spawn(move || while reader.read(&mut vec![0; 1 << 16]).is_ok_and(|count| count > 0) {});
-        wait_until("it runs", || crate::info(&mut server.client(), "total_commands_processed") > 10_000);
+        wait_until("it runs", || server.client().info_number("total_commands_processed") > 10_000);
         let began = Instant::now();
         server.signal("TERM");
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server};
 
-use crate::{
-    MODES, PATIENCE, alone, assert_same, builder, bulk, encode, info, rss, start, together, wait_until,
-};
+use crate::{MODES, PATIENCE, alone, assert_same, builder, bulk, encode, rss, start, together, wait_until};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -97,11 +95,11 @@ fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
         let before = rss(&server);
         act(&mut other);
         wait_until("they are disconnected", || {
-            info(&mut other, "client_output_buffer_limit_disconnections") == 2
+            other.info_number("client_output_buffer_limit_disconnections") == 2
         });
         let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
         assert!(peak < 250 * MIB, "{listen:?} {mode:?}: {peak} bytes");
-        assert!(info(&mut other, "mem_clients_normal") < MIB);
+        assert!(other.info_number("mem_clients_normal") < MIB);
     }
 }
 
@@ -157,10 +155,10 @@ fn a_tracking_client_may_take_its_time_to_read_replies() {
         // More than `pubsub` allows, in one reply.
         let keys = vec![&b"key"[..]; 80];
         client.send_command(&[&[&b"MGET"[..]], &keys[..]].concat()).unwrap();
-        wait_until("the reply is made", || info(&mut other, "client_recent_max_output_buffer") > 40 * MIB);
+        wait_until("the reply is made", || other.info_number("client_recent_max_output_buffer") > 40 * MIB);
         other.command(&["SET", "key", "new"]);
         assert_eq!(client.read_value().unwrap().elements().map(<[_]>::len), Some(80));
-        assert_eq!(info(&mut other, "client_output_buffer_limit_disconnections"), 0);
+        assert_eq!(other.info_number("client_output_buffer_limit_disconnections"), 0);
     }
 }
 
@@ -172,8 +170,8 @@ fn the_hard_output_limit_closes_a_slow_reader() {
     other.command(&[&b"SET"[..], b"k", &vec![b'v'; 100_000]]);
     let mut slow = server.client();
     slow.send(&encode(&["GET", "k"]).repeat(1000)).unwrap();
-    wait_until("one client is left", || info(&mut other, "connected_clients") == 1);
-    assert!(info(&mut other, "client_output_buffer_limit_disconnections") >= 1);
+    wait_until("one client is left", || other.info_number("connected_clients") == 1);
+    assert!(other.info_number("client_output_buffer_limit_disconnections") >= 1);
     assert!(slow.read_to_close().unwrap().len() < 100_000_000);
 }
 
@@ -194,7 +192,7 @@ fn the_hard_output_limit_bounds_the_replies_of_a_transaction() {
         ];
         client.send(&calls.concat()).unwrap();
         wait_until("it is disconnected", || {
-            info(&mut other, "client_output_buffer_limit_disconnections") == 1
+            other.info_number("client_output_buffer_limit_disconnections") == 1
         });
         assert_eq!(other.run("GET n").text(), "1", "all of it has run");
         let peak = server.usage().unwrap().peak_rss_bytes.saturating_sub(before);
@@ -217,7 +215,7 @@ fn the_soft_output_limit_closes_a_slow_reader_after_its_time() {
     for _ in 0..50 {
         quick.read_raw().unwrap();
     }
-    wait_until("the slow one is gone", || info(&mut other, "connected_clients") == 2);
+    wait_until("the slow one is gone", || other.info_number("connected_clients") == 2);
     assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
     assert_eq!(quick.run("PING").text(), "PONG");
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ember_testkit::{RawClient, Server, Value};
 use rustix::process::{Resource, getrlimit};
 
-use crate::{Directory, MODES, builder, digest, fill, info, program, refusal, start_in};
+use crate::{Directory, MODES, builder, digest, fill, program, refusal, start_in};
 
 const ALWAYS: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
@@ -193,9 +193,9 @@ fn a_rewrite_while_others_write_loses_nothing() {
                 let form = if round == 2 { "yes" } else { "no" };
                 client.run(&format!("CONFIG SET aof-use-rdb-preamble {form}"));
                 eventually("a rewrite can begin", || !client.run("BGREWRITEAOF").is_error());
-                eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
-                assert_eq!(info(&mut client, "aof_rewrites"), round.to_string());
-                assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "ok");
+                eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
+                assert_eq!(client.info("aof_rewrites"), round.to_string());
+                assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
             }
         });
         let mut client = server.client();
@@ -242,8 +242,8 @@ fn a_base_of_commands_has_everything_that_one_in_rdb_has() {
         let before = digest(&mut client);
         let pending = client.run("XPENDING events group - + 10");
         assert!(!client.run("BGREWRITEAOF").is_error());
-        eventually("it is rewritten", || info(&mut client, "aof_rewrites") == "1");
-        eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        eventually("it is rewritten", || client.info("aof_rewrites") == "1");
+        eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
         let base = base(&directory.0);
         assert!(base.to_string_lossy().ends_with(".base.aof"), "{}", base.display());
         let bytes = fs::read(&base).unwrap();
@@ -304,10 +304,10 @@ fn a_file_that_has_grown_is_rewritten_by_itself() {
     eventually("it is rewritten twice", || {
         client.run(&format!("SET key:{} {value}", rounds % 7));
         rounds += 1;
-        info(&mut client, "aof_rewrites").parse::<u64>().unwrap() >= 2
+        client.info_number("aof_rewrites") >= 2
     });
-    eventually("it ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
-    let size: u64 = info(&mut client, "aof_current_size").parse().unwrap();
+    eventually("it ends", || client.info("aof_rewrite_in_progress") == "0");
+    let size: u64 = client.info("aof_current_size").parse().unwrap();
     assert!(size < 200_000, "{size}");
 }
 
@@ -332,7 +332,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
             }
             assert_eq!(client.run("CONFIG SET appendonly yes appendfsync always"), Value::ok());
         });
-        eventually("the base is there", || info(&mut client, "aof_rewrite_in_progress") == "0");
+        eventually("the base is there", || client.info("aof_rewrite_in_progress") == "0");
         client.run("SET after 1");
         let before = digest(&mut client);
         drop(server.crash());
@@ -342,7 +342,7 @@ fn it_can_be_switched_on_and_off_while_others_write() {
         assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
         // Off: what comes then is not kept.
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
-        assert_eq!(info(&mut client, "aof_enabled"), "0");
+        assert_eq!(client.info("aof_enabled"), "0");
         client.run("SET too-late 1");
         drop(server.crash());
         let server = start_in(&directory.0, &always(mode));
@@ -383,7 +383,7 @@ fn writes_are_refused_at_the_limit_of_file_sizes_and_accepted_above_it() {
             reply.is_ok_and(|reply| reply.text().starts_with("MISCONF Errors writing to the AOF"))
         });
         assert_eq!(client.run("GET key"), Value::from(value.as_str()));
-        assert_eq!(info(&mut client, "aof_last_write_status"), "err");
+        assert_eq!(client.info("aof_last_write_status"), "err");
         let pid = rustix::process::Pid::from_raw(server.pid().cast_signed());
         rustix::process::prlimit(pid, Resource::Fsize, getrlimit(Resource::Fsize)).unwrap();
         eventually("writes are accepted again", || set(&mut client) == Value::ok());
@@ -493,7 +493,7 @@ fn it_can_be_switched_on_right_after_it_was_switched_off() {
             assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
             let switched = client.run("CONFIG SET appendonly yes");
             assert_eq!(switched, Value::ok(), "{mode:?} {round}");
-            eventually("its base is there", || info(&mut client, "aof_rewrite_in_progress") == "0");
+            eventually("its base is there", || client.info("aof_rewrite_in_progress") == "0");
         }
     }
 }

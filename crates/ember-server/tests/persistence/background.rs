@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{Directory, MODES, info, program, start_in};
+use crate::{Directory, MODES, program, start_in};
 
 /// How long something may take that happens by itself: an fsync can take half a minute on a disk that is busy with a build.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -22,7 +22,7 @@ const MISCONF: &str = "MISCONF Redis is configured to save RDB snapshots, but it
 /// Waits until a field of INFO has a value.
 fn wait_for(client: &mut RawClient, field: &str, value: &str) {
     let begun = Instant::now();
-    while info(client, field) != value {
+    while client.info(field) != value {
         assert!(
             begun.elapsed() < PATIENCE,
             "{field} is not {value}: {}",
@@ -90,7 +90,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
                 assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
                 wait_for(&mut client, "rdb_saves", &round.to_string());
                 // On a busy machine a save may be over before anybody else has written.
-                has_copied |= info(&mut client, "rdb_last_cow_size") != "0";
+                has_copied |= client.info("rdb_last_cow_size") != "0";
                 let copy = Directory::new("moment-copy");
                 fs::copy(directory.0.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
                 let started = start_in(&copy.0, &["--shards", "1"]);
@@ -107,10 +107,10 @@ fn a_bgsave_is_one_moment_while_others_write() {
             assert!(has_copied, "nothing was written while a save went on");
         });
         wait_for(&mut client, "rdb_bgsave_in_progress", "0");
-        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
-        assert_ne!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
-        assert_eq!(info(&mut client, "rdb_current_bgsave_time_sec"), "-1");
-        assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
+        assert_ne!(client.info("rdb_last_bgsave_time_sec"), "-1");
+        assert_eq!(client.info("rdb_current_bgsave_time_sec"), "-1");
+        assert_eq!(client.info("current_save_keys_processed"), "0");
         assert!(server.log().contains("bytes were kept as they changed meanwhile"), "{}", server.log());
     }
 }
@@ -230,10 +230,10 @@ fn rules_save_by_themselves_and_at_the_end() {
     let get = |client: &mut RawClient| client.run("CONFIG GET save").elements().unwrap()[1].text();
     assert_eq!(get(&mut client), "100000 1 1 3");
     client.run("MSET a 1 b 2");
-    assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "2");
+    assert_eq!(client.info("rdb_changes_since_last_save"), "2");
     client.run("SET c 3");
     wait_for(&mut client, "rdb_saves", "1");
-    assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "0");
+    assert_eq!(client.info("rdb_changes_since_last_save"), "0");
     assert!(server.log().contains("3 changes in 1 seconds: saving"), "{}", server.log());
     for (value, error) in [("1", "Invalid save parameters"), ("0 1", "Invalid save parameters")] {
         let refused = client.command(&["CONFIG", "SET", "save", value]).text();
@@ -373,7 +373,7 @@ fn commands_are_told_while_the_data_set_is_loaded() {
         assert!(begun.elapsed() < PATIENCE);
     }
     assert_eq!(client.run("ZCARD z"), Value::Integer(1_000_000));
-    assert_eq!(info(&mut client, "loading"), "0");
+    assert_eq!(client.info("loading"), "0");
     assert!(!client.run("INFO persistence").text().contains("loading_start_time"));
     client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ember_testkit::{Server, Value};
 
-use crate::{Directory, builder, info, refusal, start_in};
+use crate::{Directory, builder, refusal, start_in};
 
 const AOF: [&str; 2] = ["--appendonly", "yes"];
 
@@ -57,8 +57,8 @@ fn a_server_that_keeps_nothing_runs_beside_one_that_does() {
         assert_eq!(told, Value::Array(vec![name.into(), value.into()]));
     }
     client.run("BGSAVE");
-    while info(&mut client, "rdb_bgsave_in_progress") == "1" {}
-    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
+    while client.info("rdb_bgsave_in_progress") == "1" {}
+    assert_eq!(client.info("rdb_last_bgsave_status"), "err");
     assert!(!directory.0.join("dump.rdb").exists());
     // Once nobody writes there, it may, and keeps others from it then.
     drop(writer.crash());

@@ -58,13 +58,6 @@ fn digest(client: &mut RawClient) -> Value {
     client.run("DEBUG DIGEST")
 }
 
-/// A field of INFO.
-fn info(client: &mut RawClient, field: &str) -> String {
-    let text = client.run("INFO").text();
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("{field} is not in {text}")).to_owned()
-}
-
 /// What a server says that does not start in a directory, with these keys in the environment.
 fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> String {
     let mut command = Command::new(program());

@@ -7,7 +7,7 @@ use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{Directory, MODES, builder, digest, fill, info, program, start_in};
+use crate::{Directory, MODES, builder, digest, fill, program, start_in};
 
 #[test]
 fn what_was_saved_is_there_after_a_start_whatever_the_mode() {
@@ -193,7 +193,7 @@ fn a_file_that_promises_more_keys_than_it_has_is_loaded_and_takes_no_more_memory
         client.run("SELECT 3");
         assert_eq!(client.run("INCR c"), Value::Integer(6));
         // Room for what so short a file could have, and that is given back.
-        let bytes: u64 = info(&mut client, "used_memory_dataset").parse().unwrap();
+        let bytes: u64 = client.info("used_memory_dataset").parse().unwrap();
         assert!(bytes < 64 * 1024 * 1024, "{bytes}");
     }
 }

@@ -119,7 +119,7 @@ fn a_script_may_do_what_its_caller_may() {
 }
 
 fn wait_for_blocked(admin: &mut RawClient) {
-    while crate::info(admin, "blocked_clients") != "1" {
+    while admin.info("blocked_clients") != "1" {
         std::thread::yield_now();
     }
 }
@@ -136,7 +136,7 @@ fn a_call_that_waits_is_refused_when_it_is_served_and_not_allowed_any_more() {
         let denied = Value::Error(b"NOPERM No permissions to access a key".to_vec());
         assert_eq!(alice.read_value().unwrap(), denied);
         assert_eq!(admin.run("LLEN list"), Value::Integer(1), "nothing was taken");
-        let counts = crate::info(admin, "cmdstat_blpop");
+        let counts = admin.info("cmdstat_blpop");
         assert_eq!(counts, "calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0");
         alice.send_command(&["BLPOP", "other", "0"]).unwrap();
         wait_for_blocked(admin);

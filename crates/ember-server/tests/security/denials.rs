@@ -2,7 +2,7 @@
 
 use ember_testkit::Value;
 
-use crate::{assert_error, assert_ok, builder, everywhere, info, login};
+use crate::{assert_error, assert_ok, builder, everywhere, login};
 
 /// The entries of ACL LOG, newest first, each as `count reason context object username`.
 fn entries(log: &Value) -> Vec<String> {
@@ -20,7 +20,7 @@ fn each_kind_of_denial_is_logged_with_its_caller() {
     everywhere(&[], |server, admin| {
         admin.run("HELLO 3");
         assert_ok(admin, "ACL SETUSER alice on >pw ~a* +get");
-        assert_eq!(info(admin, "acl_access_denied_auth"), "0");
+        assert_eq!(admin.info("acl_access_denied_auth"), "0");
         let mut alice = login(server, "alice", "pw");
         for line in ["GET x", "SET a 1", "GET x", "GET y", "CONFIG GET hz", "AUTH alice no", "auth bob no"] {
             assert!(alice.run(line).is_error(), "{line}");
@@ -48,7 +48,7 @@ fn each_kind_of_denial_is_logged_with_its_caller() {
         assert!(entries(&admin.run("ACL LOG -1")).is_empty());
         assert_error(admin, "ACL LOG x", "ERR value is not an integer or out of range");
         for (name, count) in [("auth", "2"), ("cmd", "2"), ("key", "3"), ("channel", "0")] {
-            assert_eq!(info(admin, &format!("acl_access_denied_{name}")), count, "{name}");
+            assert_eq!(admin.info(&format!("acl_access_denied_{name}")), count, "{name}");
         }
         assert_ok(admin, "ACL LOG RESET");
         assert!(entries(&admin.run("ACL LOG")).is_empty());
@@ -67,7 +67,7 @@ fn the_log_has_the_length_that_is_configured() {
     assert_ok(&mut admin, "CONFIG SET acllog-max-len 0");
     assert!(nobody.run("AUTH d x").is_error());
     assert!(entries(&admin.run("ACL LOG")).is_empty());
-    assert_eq!(info(&mut admin, "acl_access_denied_auth"), "4");
+    assert_eq!(admin.info("acl_access_denied_auth"), "4");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn refused_commands_are_counted_as_rejected() {
         assert_ok(admin, "ACL SETUSER alice on nopass");
         let mut alice = login(server, "alice", "x");
         (0..3).for_each(|_| assert!(alice.run("GET a").is_error()));
-        assert!(info(admin, "cmdstat_get").ends_with(",rejected_calls=3,failed_calls=0"));
-        assert_eq!(info(admin, "errorstat_NOPERM"), "count=3");
+        assert!(admin.info("cmdstat_get").ends_with(",rejected_calls=3,failed_calls=0"));
+        assert_eq!(admin.info("errorstat_NOPERM"), "count=3");
     });
 }

@@ -59,10 +59,3 @@ fn login(server: &Server, name: &str, password: &str) -> RawClient {
     assert_ok(&mut client, &format!("AUTH {name} {password}"));
     client
 }
-
-/// The value of a line `name:value` of INFO.
-fn info(client: &mut RawClient, name: &str) -> String {
-    let text = client.run("INFO everything").text();
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap_or_else(|| panic!("INFO has no {name}:\n{text}")).to_owned()
-}

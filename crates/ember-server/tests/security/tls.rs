@@ -12,7 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
 use crate::certificates::Authority;
-use crate::{MODES, assert_error, assert_ok, builder, info, program};
+use crate::{MODES, assert_error, assert_ok, builder, program};
 
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -244,13 +244,13 @@ fn info_tells_until_when_certificates_count() {
     let (server, _port) = start(&authority, "yes", &[]);
     let mut client = server.client();
     for name in ["server", "ca"] {
-        let left: i64 = info(&mut client, &format!("tls_{name}_cert_expires_in_seconds")).parse().unwrap();
+        let left: i64 = client.info(&format!("tls_{name}_cert_expires_in_seconds")).parse().unwrap();
         assert!(left > 1_000_000_000, "rcgen says the year 4096: {left}");
-        assert_ne!(info(&mut client, &format!("tls_{name}_cert_serial")), "none");
+        assert_ne!(client.info(&format!("tls_{name}_cert_serial")), "none");
     }
-    assert_eq!(info(&mut client, "tls_client_cert_serial"), "none");
+    assert_eq!(client.info("tls_client_cert_serial"), "none");
     let plain = builder(MODES[0]).start();
-    assert_eq!(info(&mut plain.client(), "tls_server_cert_expires_in_seconds"), "0");
+    assert_eq!(plain.client().info("tls_server_cert_expires_in_seconds"), "0");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
         assert_eq!(regular.run("PING"), pong());
     }
     let mut admin = server.client();
-    assert_eq!(info(&mut admin, "connected_clients"), "2");
+    assert_eq!(admin.info("connected_clients"), "2");
     let config = authority.client(&[&TLS13], None);
     assert!(TlsClient::connect(server.port(), &config).is_err(), "the plain port speaks no TLS");
 }
@@ -305,7 +305,7 @@ fn a_handshake_that_does_not_go_on_is_given_up() {
     let mut silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     silent.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
-    assert_eq!(info(&mut server.client(), "connected_clients"), "3");
+    assert_eq!(server.client().info("connected_clients"), "3");
     let ended = silent.read(&mut [0; 100]);
     assert!(ended.is_ok(), "{ended:?}");
     assert_eq!(regular.run("PING"), pong(), "who is through stays");
@@ -425,7 +425,7 @@ fn messages_and_waiting_calls_reach_a_connection_with_tls() {
         assert_eq!(message, Value::Array(["message", "news", "hello"].map(Value::from).to_vec()));
         let mut waiting = TlsClient::connect(port, &config).unwrap();
         waiting.stream.get_mut().write_all(&encode(&["BLPOP", "list", "0"])).unwrap();
-        while info(&mut admin, "blocked_clients") != "1" {
+        while admin.info("blocked_clients") != "1" {
             std::thread::yield_now();
         }
         assert_eq!(admin.run("RPUSH list v"), Value::Integer(1));

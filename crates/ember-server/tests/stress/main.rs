@@ -183,7 +183,7 @@ fn run(server: &Server, duration: Duration, seed: u64) {
         assert!(flushed.elapsed() < PATIENCE, "an empty data set still takes {used} bytes, not {empty}");
         used = used_bytes(&mut client);
     }
-    let calls = info(&mut client, "stats", "total_commands_processed");
+    let calls = client.info_number("total_commands_processed");
     let asked: u64 = books.iter().map(|book| book.expiring.asked).sum();
     println!("{calls} calls in {} s, {asked} expired keys asked for", duration.as_secs());
 }
@@ -250,13 +250,6 @@ fn check_copies(client: &mut RawClient) {
     }
 }
 
-/// One number of INFO.
-fn info(client: &mut RawClient, section: &str, name: &str) -> u64 {
-    let text = ask(client, &words!["INFO", section]).text();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("INFO has no {name}:\n{text}"))
-}
-
 fn used_bytes(client: &mut RawClient) -> u64 {
-    info(client, "memory", "used_memory_dataset")
+    client.info_number("used_memory_dataset")
 }
