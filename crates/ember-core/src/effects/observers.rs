@@ -231,15 +231,26 @@ impl Observers {
         }
     }
 
+    /// Forgets who has copies of `count` keys, as if these had changed.
+    pub fn forget_some_tracked(&mut self, count: usize, notices: &mut Notices) {
+        let keys: Vec<_> = self.tracked.keys().take(count).cloned().collect();
+        keys.iter().for_each(|key| self.invalidate(key, notices));
+    }
+
     /// Forgets who has copies.
     pub fn forget_tracked(&mut self) {
         self.tracked = HashMap::new();
         self.tracked_bytes = 0;
     }
 
-    /// The numbers of keys that clients may have copies of, and of those copies.
-    pub fn tracked(&self) -> (usize, usize) {
-        (self.tracked.len(), self.tracked.values().map(Vec::len).sum())
+    /// The number of keys that clients may have copies of.
+    pub fn tracked_keys(&self) -> usize {
+        self.tracked.len()
+    }
+
+    /// The number of those copies. O(keys).
+    pub fn tracked_copies(&self) -> usize {
+        self.tracked.values().map(Vec::len).sum()
     }
 
     /// The watched keys of a database, with their watches.
@@ -311,7 +322,7 @@ mod tests {
             observers.track(key.as_bytes(), number % 3, 100, &mut notices);
             assert!(observers.tracked_bytes <= TRACKED_BYTES_MIN, "{number}: {}", observers.tracked_bytes);
         }
-        let (keys, copies) = observers.tracked();
+        let (keys, copies) = (observers.tracked_keys(), observers.tracked_copies());
         assert!(keys > 0 && keys == copies, "{keys} {copies}");
         assert_eq!(keys + notices.invalidated.len(), 1000, "who is no longer tracked is notified");
         let notified = notices.invalidated.len();
@@ -330,6 +341,6 @@ mod tests {
         }
         assert!(observers.tracked_bytes <= TRACKED_BYTES_MIN);
         let notified: usize = notices.invalidated.iter().map(|(_, clients)| clients.len()).sum();
-        assert_eq!(notified + observers.tracked().1, 20_000);
+        assert_eq!(notified + observers.tracked_copies(), 20_000);
     }
 }

@@ -233,6 +233,26 @@ impl Keyspace {
         taken
     }
 
+    /// Forgets who has copies of what, for as many keys as there are more than `keys_max`, as if these had changed.
+    /// O(shards + keys forgotten).
+    pub fn limit_tracked(&self, keys_max: usize, turn: &mut Turn) {
+        let tracked = |data: &ShardData| data.observers().map_or(0, Observers::tracked_keys);
+        let mut excess =
+            (0..SHARDS).map(|shard| tracked(&self.lock(shard))).sum::<usize>().saturating_sub(keys_max);
+        let start = turn.random.below(SHARDS);
+        for shard in (0..SHARDS).map(|step| (start + step) % SHARDS) {
+            if excess == 0 {
+                return;
+            }
+            let mut data = self.lock(shard);
+            let count = tracked(&data).min(excess);
+            if count > 0 {
+                data.edit_observers(|observers| observers.forget_some_tracked(count, &mut turn.notices));
+                excess -= count;
+            }
+        }
+    }
+
     /// Exchanges two databases at one moment for all workers, and notifies those who watch or wait for their keys.
     /// `at_moment` is called then. What has expired under a name that is watched or awaited goes first: it must not seem to
     /// come or to go.

@@ -113,6 +113,11 @@ impl ShardData {
         }
     }
 
+    /// How many databases there are up to the last one that was ever used.
+    pub fn databases_used(&self) -> usize {
+        1 + self.others.len()
+    }
+
     /// A database to be changed.
     #[inline]
     fn database_mut(&mut self, index: usize) -> &mut Database {

@@ -57,7 +57,7 @@ impl Census {
         let mut watches = HashSet::new();
         for shard in 0..SHARDS {
             let data = keyspace.lock(shard);
-            for (index, counts) in census.databases.iter_mut().enumerate() {
+            for (index, counts) in census.databases.iter_mut().take(data.databases_used()).enumerate() {
                 let database = data.database(index);
                 counts.keys += database.table().len();
                 counts.volatile += database.volatile();
@@ -87,8 +87,7 @@ impl Census {
             self.awaited_keys += 1;
             self.awaited_keys_or_none += usize::from(waiters.iter().any(ends_without_key));
         }
-        let (keys, copies) = observers.tracked();
-        self.tracked_keys += keys;
-        self.tracked_copies += copies;
+        self.tracked_keys += observers.tracked_keys();
+        self.tracked_copies += observers.tracked_copies();
     }
 }

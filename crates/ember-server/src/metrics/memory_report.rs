@@ -1,9 +1,11 @@
 //! What memory the process uses: what the allocator says, what the system says, what the keyspace counts.
 
 use std::fs;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 use crate::server::Server;
+use crate::system::proc_file;
 
 /// What the allocator says about itself, in bytes; zeros for an allocator that says nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +64,11 @@ impl MemoryReport {
     /// Allocated for anything but the data.
     pub(crate) fn overhead(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset)
+    }
+
+    /// Allocated for what `maxmemory` does not limit: neither data nor kept for clients.
+    pub(crate) fn not_counted(&self) -> u64 {
+        self.allocated.saturating_sub(self.dataset + self.clients)
     }
 
     /// The data's part of what was allocated since the start.
@@ -155,17 +162,20 @@ pub(crate) fn allocator_statistics() -> String {
 
 /// What the process has in the machine's memory, where the system tells.
 pub(crate) fn resident_bytes() -> Option<u64> {
-    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let statm = proc_file::read_line("/proc/self/statm")?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
 /// The machine's memory, where the system tells.
 pub(crate) fn system_bytes() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
-    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes * 1024)
+    static BYTES: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+        let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
+        let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kilobytes * 1024)
+    });
+    *BYTES
 }
 
 /// A number of bytes as people read it: `1.50M`.

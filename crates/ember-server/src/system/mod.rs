@@ -11,6 +11,7 @@ pub(crate) mod log;
 mod log_line;
 pub(crate) mod oom_score;
 pub(crate) mod open_files;
+pub(crate) mod proc_file;
 pub(crate) mod process_title;
 pub(crate) mod processor_time;
 pub(crate) mod random_name;

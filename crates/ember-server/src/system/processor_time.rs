@@ -1,6 +1,6 @@
 //! Processor time that the process and its threads have used, as the system tells it.
 
-use std::fs;
+use super::proc_file;
 
 /// Processor time used, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ impl ProcessorTime {
     /// Reads a `stat` file of `/proc` (proc_pid_stat(5)); `None` where there is none.
     fn read(path: &str) -> Option<ProcessorTime> {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        ProcessorTime::parse(&fs::read_to_string(path).ok()?, ticks_per_second)
+        ProcessorTime::parse(&proc_file::read_line(path)?, ticks_per_second)
     }
 
     fn parse(stat: &str, ticks_per_second: f64) -> Option<ProcessorTime> {

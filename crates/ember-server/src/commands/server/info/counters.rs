@@ -84,7 +84,11 @@ pub(super) fn stats(report: &mut Report<'_>) {
 /// Turns of all workers' loops, their time in µs, and that of the commands in them.
 fn event_loop(report: &mut Report<'_>) {
     let server = report.server;
-    let commands = server.registry.all().iter().map(|command| server.totals_of(command.index).nanoseconds);
+    let commands = server
+        .registry
+        .all()
+        .iter()
+        .map(|command| server.sum(|stats| &stats.by_command[usize::from(command.index)].nanoseconds));
     let per_second = server.rates.per_second();
     let each = if per_second.turns > 0.0 { per_second.busy_nanoseconds / per_second.turns } else { 0.0 };
     report.line("eventloop_cycles", server.sum(|stats| &stats.turns));

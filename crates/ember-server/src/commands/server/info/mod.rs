@@ -3,6 +3,8 @@
 mod counters;
 mod system;
 
+use std::cell::OnceCell;
+use std::fmt::Write;
 use std::rc::Rc;
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
@@ -37,7 +39,8 @@ struct Report<'r> {
     server: &'static Server,
     config: &'r Config,
     now_ms: i64,
-    memory: MemoryReport,
+    /// Taken for the first section that needs it.
+    memory: OnceCell<MemoryReport>,
     /// Taken for the first section that needs it.
     census: Option<Rc<Census>>,
     /// The lines of the section being written.
@@ -51,9 +54,13 @@ impl Report<'_> {
         Rc::clone(self.census.get_or_insert_with(take))
     }
 
+    fn memory(&self) -> MemoryReport {
+        *self.memory.get_or_init(|| MemoryReport::of(self.server))
+    }
+
     /// Adds a line `name:value`.
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
-        self.text += &format!("{name}:{value}\r\n");
+        _ = write!(self.text, "{name}:{value}\r\n");
     }
 
     /// Adds lines whose value is zero: of features that are not there, for those who look for the field.
@@ -97,6 +104,9 @@ const SECTIONS: &[Section] = &[
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 
+/// More than INFO without arguments takes.
+const USUAL_BYTES: usize = 8 * 1024;
+
 fn info(session: &mut Session<'_>) -> SessionResult {
     let wanted = session.args.skip(1);
     let is_wanted = |section: &&Section| {
@@ -111,9 +121,9 @@ fn info(session: &mut Session<'_>) -> SessionResult {
         server: session.server,
         config: &config,
         now_ms: session.turn.now_ms,
-        memory: MemoryReport::of(session.server),
+        memory: OnceCell::new(),
         census: None,
-        text: String::new(),
+        text: String::with_capacity(USUAL_BYTES),
     };
     for section in SECTIONS.iter().filter(is_wanted) {
         if !report.text.is_empty() {

@@ -2,6 +2,7 @@
 //! keyspace.
 
 use std::fs;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,6 @@ pub(super) fn server(report: &mut Report<'_>) {
     let server = report.server;
     let uptime = server.started.elapsed().as_secs();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let executable = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
     let file = server.config.file().map(|path| path.display().to_string()).unwrap_or_default();
     let supervised = supervisor::told(report.config.supervised);
     report.line("redis_version", REDIS_VERSION);
@@ -31,7 +31,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("redis_git_dirty", 0);
     report.line("redis_build_id", 0);
     report.line("redis_mode", "standalone");
-    report.line("os", operating_system());
+    report.line("os", &*OPERATING_SYSTEM);
     report.line("arch_bits", usize::BITS);
     report.line("monotonic_clock", "POSIX clock_gettime");
     report.line("multiplexing_api", if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
@@ -46,7 +46,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("hz", report.config.hz);
     report.line("configured_hz", report.config.hz);
     report.line("lru_clock", (now.as_secs() as u32) & 0x00FF_FFFF);
-    report.line("executable", executable);
+    report.line("executable", &*EXECUTABLE);
     report.line("config_file", file);
     report.line("availability_zone", &report.config.availability_zone);
     report.line("io_threads_active", 0);
@@ -75,7 +75,11 @@ fn bind(report: &Report<'_>) -> String {
     report.config.bind.iter().map(|address| address.host.as_str()).collect::<Vec<_>>().join(",")
 }
 
-fn operating_system() -> String {
+static EXECUTABLE: LazyLock<String> =
+    LazyLock::new(|| std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default());
+
+/// Its name and release, and the processor.
+static OPERATING_SYSTEM: LazyLock<String> = LazyLock::new(|| {
     let read = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
         text.trim_end().to_owned()
@@ -83,7 +87,7 @@ fn operating_system() -> String {
     let (name, release) = (read("ostype"), read("osrelease"));
     let name = if name.is_empty() { std::env::consts::OS.to_owned() } else { name };
     format!("{name} {release} {}", std::env::consts::ARCH)
-}
+});
 
 pub(super) fn clients(report: &mut Report<'_>) {
     let views = report.server.clients.all();
@@ -134,7 +138,7 @@ fn scripts(report: &mut Report<'_>) {
 }
 
 pub(super) fn memory(report: &mut Report<'_>) {
-    let numbers = report.memory;
+    let numbers = report.memory();
     let system = memory_report::system_bytes().unwrap_or(0);
     let with_human = |report: &mut Report<'_>, name: &str, bytes: u64| {
         report.line(name, bytes);
@@ -164,8 +168,8 @@ pub(super) fn memory(report: &mut Report<'_>) {
     overhead(report, "allocator_rss", "", numbers.allocator_resident, numbers.active);
     overhead(report, "rss_overhead", "", numbers.resident, numbers.allocator_resident);
     overhead(report, "mem_fragmentation", "", numbers.resident, numbers.allocated);
-    report.zeros(&["mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers"]);
-    report.zeros(&["mem_clients_slaves"]);
+    report.line("mem_not_counted_for_evict", numbers.not_counted());
+    report.zeros(&["mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"]);
     report.line("mem_clients_normal", numbers.clients);
     report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     report.line("mem_allocator", memory_report::ALLOCATOR_NAME);

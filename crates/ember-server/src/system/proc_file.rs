@@ -1,0 +1,13 @@
+//! Short files of Linux's `/proc`.
+
+use std::fs::File;
+use std::io::Read;
+
+/// Reads a file of `/proc` that is one line of numbers, by one system call between opening and closing it; `None` where
+/// there is none.
+pub(crate) fn read_line(path: &str) -> Option<String> {
+    let mut bytes = vec![0; 1024];
+    let length = File::open(path).ok()?.read(&mut bytes).ok()?;
+    bytes.truncate(length);
+    String::from_utf8(bytes).ok()
+}
