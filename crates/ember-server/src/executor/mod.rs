@@ -16,6 +16,7 @@ mod conditions;
 mod delivery;
 mod forwarding;
 mod hot_keys;
+mod memory_limit;
 pub(crate) mod monitoring;
 mod pausing;
 mod sampling;
@@ -73,9 +74,6 @@ const FETCHED_TOGETHER: usize = 16;
 /// batch share a reading of the clock, which could not tell 1 ms anyway from being scheduled away.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
-/// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
-const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
-
 /// What [`Executor::prepare`] found out about a command.
 #[derive(Clone, Copy)]
 struct Prepared {
@@ -128,6 +126,8 @@ pub(crate) struct Executor {
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
+    /// Memory was short and no key may go; not tried again before the next write or tick.
+    has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,
     /// Quick commands run since the clock was read.
     quick: Vec<u16>,
@@ -170,6 +170,7 @@ impl Executor {
             turn: Turn::new(unix_ms(), seed),
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
+            has_nothing_to_evict: false,
             prepared: Vec::new(),
             quick: Vec::new(),
             clock: Instant::now(),
@@ -410,6 +411,7 @@ impl Executor {
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
             }
         }
+        self.make_room_before(client, guards, reply);
         let mark = client.reply_mode.is_silent().then(|| reply.mark());
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, command, args, reply) {
@@ -485,11 +487,11 @@ impl Executor {
     fn deliver_notices(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         guards.release(&self.server.keyspace, &mut self.turn);
         self.publish_events();
-        self.send_invalidations(changed_by);
+        self.send_invalidations(changed_by, None);
         while !self.turn.notices.ready.is_empty() {
             self.serve_ready();
             self.publish_events();
-            self.send_invalidations(changed_by);
+            self.send_invalidations(changed_by, None);
         }
     }
 
@@ -634,47 +636,6 @@ impl Executor {
     pub(crate) fn count_left_behind(&mut self, client: &Client) {
         self.client_memory.set(&client.view.multi_bytes, client.multi_bytes());
         self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
-    }
-
-    /// Makes room for a write of `incoming` bytes, if memory is limited and short. What clients make the server keep counts
-    /// as the data does, but only keys are evicted here.
-    pub(crate) fn make_room(
-        &mut self,
-        guards: &mut Guards<'static>,
-        incoming: usize,
-    ) -> Result<(), CommandError> {
-        let keyspace = &self.server.keyspace;
-        let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
-        guards.release(keyspace, &mut self.turn);
-        if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
-            keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        }
-        let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
-        let incoming = incoming.saturating_add(self.client_memory.total());
-        if (keyspace.used_bytes() + growth).saturating_add(incoming) <= limit {
-            return Ok(());
-        }
-        keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        let samples = self.config.maxmemory_samples;
-        let made = self.evictor.make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples);
-        if made.is_err() || incoming > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
-    }
-
-    /// Makes room in the background, after the limit was lowered; at most some hundred keys.
-    pub(crate) fn make_room_idly(&mut self) {
-        if self.config.maxmemory != 0 {
-            let limit = usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX);
-            let limit = limit.saturating_sub(self.client_memory.total());
-            let limit = limit.max(self.server.keyspace.used_bytes().saturating_sub(IDLE_EVICTION_BYTES));
-            // Nothing to evict is no error here: the next write will be told.
-            let _ = self.evictor.make_room(
-                &self.server.keyspace,
-                &mut self.turn,
-                limit,
-                self.config.maxmemory_samples,
-            );
-            self.publish();
-        }
     }
 
     /// Counts and times a call, and answers its error.
@@ -826,9 +787,6 @@ fn fetch_elements<'a>(
     }
     next.max(from + 1)
 }
-
-/// Bytes that one tick frees when the limit was lowered under what is in use.
-const IDLE_EVICTION_BYTES: usize = 1024 * 1024;
 
 /// What to do after a command.
 enum Flow {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
-use ember_protocol::Args;
+use ember_protocol::{Args, Reply};
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::spec::Flags;
@@ -22,14 +22,26 @@ use crate::clients::tracking::Choice;
 use crate::server::Server;
 
 impl Server {
-    /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them.
-    fn invalidate(&self, view: &ClientView, keys: Option<Vec<Box<[u8]>>>, changed_by: Option<u64>) {
+    /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them. The client of
+    /// `at_once` is told in its replies, before the next one.
+    fn invalidate(
+        &self,
+        view: &ClientView,
+        keys: Option<Vec<Box<[u8]>>>,
+        changed_by: Option<u64>,
+        at_once: &mut Option<(&Client, &mut Reply)>,
+    ) {
         let Some(tracking) = view.tracking.lock().clone() else { return };
         if tracking.no_loop && changed_by == Some(view.id) {
             return;
         }
         let address = match tracking.redirect {
-            None => Address::of(view),
+            None => match at_once {
+                Some((client, reply)) if client.view.id == view.id => {
+                    return Push::Invalidation(keys).write(None, client.subscriptions.is_some(), reply);
+                }
+                _ => Address::of(view),
+            },
             Some(id) => match self.clients.get(id) {
                 Some(other) => Address::of(&other),
                 None => {
@@ -81,14 +93,26 @@ impl Executor {
         }
     }
 
-    /// Tells tracking clients what the last command has changed. No lock is held.
-    pub(crate) fn send_invalidations(&mut self, changed_by: Option<u64>) {
+    /// Holds to `tracking-table-max-keys` for the sum of all shards, each of which holds to its share by itself.
+    pub(crate) fn limit_tracked(&mut self) {
+        let keys_max = usize::try_from(self.config.tracking_table_max_keys).unwrap_or(usize::MAX);
+        if keys_max != 0 && self.server.trackers.len() > 0 {
+            self.server.keyspace.limit_tracked(keys_max, &mut self.turn);
+        }
+    }
+
+    /// Tells tracking clients what the last command has changed, or what has happened before one. No lock is held.
+    pub(super) fn send_invalidations(
+        &mut self,
+        changed_by: Option<u64>,
+        mut at_once: Option<(&Client, &mut Reply)>,
+    ) {
         let server = self.server;
         let notices = &mut self.turn.notices;
         if std::mem::take(&mut notices.is_flushed) {
             notices.invalidated.clear();
             for view in server.trackers.all() {
-                server.invalidate(&view, None, changed_by);
+                server.invalidate(&view, None, changed_by, &mut at_once);
             }
         }
         for (key, clients) in std::mem::take(&mut notices.invalidated) {
@@ -96,7 +120,7 @@ impl Executor {
             for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
                 // What it has read before it began to broadcast is told with all that changes.
                 if !view.tracking.lock().as_ref().is_some_and(|tracking| tracking.is_broadcast()) {
-                    server.invalidate(&view, Some(vec![key.name.clone()]), changed_by);
+                    server.invalidate(&view, Some(vec![key.name.clone()]), changed_by, &mut at_once);
                 }
             }
         }
@@ -115,7 +139,8 @@ impl Executor {
                 }
             }
             for names in by_prefix.into_values() {
-                server.invalidate(&view, Some(names.into_iter().map(Box::from).collect()), None);
+                let names = names.into_iter().map(Box::from).collect();
+                server.invalidate(&view, Some(names), None, &mut at_once);
             }
         }
     }

@@ -52,6 +52,7 @@ impl Worker {
             self.sample();
         }
         if self.executor.index == 0 && !self.server.is_loading() {
+            self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
             if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
                 // What keeps it from beginning is on the log; it is tried again.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));

@@ -96,6 +96,28 @@ fn expiry_eviction_and_flushes_are_told() {
 }
 
 #[test]
+fn what_goes_before_a_command_is_told_before_its_reply() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut other) = (resp3(&server), server.client());
+        client.run("CLIENT TRACKING ON");
+        for _ in 0..20 {
+            other.run("DEL large");
+            client.run("SETEX volatile 1000 x");
+            assert_eq!(client.run("GET volatile").text(), "x");
+            let used = other.info_number("used_memory_dataset");
+            let limit = format!("CONFIG SET maxmemory-policy volatile-random maxmemory {}", used + 100_000);
+            assert_eq!(client.run(&limit), Value::ok());
+            assert_eq!(client.run("SETBIT large 1600000 0").integer(), Some(0));
+            client.send(b"EXISTS another\r\n").unwrap();
+            assert_eq!(told(&mut client), Some(vec!["volatile".to_owned()]), "{mode:?}");
+            assert_eq!(client.read_value().unwrap().integer(), Some(0));
+            assert_eq!(other.run("EXISTS volatile").integer(), Some(0));
+        }
+    }
+}
+
+#[test]
 fn options_choose_what_is_tracked() {
     let server = start(MODES[0]);
     let mut other = server.client();
@@ -224,10 +246,15 @@ fn the_table_is_bounded() {
             _ => replies += 1,
         }
     }
-    let stats = other.run("INFO stats").text();
-    let total = stats.lines().find_map(|line| line.strip_prefix("tracking_total_keys:")).unwrap();
-    let total: usize = total.trim().parse().unwrap();
+    let total = other.info_number("tracking_total_keys");
     assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} told");
+    // A limit below the number of shards is held to by and by.
+    other.run("CONFIG SET tracking-table-max-keys 3");
+    while other.info_number("tracking_total_keys") > 3 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    (4..=total).for_each(|_| assert!(told(&mut client).is_some()));
+    assert_eq!(other.info_number("tracking_total_keys"), 3);
 }
 
 #[test]

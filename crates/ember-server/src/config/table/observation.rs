@@ -148,7 +148,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "1000000",
         mutable: true,
         about: "Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for \
-                no limit. Each shard has its share.",
+                no limit. The sum is looked at ten times a second; until then each of the 1,024 shards holds to its share.",
     },
     Parameter {
         name: "notify-keyspace-events",

@@ -1,0 +1,100 @@
+//! Holding to `maxmemory`: keys are evicted before commands run, and by the periodic work.
+//!
+//! A command that may need memory has as much freed as it brings, or is refused. Before another command of a connection at
+//! most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not held up for long after the limit was lowered.
+
+use ember_protocol::Reply;
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::Guards;
+
+use super::{Executor, Section};
+use crate::clients::client::Client;
+
+/// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
+const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
+
+/// Bytes that are freed by one tick, or before one command that needs none: some hundred keys.
+const EVICTED_TOGETHER_BYTES: usize = 1024 * 1024;
+
+impl Executor {
+    fn limit_bytes(&self) -> usize {
+        usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX)
+    }
+
+    /// Whether `incoming` bytes more are more than may be in use. What clients make the server keep counts as the data does,
+    /// but only keys are evicted here.
+    #[inline]
+    fn exceeds_limit(&self, incoming: usize) -> bool {
+        let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
+        let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.client_memory.total());
+        used.saturating_add(incoming) > self.limit_bytes()
+    }
+
+    /// Makes room for a write of `incoming` bytes, if memory is limited and short.
+    pub(crate) fn make_room(
+        &mut self,
+        guards: &mut Guards<'static>,
+        incoming: usize,
+    ) -> Result<(), CommandError> {
+        // The write may be of a key that may go.
+        self.has_nothing_to_evict = false;
+        let keyspace = &self.server.keyspace;
+        guards.release(keyspace, &mut self.turn);
+        if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
+            keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        }
+        if !self.exceeds_limit(incoming) {
+            return Ok(());
+        }
+        keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
+        let incoming = incoming.saturating_add(self.client_memory.total());
+        let (limit, samples) = (self.limit_bytes(), self.config.maxmemory_samples);
+        let made = self.evictor.make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples);
+        if made.is_err() || incoming > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Makes room in the background, after the limit was lowered or while nobody writes.
+    pub(crate) fn make_room_idly(&mut self) {
+        self.has_nothing_to_evict = false;
+        if self.config.maxmemory != 0 {
+            self.evict_some();
+        }
+    }
+
+    /// Makes room before a command of a connection that needs none itself. Clients are told of what they have read and is
+    /// gone now; the caller is told before it gets its reply.
+    #[inline]
+    pub(super) fn make_room_before(
+        &mut self,
+        client: &Client,
+        guards: &mut Guards<'static>,
+        reply: &mut Reply,
+    ) {
+        if self.config.maxmemory != 0 && !self.has_nothing_to_evict && self.exceeds_limit(0) {
+            self.evict_before(client, guards, reply);
+        }
+    }
+
+    #[cold]
+    fn evict_before(&mut self, client: &Client, guards: &mut Guards<'static>, reply: &mut Reply) {
+        if client.transaction.is_some() || self.section != Section::Shared {
+            return;
+        }
+        guards.release(&self.server.keyspace, &mut self.turn);
+        self.evict_some();
+        self.publish_events();
+        self.send_invalidations(None, Some((client, reply)));
+    }
+
+    /// Frees memory, but not much at once. No lock is held.
+    fn evict_some(&mut self) {
+        self.publish();
+        let keyspace = &self.server.keyspace;
+        let limit = self.limit_bytes().saturating_sub(self.client_memory.total());
+        let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
+        let samples = self.config.maxmemory_samples;
+        // Nothing to evict is no error here: the next write will be told.
+        self.has_nothing_to_evict = self.evictor.make_room(keyspace, &mut self.turn, limit, samples).is_err();
+        self.publish();
+    }
+}
