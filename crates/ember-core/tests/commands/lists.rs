@@ -551,6 +551,17 @@ fn changes_are_told_as_redis_tells_them() {
 }
 
 #[test]
+fn an_element_that_moves_is_one_change() {
+    let mut script = Script::new(Protocol::Resp2);
+    script.run("RPUSH l a b");
+    for line in ["LMOVE l m LEFT LEFT", "RPOPLPUSH m l", "LMOVE l l LEFT RIGHT", "BLMOVE l m LEFT LEFT 0"] {
+        let before = script.local.turn.counters.changes;
+        script.run(line);
+        assert_eq!(script.local.turn.counters.changes, before + 1, "{line}");
+    }
+}
+
+#[test]
 fn a_failed_command_changes_nothing() {
     let mut script = Script::new(Protocol::Resp2);
     script.run("RPUSH l a b");

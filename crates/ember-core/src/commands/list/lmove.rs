@@ -70,6 +70,8 @@ fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool,
     let element = element.to_owned();
     keys.key(2).edit_or_create(lpush::event(to), |list: &mut List| list.push(to, element.as_new(), limit))?;
     keys.key(1).edit_value(lpop::event(from), |list: &mut List| list.remove_end(from, 1, limit))?;
+    // Of both keys, but one change, as in Redis.
+    keys.turn.counters.changes -= 1;
     element.write(reply);
     Ok(true)
 }
