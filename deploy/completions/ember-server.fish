@@ -341,7 +341,7 @@ complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'After how many bytes of a file clients are answered while it is loaded. No effect: workers answer while a file is loaded. (default: 2097152)' -r
 complete -c ember-server -l cluster-ping-interval -d 'Every how many milliseconds nodes send PING to each other; 0 for the usual time. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l rdb-key-save-delay -d 'How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take one microsecond longer. (default: 0)' -r
+complete -c ember-server -l rdb-key-save-delay -d 'How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take one microsecond longer. A key takes ten seconds at most. (default: 0)' -r
 complete -c ember-server -l key-load-delay -d 'The same for each key and command when a file is read. (default: 0)' -r
 complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
 no\t''"

@@ -56,8 +56,8 @@ impl ConfigHandle {
     }
 
     /// CONFIG GET: every name which matches one of the glob `patterns`, with its value. Each name of a parameter counts
-    /// for itself, once. A pattern that is a plain name is answered as it is spelt, as Redis does; the names of a glob come
-    /// in the order of the table.
+    /// for itself, once, but for those that only ember has, which a glob does not show. A pattern that is a plain name is
+    /// answered as it is spelt, as Redis does; the names of a glob come in the order of the table.
     pub(crate) fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
         let mut seen = HashSet::new();
@@ -67,7 +67,7 @@ impl ConfigHandle {
                 let all = PARAMETERS
                     .iter()
                     .filter(|parameter| !parameter.is_hidden())
-                    .flat_map(|parameter| parameter.names().map(move |name| (name, parameter)));
+                    .flat_map(|parameter| parameter.listed_names().map(move |name| (name, parameter)));
                 all.map(|(name, parameter)| (name.as_bytes(), parameter))
                     .filter(|(name, _)| glob::matches(pattern, name, Case::Insensitive))
                     .collect()
@@ -224,15 +224,15 @@ mod tests {
             get(&handle, patterns).into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(
-            names(&["MAXMEMORY", "Max*Memory", "maxmemory", "port", "port"]),
-            ["MAXMEMORY", "max-memory", "port"]
+            names(&["MAXMEMORY", "Max*Memory", "maxmemory", "port", "port", "max-memory"]),
+            ["MAXMEMORY", "port", "max-memory"]
         );
         assert_eq!(get(&handle, &["PORT"]), [("PORT", "6379".to_owned())]);
         assert!(handle.get(&[b"\xff", b"\xff*"]).is_empty());
         assert_eq!(get(&handle, &["slaveo*"]), [("slaveof", String::new())]);
         assert!(get(&handle, &["none*"]).is_empty());
         let shown = PARAMETERS.iter().filter(|parameter| !parameter.is_hidden());
-        let all = shown.flat_map(Parameter::names).count();
+        let all = shown.flat_map(Parameter::listed_names).count();
         assert_eq!(get(&handle, &["*", "p*"]).len(), all);
     }
 

@@ -85,6 +85,9 @@ impl<T> Field<T> {
     }
 }
 
+/// Further names that only ember has for parameters of Redis.
+const OWN_NAMES: [&str; 4] = ["data-dir", "eviction-policy", "host", "max-memory"];
+
 impl Parameter {
     /// A parameter that is checked, kept and shown, but has no effect, for `reason`.
     pub(super) const fn without_effect(
@@ -111,6 +114,11 @@ impl Parameter {
     /// All names, the canonical one first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// The names that Redis has for it, too: what a client sees that asks for all names like these.
+    pub(crate) fn listed_names(&self) -> impl Iterator<Item = &'static str> {
+        self.names().filter(|name| !OWN_NAMES.contains(name))
     }
 
     /// The value in `config`, as the text which [`Self::set`] reads.

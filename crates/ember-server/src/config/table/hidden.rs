@@ -33,7 +33,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "0",
         mutable: true,
         about: "How many microseconds each key takes longer when an RDB file is written; if negative, how many keys take \
-                one microsecond longer.",
+                one microsecond longer. A key takes ten seconds at most.",
     },
     Parameter {
         name: "key-load-delay",
