@@ -236,15 +236,35 @@ fn bench_latency_has_both_servers_without_and_while_saving() {
     }
 }
 
-/// What memtier_benchmark prints where its figures are read, and how it was called.
+/// A memtier_benchmark that has counted 617,280 requests, as its JSON file tells, and notes how it was called.
 const MEMTIER: &str = r#"#!/bin/sh
 echo "$*" >>"$(dirname "$0")/calls"
-echo "Type         Ops/sec     Hits/sec   Misses/sec    Avg. Latency     p99 Latency       KB/sec"
-echo "Totals     123456.78     61000.00         0.00         0.51000         1.23000     12345.67"
+while [ $# -gt 0 ]; do
+    [ "$1" = --json-out-file ] && cat >"$2" <<'END'
+{
+  "ALL STATS":{
+    "Gets":{
+      "Count": 5
+      ,"Percentile Latencies":{
+        "p99.00": 9.999
+      }
+    }
+    ,"Totals":{
+      "Count": 617280
+      ,"Ops/sec": 0.00
+      ,"Percentile Latencies":{
+        "p99.00": 1.231
+      }
+    }
+  }
+}
+END
+    shift
+done
 "#;
 
 #[test]
-fn bench_memtier_reads_what_memtier_benchmark_prints() {
+fn bench_memtier_reads_what_memtier_benchmark_has_counted() {
     let programs = Folder::new("memtier-programs");
     programs.add_program("memtier_benchmark", MEMTIER);
     let variables =
@@ -255,12 +275,22 @@ fn bench_memtier_reads_what_memtier_benchmark_prints() {
     assert!(column(&tables[0], "redis, ops/s").iter().all(|rate| *rate == 123_456.0), "{tables:?}");
     assert!(column(&tables[0], "ember sharded, p99 ms").iter().all(|latency| *latency == 1.23), "{tables:?}");
     let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
-    let mixed = "--ratio 1:10 --pipeline 7 --threads 2 --clients 12 --requests 10000";
+    let mixed = "--ratio 1:10 --pipeline 7 --threads 2 --clients 12 --test-time 5";
     assert_eq!(
         calls.lines().filter(|call| call.contains(mixed)).count(),
         (tables[0][0].len() - 1) / 2,
         "{calls}"
     );
+}
+
+#[test]
+fn bench_memtier_fails_where_nothing_was_counted() {
+    let programs = Folder::new("memtier-without-requests");
+    programs.add_program("memtier_benchmark", &MEMTIER.replace("617280", "0"));
+    let output = run("bench-memtier.sh", &programs, &[("PATH", &programs.path())]);
+    assert!(!output.status.success());
+    let said = text(&output.stderr);
+    assert!(said.contains("memtier_benchmark counted no requests on port"), "{said}");
 }
 
 #[test]
