@@ -188,7 +188,7 @@ complete -c ember-server -l encryption-key-file -d 'A file with the keys that fi
 complete -c ember-server -l save -d 'When the data set is saved in the background by itself: after a number of seconds with a number of changes at least; one pair that is fulfilled is enough. Empty for never; SHUTDOWN then saves only if it is told to. Further lines of a file add their pairs. (default: 3600 1 300 100 60 10000)' -r
 complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are refused after saving in the background has failed, until it succeeds: only while there are rules in save. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l rdb-version-check -d 'Whether RDB files of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
+complete -c ember-server -l rdb-version-check -d 'Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
 relaxed\t''"
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''
 no one\t''"

@@ -8,6 +8,7 @@ pub use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
 use crate::effects::journal::{Journal, REPLAY_TIME_MS};
 use crate::eviction::policy::EvictionPolicy;
+use crate::rdb::PayloadChecks;
 use crate::types::limits::EncodingLimits;
 
 /// What commands did to the keyspace, as `INFO stats` reports it.
@@ -46,8 +47,8 @@ pub struct Settings {
     pub frees_flushed_lazily: bool,
     /// Up to which size values with elements keep their compact encodings.
     pub encoding: EncodingLimits,
-    /// Whether RESTORE compares the checksum of what it is given.
-    pub checks_payloads: bool,
+    /// What RESTORE asks of what it is given.
+    pub payload_checks: PayloadChecks,
 }
 
 impl Settings {
@@ -61,7 +62,7 @@ impl Settings {
         frees_deleted_lazily: false,
         frees_flushed_lazily: false,
         encoding: EncodingLimits::DEFAULT,
-        checks_payloads: true,
+        payload_checks: PayloadChecks::ALL,
     };
 }
 

@@ -41,27 +41,35 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     bytes
 }
 
+/// What is asked of the footer of a payload.
+#[derive(Clone, Copy, Debug)]
+pub struct PayloadChecks {
+    /// Whether its checksum must be right.
+    pub checksum: bool,
+    /// The newest version that it may have.
+    pub version_max: u16,
+}
+
+impl PayloadChecks {
+    /// Those of Redis.
+    pub const ALL: PayloadChecks = PayloadChecks { checksum: true, version_max: VERSION_MAX };
+}
+
 /// The value that a payload is; it may come from anywhere. It gets the encoding that `limits` ask for. O(its bytes).
 ///
 /// # Errors
 /// If it is not one.
-pub fn restore(payload: &[u8], limits: &EncodingLimits) -> Result<Value, RestoreError> {
-    let (checked, expected) =
-        payload.split_at_checked(payload.len().saturating_sub(CHECKSUM_BYTES)).ok_or(RestoreError::Footer)?;
-    if checksum(checked).to_le_bytes() != expected {
-        return Err(RestoreError::Footer);
-    }
-    restore_unchecked(payload, limits)
-}
-
-/// The same with any checksum.
-///
-/// # Errors
-/// If the rest of it is no payload.
-pub fn restore_unchecked(payload: &[u8], limits: &EncodingLimits) -> Result<Value, RestoreError> {
+pub fn restore(
+    payload: &[u8],
+    limits: &EncodingLimits,
+    checks: PayloadChecks,
+) -> Result<Value, RestoreError> {
     let (value, footer) =
         payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(RestoreError::Footer)?;
-    if u16::from_le_bytes([footer[0], footer[1]]) > VERSION_MAX {
+    let (checked, expected) = payload.split_at(payload.len() - CHECKSUM_BYTES);
+    if checks.checksum && checksum(checked).to_le_bytes() != expected
+        || u16::from_le_bytes([footer[0], footer[1]]) > checks.version_max
+    {
         return Err(RestoreError::Footer);
     }
     let (&kind, value) = value.split_first().ok_or(RestoreError::Format)?;

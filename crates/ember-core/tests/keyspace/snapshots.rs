@@ -10,7 +10,8 @@ use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::local::Local;
 use emberkv_core::rdb::{
-    EXPIRY_MS, Encoded, KeyForm, Kind, Reader, VERSION_MAX, Value, dump, read_value, restore, write_value,
+    EXPIRY_MS, Encoded, KeyForm, Kind, PayloadChecks, Reader, VERSION_MAX, Value, dump, read_value, restore,
+    write_value,
 };
 use emberkv_core::snapshot::{HANDED_MAX_BYTES, HeldKey, Piece, Saver, Snapshot, SnapshotOptions, Walker};
 use emberkv_core::turn::Random;
@@ -74,7 +75,7 @@ impl Saved {
             }
             Piece::Detached(detached) => {
                 for entry in detached.entries() {
-                    let value = restore(&dump(entry), &EncodingLimits::DEFAULT).unwrap();
+                    let value = restore(&dump(entry), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();
                     self.keys.push((detached.number, entry.key().to_vec(), entry.expire_at_ms(), value));
                 }
             }
@@ -107,7 +108,7 @@ fn keys_of(keyspace: &Keyspace) -> Keys {
         let data = keyspace.lock(shard);
         for database in 0..DATABASES {
             for entry in data.database(database).table().iter() {
-                let value = restore(&dump(entry), &EncodingLimits::DEFAULT).unwrap();
+                let value = restore(&dump(entry), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();
                 keys.push((database, entry.key().to_vec(), entry.expire_at_ms(), value));
             }
         }

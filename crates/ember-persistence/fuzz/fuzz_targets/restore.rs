@@ -2,14 +2,14 @@
 #![no_main]
 
 use emberkv_core::keyspace::entry::Slot;
-use emberkv_core::rdb::{Kind, Reader, dump, read_value, restore};
+use emberkv_core::rdb::{Kind, PayloadChecks, Reader, dump, read_value, restore};
 use emberkv_core::types::limits::EncodingLimits;
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
 fuzz_target!(|data: &[u8]| {
-    assert!(restore(data, &LIMITS).is_err() || data.len() > 10);
+    assert!(restore(data, &LIMITS, PayloadChecks::ALL).is_err() || data.len() > 10);
     // Without the checksum, which the fuzzer does not find.
     let Some((&kind, value)) = data.split_first() else { return };
     let Some(kind) = Kind::from_byte(kind) else { return };
@@ -17,5 +17,5 @@ fuzz_target!(|data: &[u8]| {
     let mut buffer = Vec::new();
     let slot = Slot::new(0, b"key", value.into_new(&mut buffer), None, 0);
     let payload = dump(slot.entry());
-    restore(&payload, &LIMITS).expect("what was dumped is restored");
+    restore(&payload, &LIMITS, PayloadChecks::ALL).expect("what was dumped is restored");
 });

@@ -53,6 +53,16 @@ pub enum VersionCheck {
     Relaxed,
 }
 
+impl VersionCheck {
+    /// The newest of them.
+    pub fn newest(self) -> u16 {
+        match self {
+            VersionCheck::Strict => VERSION_MAX,
+            VersionCheck::Relaxed => u16::MAX,
+        }
+    }
+}
+
 /// Reads a file in order. What is read may be hostile: no allocation is larger than a fixed factor of the bytes that have
 /// come, and no input panics.
 #[derive(Debug)]
@@ -118,11 +128,7 @@ impl<R: Read> RdbReader<R> {
             return Err(RdbProblem::NotRdb);
         }
         let version = digits.iter().fold(0, |version, digit| version * 10 + u16::from(digit - b'0'));
-        let newest = match check {
-            VersionCheck::Strict => VERSION_MAX,
-            VersionCheck::Relaxed => u16::MAX,
-        };
-        if (1..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
+        if (1..=check.newest()).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }
 
     /// From now on a checksum that is not that of the bytes is no error.

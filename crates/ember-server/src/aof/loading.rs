@@ -191,7 +191,7 @@ fn load_file(
     let opened = opened.map_err(|error| shown(&error))?;
     server.encryption.warn_of_plain(&opened, path);
     let limits = config.encoding_limits();
-    let split = AofReader::split(opened, path, limits, loading::version_check(config));
+    let split = AofReader::split(opened, path, limits, config.version_check());
     let source: Source<_> = match split.map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
             loading::load_from(server, config, &mut rdb, path, Present::Refused)?;

@@ -1,5 +1,6 @@
 //! The values of all parameters.
 
+use ember_persistence::rdb_file::VersionCheck;
 use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::types::limits::EncodingLimits;
@@ -196,6 +197,14 @@ impl Config {
     /// Bytes from which on clients are evicted, if there is a limit.
     pub(crate) fn client_memory_max(&self) -> Option<u64> {
         self.maxmemory_clients.bytes(self.maxmemory)
+    }
+
+    /// Which versions of RDB are read.
+    pub(crate) fn version_check(&self) -> VersionCheck {
+        match self.rdb_version_check {
+            RdbVersionCheck::Strict => VersionCheck::Strict,
+            RdbVersionCheck::Relaxed => VersionCheck::Relaxed,
+        }
     }
 
     /// Up to which size values with elements keep their compact encodings.

@@ -49,7 +49,7 @@ pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
     AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault,
-    RdbVersionCheck, Supervised, TlsAuthClients, TlsAuthClientsUser,
+    Supervised, TlsAuthClients, TlsAuthClientsUser,
 };
 
 #[cfg(test)]

@@ -195,7 +195,8 @@ impl Executor {
         self.turn.now_ms = unix_ms();
         // What writes waits for the end of a pause, so expiry does.
         self.turn.keeps_expired = self.server.pause.holds(self.turn.now_ms, true);
-        self.turn.settings.checks_payloads = !self.server.debug.skips_checksums.load(Ordering::Relaxed);
+        self.turn.settings.payload_checks.checksum =
+            !self.server.debug.skips_checksums.load(Ordering::Relaxed);
         // Also before expiry and eviction, which may come before any batch.
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         self.take_new_config()
@@ -231,6 +232,7 @@ impl Executor {
         self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.settings.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.settings.encoding = config.encoding_limits();
+        self.turn.settings.payload_checks.version_max = config.version_check().newest();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
         self.turn.settings.large_key_bytes =

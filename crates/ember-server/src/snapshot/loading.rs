@@ -11,13 +11,11 @@ use std::time::{Duration, Instant};
 
 use ember_persistence::encryption::{Ending, FileSource};
 use ember_persistence::files::{directory_of, remove_leftovers};
-use ember_persistence::rdb_file::{
-    self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck,
-};
+use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Source, Step};
 use ember_scripting::library::Libraries;
 use emberkv_core::turn::Turn;
 
-use crate::config::{Config, RdbVersionCheck};
+use crate::config::Config;
 use crate::executor::Executor;
 use crate::script_host::functions;
 use crate::server::Server;
@@ -125,18 +123,10 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let opened = opened.map_err(|error| format!("cannot load the data set: {error}"))?;
     server.encryption.warn_of_plain(&opened, path);
     let source = Source::new(opened, 0);
-    let reader = RdbReader::from_source(source, path, config.encoding_limits(), version_check(&config));
+    let reader = RdbReader::from_source(source, path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
     SnapshotState::of(server).loading.begin(total);
     load_from(server, &config, &mut reader, path, Present::Refused)
-}
-
-/// Which versions of RDB files are read.
-pub(crate) fn version_check(config: &Config) -> VersionCheck {
-    match config.rdb_version_check {
-        RdbVersionCheck::Strict => VersionCheck::Strict,
-        RdbVersionCheck::Relaxed => VersionCheck::Relaxed,
-    }
 }
 
 /// What becomes of keys and libraries that are there already when a file has them too.
@@ -163,7 +153,7 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     let total = file.size().map_err(|error| error.to_string())?;
     let opened = server.encryption().open(file, Ending::Whole).map_err(|error| error.to_string())?;
     let source = Source::new(opened, 0);
-    let reader = RdbReader::from_source(source, path, config.encoding_limits(), version_check(&config));
+    let reader = RdbReader::from_source(source, path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| error.to_string())?;
     if empties {
         empty(executor);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use ember_testkit::RawClient;
+use ember_testkit::{RawClient, Value};
 
 use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 
@@ -91,7 +91,16 @@ fn files_of_newer_versions_are_read_if_that_is_wanted() {
         let server = builder(mode).directory(&directory).arguments(&relaxed).start();
         let mut client = server.client();
         assert_eq!(client.run("GET a").text(), "1");
+        // The payload of the string "1" with version 99.
+        let mut payload = vec![0, 0xc0, 1, 99, 0];
+        payload.extend([0; 8]);
+        assert_ok(&mut client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+        let restore = [&b"RESTORE"[..], b"b", b"0", &payload];
+        assert_eq!(client.command(&restore), Value::ok());
+        assert_eq!(client.run("GET b").text(), "1");
         assert_ok(&mut client, "CONFIG SET rdb-version-check strict");
+        client.run("DEL b");
+        assert_eq!(client.command(&restore).text(), "ERR DUMP payload version or checksum are wrong");
         assert!(client.run("DEBUG RELOAD NOSAVE").text().contains("the format's version is 99"));
         assert_eq!(client.run("GET a").text(), "1", "nothing has changed");
         drop(server);

@@ -116,8 +116,7 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
         return Err("ERR Invalid TTL value, must be >= 0".into());
     }
     let settings = &call.keys.turn.settings;
-    let read = if settings.checks_payloads { rdb::restore } else { rdb::restore_unchecked };
-    let value = read(args.at(3), &settings.encoding);
+    let value = rdb::restore(args.at(3), &settings.encoding, settings.payload_checks);
     let value = value.map_err(|error| match error {
         RestoreError::Footer => CommandError::from("ERR DUMP payload version or checksum are wrong"),
         RestoreError::Format => CommandError::from("ERR Bad data format"),

@@ -184,7 +184,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: choice!(rdb_version_check: RdbVersionCheck),
         default: "strict",
         mutable: true,
-        about: "Whether RDB files of versions that are not known yet are refused: `strict`; with `relaxed` they are read as \
-                far as they hold nothing that is unknown, and refused where they do.",
+        about: "Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: `strict`; with \
+                `relaxed` they are read as far as they hold nothing that is unknown, and refused where they do.",
     },
 ];

@@ -38,7 +38,8 @@ pub(super) fn set_disable_deny_scripts(session: &mut Session<'_>) -> SessionResu
 pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> SessionResult {
     let outcome = switch(session, |switches| &switches.skips_checksums, false);
     // For the next command of the same pipeline too.
-    session.turn.settings.checks_payloads = !session.server.debug.skips_checksums.load(Ordering::Relaxed);
+    session.turn.settings.payload_checks.checksum =
+        !session.server.debug.skips_checksums.load(Ordering::Relaxed);
     outcome
 }
 
