@@ -32,7 +32,8 @@ pub struct Key<'x> {
 }
 
 impl<'x> Key<'x> {
-    /// Looks the key up in its shard, which is that of `hash`. An expired one is removed and not found.
+    /// Looks the key up in its shard, which is that of `hash`. An expired one is not found, and removed unless
+    /// `keeps_expired`.
     #[inline]
     pub(super) fn find(
         shard: &'x mut ShardData,
@@ -40,28 +41,17 @@ impl<'x> Key<'x> {
         database: usize,
         hash: KeyHash,
         name: &'x [u8],
+        keeps_expired: bool,
     ) -> Key<'x> {
-        let at = shard.find(database, hash, name);
+        let mut at = shard.find(database, hash, name);
+        if keeps_expired {
+            let now_ms = turn.now_ms;
+            at = at.filter(|at| !shard.entry(database, *at).is_expired(now_ms));
+            return Key { shard, turn, database, hash, name, at };
+        }
         let mut key = Key { shard, turn, database, hash, name, at };
         key.drop_if_expired();
         key
-    }
-
-    /// As [`Key::find`] for a reader: an expired key is not found, and stays where it is while keys are kept.
-    #[inline]
-    pub(super) fn find_to_read(
-        shard: &'x mut ShardData,
-        turn: &'x mut Turn,
-        database: usize,
-        hash: KeyHash,
-        name: &'x [u8],
-    ) -> Key<'x> {
-        if !turn.keeps_expired {
-            return Key::find(shard, turn, database, hash, name);
-        }
-        let now_ms = turn.now_ms;
-        let at = shard.find(database, hash, name).filter(|at| !shard.entry(database, *at).is_expired(now_ms));
-        Key { shard, turn, database, hash, name, at }
     }
 
     #[inline]

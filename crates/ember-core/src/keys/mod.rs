@@ -88,7 +88,8 @@ impl<'c, 'k> Keys<'c, 'k> {
     pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
         let shard = self.guards.shard_mut(hash.shard());
-        let mut key = Key::find_to_read(shard, self.turn, self.database, hash, self.args.at(arg));
+        let (database, keeps_expired) = (self.database, self.turn.keeps_expired);
+        let mut key = Key::find(shard, self.turn, database, hash, self.args.at(arg), keeps_expired);
         if lookup == Lookup::Use {
             key.touch();
         }
@@ -195,6 +196,6 @@ impl<'c, 'k> Keys<'c, 'k> {
         let hash = self.hash(arg);
         let name = self.args.at(arg);
         let shard = self.guards.shard_mut(hash.shard());
-        Key::find(shard, self.turn, database, hash, name)
+        Key::find(shard, self.turn, database, hash, name, false)
     }
 }

@@ -9,7 +9,7 @@ use emberkv_core::journal::{Journal, Segment, Sequence};
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-use crate::support::commands::{contents, draw, run};
+use crate::support::commands::{contents, run, run_random};
 
 /// A keyspace whose changes are written down.
 fn journaled() -> Local {
@@ -208,21 +208,11 @@ fn random_commands_have_the_same_effects_again() {
         let mut local = journaled();
         let (mut segments, mut history, mut ids) = (Vec::new(), Vec::new(), vec!["0-1".to_owned()]);
         for step in 0..400 {
-            if random.below(10) == 0 {
-                local.turn.now_ms += random.below(900) as i64;
-            }
             if random.below(60) == 0 {
                 let keyspace = Arc::clone(&local.keyspace);
                 keyspace.expire_due(0..emberkv_core::keyspace::SHARDS, &mut local.turn, 100);
             }
-            let line = draw(&mut random, &ids);
-            let reply = run(&mut local, &line);
-            if line.starts_with("XADD")
-                && let Some(id) = reply.lines().nth(1)
-            {
-                ids.push(id.to_owned());
-                ids = ids.split_off(ids.len().saturating_sub(20));
-            }
+            let (line, reply) = run_random(&mut local, &mut random, &mut ids);
             history.push(format!("{} {line} -> {}", local.turn.now_ms, reply.replace("\r\n", " ")));
             let segment = local.turn.journal.take();
             history.extend(lines(&segment).iter().map(|effect| format!("    {effect}")));

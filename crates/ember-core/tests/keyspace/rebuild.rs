@@ -6,7 +6,7 @@ use emberkv_core::local::Local;
 use emberkv_core::rebuild::write_commands;
 use emberkv_core::turn::Random;
 
-use crate::support::commands::{contents, draw, run};
+use crate::support::commands::{contents, run, run_random};
 
 /// Runs on an empty keyspace what makes each key again.
 fn rebuilt(local: &Local) -> Local {
@@ -61,17 +61,7 @@ fn random_keys_are_made_again() {
         let mut local = Local::new(Protocol::Resp2);
         let mut ids = vec!["0-1".to_owned()];
         for step in 0..400 {
-            if random.below(10) == 0 {
-                local.turn.now_ms += random.below(900) as i64;
-            }
-            let line = draw(&mut random, &ids);
-            let reply = run(&mut local, &line);
-            if line.starts_with("XADD")
-                && let Some(id) = reply.lines().nth(1)
-            {
-                ids.push(id.to_owned());
-                ids = ids.split_off(ids.len().saturating_sub(20));
-            }
+            run_random(&mut local, &mut random, &mut ids);
             if step % 100 == 99 {
                 let (made, expected) = (contents(&mut rebuilt(&local)), contents(&mut local));
                 let only = |these: &[String], others: &[String]| -> Vec<String> {

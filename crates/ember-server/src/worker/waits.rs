@@ -40,14 +40,14 @@ impl Worker {
             }
         }
         connection.client.reply_mode = mode.next();
-        match ending {
-            Ending::Served(_, record) => connection.note_record(record),
-            Ending::Durable => self.withdraw(&blocked),
-            Ending::TimedOut | Ending::WithError => {
+        if let Ending::Served(_, record) = ending {
+            connection.note_record(record);
+        } else {
+            if !matches!(ending, Ending::Durable) {
                 let error = matches!(ending, Ending::WithError).then_some(UNBLOCKED);
                 self.executor.count_unserved(&blocked, error);
-                self.withdraw(&blocked);
             }
+            self.withdraw(&blocked);
         }
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         connection.has_unparsed |= !connection.input.is_empty();

@@ -212,6 +212,23 @@ const TEMPLATES: &[&str] = &[
     "FLUSHDB",
 ];
 
+/// Lets some time pass perhaps, and runs a random command; which, and its reply. `ids` are those of stream entries that
+/// commands may name.
+pub(crate) fn run_random(local: &mut Local, random: &mut Random, ids: &mut Vec<String>) -> (String, String) {
+    if random.below(10) == 0 {
+        local.turn.now_ms += random.below(900) as i64;
+    }
+    let line = draw(random, ids);
+    let reply = run(local, &line);
+    if line.starts_with("XADD")
+        && let Some(id) = reply.lines().nth(1)
+    {
+        ids.push(id.to_owned());
+        *ids = ids.split_off(ids.len().saturating_sub(20));
+    }
+    (line, reply)
+}
+
 /// A command made of a template.
 pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
     let template = TEMPLATES[random.below(TEMPLATES.len())];
