@@ -41,8 +41,8 @@ lint: ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
 
-build-tests: ## Build all test programs and the server and command line that they start.
-	$(CARGO) test --workspace --no-run
+build-tests: ## Build all test programs and benchmarks, and the server and command line that they start.
+	$(CARGO) test --workspace --all-targets --no-run
 	$(CARGO) test --workspace $(PEERS_TESTS) --no-run
 
 test: ## All tests that need nothing but Rust and a C compiler.
