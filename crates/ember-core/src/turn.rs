@@ -76,7 +76,7 @@ pub struct Turn {
     pub noted_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
-    /// Whether a reader that finds an expired key leaves it to others to remove (`CLIENT PAUSE`).
+    /// Whether writes are paused (`CLIENT PAUSE`): a reader that finds an expired key leaves it to others to remove.
     pub keeps_expired: bool,
     /// Whether reads leave the eviction clock as it is (`CLIENT NO-TOUCH`).
     pub no_touch: bool,

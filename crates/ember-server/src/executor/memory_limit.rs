@@ -86,8 +86,11 @@ impl Executor {
         self.send_invalidations(None, Some((client, reply)));
     }
 
-    /// Frees memory, but not much at once. No lock is held.
+    /// Frees memory, but not much at once, and nothing while writes are paused. No lock is held.
     fn evict_some(&mut self) {
+        if self.turn.keeps_expired {
+            return;
+        }
         self.publish();
         let keyspace = &self.server.keyspace;
         let limit = self.limit_bytes().saturating_sub(self.client_memory.total());

@@ -304,6 +304,22 @@ fn a_pause_of_writes_lets_reads_go_on() {
 }
 
 #[test]
+fn nothing_is_evicted_while_writes_are_paused() {
+    everywhere(&["--hz", "100"], |_, client| {
+        assert_ok(client, "CONFIG SET maxmemory-policy allkeys-random maxmemory 0");
+        assert_ok(client, "MSET a 1 b 2 c 3");
+        assert_ok(client, "CLIENT PAUSE 100000 WRITE");
+        assert_ok(client, "CONFIG SET maxmemory 1");
+        for _ in 0..1000 {
+            assert_eq!(client.run("EXISTS a b c").integer(), Some(3));
+        }
+        assert_ok(client, "CLIENT UNPAUSE");
+        wait_until("all are evicted", || client.run("DBSIZE").integer() == Some(0));
+        assert_ok(client, "CONFIG SET maxmemory-policy noeviction maxmemory 0");
+    });
+}
+
+#[test]
 fn nothing_expires_while_writes_are_paused() {
     everywhere(&["--hz", "100"], |_, client| {
         assert_ok(client, "CONFIG RESETSTAT");
