@@ -11,6 +11,7 @@ mod ports;
 mod random;
 mod replies;
 mod server;
+mod waiting;
 
 pub use client::{RawClient, encode};
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
@@ -21,3 +22,4 @@ pub use ports::free_port;
 pub use random::Random;
 pub use replies::{read_frame, render};
 pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
+pub use waiting::wait_until;

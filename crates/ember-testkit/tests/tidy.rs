@@ -52,7 +52,7 @@ const SLEEPING_FILES: &[(&str, &str)] = &[
     ("crates/ember-server/src/aof/loading.rs", "other workers publish at times that nobody is told of"),
     ("crates/ember-server/src/aof/rewriting.rs", "other workers publish at times that nobody is told of"),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
-    ("crates/ember-server/tests/io/main.rs", "what is waited for is asked for again after a pause"),
+    ("crates/ember-testkit/src/waiting.rs", "what is waited for is asked for again after a pause"),
 ];
 
 /// Library files that may print, each with its reason.

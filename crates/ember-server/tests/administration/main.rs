@@ -24,9 +24,9 @@ mod standalone;
 mod stock_files;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ember_testkit::{RawClient, Server, ServerBuilder, Value};
+use ember_testkit::{RawClient, Server, ServerBuilder, Value, wait_until};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -52,15 +52,6 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
             client.run(&format!("HELLO {protocol}"));
             test(&server, &mut client);
         }
-    }
-}
-
-/// Asks again and again until the answer is yes.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "this never came true: {what}");
-        std::thread::yield_now();
     }
 }
 

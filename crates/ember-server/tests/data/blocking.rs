@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, Value, render};
+use ember_testkit::{RawClient, Server, Value, render, wait_until};
 
 use crate::{MODES, clients, start};
 
@@ -18,11 +18,7 @@ pub(crate) fn read(client: &mut RawClient) -> String {
 /// Waits until so many clients are in a blocking command.
 pub(crate) fn wait_for_blocked(server: &Server, count: usize) {
     let mut control = server.client();
-    let wanted = format!("blocked_clients:{count}\r\n");
-    let begun = Instant::now();
-    while !control.run("INFO clients").text().contains(&wanted) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "never {count} clients blocked");
-    }
+    wait_until(&format!("{count} clients wait"), || control.info_number("blocked_clients") == count as u64);
 }
 
 fn client_id(client: &mut RawClient) -> i64 {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, Value};
+use ember_testkit::{RawClient, Server, Value, wait_until};
 
 use crate::{MODES, start};
 
@@ -250,9 +250,7 @@ fn the_table_is_bounded() {
     assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} told");
     // A limit below the number of shards is held to by and by.
     other.run("CONFIG SET tracking-table-max-keys 3");
-    while other.info_number("tracking_total_keys") > 3 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the table is smaller", || other.info_number("tracking_total_keys") <= 3);
     (4..=total).for_each(|_| assert!(told(&mut client).is_some()));
     assert_eq!(other.info_number("tracking_total_keys"), 3);
 }

@@ -21,9 +21,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ember_testkit::{Server, ServerBuilder, encode};
+use ember_testkit::{Server, ServerBuilder, encode, wait_until};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -55,15 +55,6 @@ fn start(arguments: &[&str]) -> Server {
 
 fn builder(arguments: &[&str]) -> ServerBuilder {
     Server::builder(program()).arguments(arguments)
-}
-
-/// Asks again and again until the answer is yes.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "this never came true: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn rss(server: &Server) -> u64 {

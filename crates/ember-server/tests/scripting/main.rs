@@ -11,9 +11,9 @@ mod long_calls;
 mod queues;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ember_testkit::{RawClient, Server, Value};
+use ember_testkit::{RawClient, Server, Value, wait_until};
 
 /// Both execution modes with two workers, and one worker alone.
 const MODES: [&[&str]; 3] = [
@@ -49,13 +49,4 @@ fn eval(client: &mut RawClient, script: &str) -> Value {
 fn assert_fails(client: &mut RawClient, script: &str, words: &str) {
     let answer = eval(client, script);
     assert!(answer.is_error() && answer.text().contains(words), "{script}: {answer:?}");
-}
-
-/// Asks again and again until the answer is yes.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "this never came true: {what}");
-        std::thread::yield_now();
-    }
 }

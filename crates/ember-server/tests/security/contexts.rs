@@ -1,6 +1,6 @@
 //! Rules hold in transactions, for calls that wait, and for messages.
 
-use ember_testkit::{RawClient, Value};
+use ember_testkit::{RawClient, Value, wait_until};
 
 use crate::{assert_error, assert_ok, everywhere, login, texts};
 
@@ -119,9 +119,7 @@ fn a_script_may_do_what_its_caller_may() {
 }
 
 fn wait_for_blocked(admin: &mut RawClient) {
-    while admin.info("blocked_clients") != "1" {
-        std::thread::yield_now();
-    }
+    wait_until("a call waits", || admin.info("blocked_clients") == "1");
 }
 
 #[test]

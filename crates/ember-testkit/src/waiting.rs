@@ -1,0 +1,22 @@
+//! Waiting for what a server does by itself.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After this time it is taken for granted that something never happens.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The time between two questions.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Asks again and again until the answer is yes. `what` is what the answer says.
+///
+/// # Panics
+/// After a minute.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "this never came true: {what}");
+        thread::sleep(PAUSE);
+    }
+}
