@@ -7,8 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that are not ours to check: build output, version control, installed modules, fuzzing finds, figures.
-const SKIPPED_FOLDERS: [&str; 9] =
-    ["target", ".git", "node_modules", "__pycache__", "data", "corpus", "artifacts", "classes", "results"];
+const SKIPPED_FOLDERS: [&str; 8] =
+    ["target", ".git", "node_modules", "__pycache__", "corpus", "artifacts", "classes", "results"];
+
+/// What a server that was started in the repository keeps, at its root.
+const DATA_FOLDER: &str = "data";
 
 /// Files written by tools.
 const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
@@ -89,11 +92,13 @@ fn sources() -> Vec<Source> {
     let mut sources = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
+        let is_root = folder == root;
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !SKIPPED_FOLDERS.contains(&name.as_str()) {
+                let is_skipped = SKIPPED_FOLDERS.contains(&name.as_str()) || is_root && name == DATA_FOLDER;
+                if !is_skipped {
                     folders.push(path);
                 }
             } else if let Ok(text) = fs::read_to_string(&path)
