@@ -29,7 +29,7 @@ fn is_connected(client: &mut RawClient, name: &str) -> bool {
 }
 
 fn number(client: &mut RawClient, name: &str) -> usize {
-    client.info(name).parse().unwrap()
+    client.info_number(name) as usize
 }
 
 fn set_of(key: &str, bytes: usize) -> [Vec<u8>; 3] {

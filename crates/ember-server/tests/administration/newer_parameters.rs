@@ -138,7 +138,7 @@ fn info_tells_of_a_pause() {
             fields[..2].iter().map(|field| client.info(field)).collect::<Vec<_>>(),
             ["client_pause", "write"]
         );
-        let left: u64 = client.info("paused_timeout_milliseconds").parse().unwrap();
+        let left = client.info_number("paused_timeout_milliseconds");
         assert!((1..=100_000).contains(&left), "{left}");
         assert_ok(&mut other, "CLIENT UNPAUSE");
         assert_eq!(client.info("paused_reason"), "none");

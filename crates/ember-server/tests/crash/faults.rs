@@ -69,11 +69,6 @@ impl Faulty {
     }
 }
 
-fn status(client: &mut RawClient) -> String {
-    let info = client.run("INFO persistence").text();
-    info.lines().find_map(|line| line.strip_prefix("aof_last_write_status:")).unwrap().to_owned()
-}
-
 /// Writes until the answer is what it should be.
 fn write_until(client: &mut RawClient, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
@@ -102,7 +97,7 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     waiting.send_command(&["SET", "waiting", "1"]).unwrap();
     let mut other = faulty.client();
     let begun = Instant::now();
-    while status(&mut other) != "err" {
+    while other.info("aof_last_write_status") != "err" {
         assert!(begun.elapsed() < PATIENCE, "{}", faulty.log());
     }
     write_until(&mut other, is_refused);
@@ -114,7 +109,7 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     // Unless the fault was noticed before it came, with what was written before.
     let waited = waiting.read_value().unwrap();
     assert!(waited == Value::ok() || (policy != "always" && is_refused(&waited)), "{waited:?}");
-    assert_eq!(status(&mut other), "ok");
+    assert_eq!(other.info("aof_last_write_status"), "ok");
     // Durable, whatever the policy.
     assert_eq!(other.run("CONFIG SET appendfsync always"), Value::ok());
     assert_eq!(other.run("SET after 1"), Value::ok());
@@ -214,7 +209,7 @@ fn an_aof_whose_disk_fails_can_be_switched_off() {
     faulty.tell(&format!("write {ENOSPC}"));
     waiting.send_command(&["SET", "waiting", "1"]).unwrap();
     let begun = Instant::now();
-    while status(&mut client) != "err" {
+    while client.info("aof_last_write_status") != "err" {
         assert!(begun.elapsed() < PATIENCE, "{}", faulty.log());
     }
     write_until(&mut client, is_refused);
@@ -222,7 +217,7 @@ fn an_aof_whose_disk_fails_can_be_switched_off() {
     // Nobody waits for a file that there is no more.
     assert_eq!(waiting.read_value().unwrap(), Value::ok());
     write_until(&mut client, |reply| !is_refused(reply));
-    assert_eq!(status(&mut client), "ok");
+    assert_eq!(client.info("aof_last_write_status"), "ok");
 }
 
 #[test]

@@ -29,18 +29,13 @@ fn scan_removes_expired_keys_that_it_meets() {
             client.run("MSET a 1 b 2 c 3");
             expired(&mut client, &["x", "y"]);
             assert_eq!(client.run("DBSIZE"), Value::Integer(5), "{mode:?}");
-            let before = stat(&mut client);
+            let before = client.info_number("expired_keys");
             let found = client.run("SCAN 0 COUNT 1000 TYPE string");
             assert_eq!(found.elements().unwrap()[1].elements().unwrap().len(), 3, "{mode:?}");
             assert_eq!(client.run("DBSIZE"), Value::Integer(3), "{mode:?}");
-            assert_eq!(stat(&mut client), before + 2, "{mode:?}");
+            assert_eq!(client.info_number("expired_keys"), before + 2, "{mode:?}");
         }
     }
-}
-
-fn stat(client: &mut RawClient) -> u64 {
-    let text = client.run("INFO stats").text();
-    text.lines().find_map(|line| line.strip_prefix("expired_keys:")).unwrap().parse().unwrap()
 }
 
 #[test]

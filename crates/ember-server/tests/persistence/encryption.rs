@@ -35,9 +35,7 @@ fn is_encrypted(file: &[u8]) -> bool {
 }
 
 fn fingerprint(client: &mut RawClient) -> String {
-    let info = client.run("INFO persistence").text();
-    let line = info.lines().find_map(|line| line.strip_prefix("encryption_key_fingerprint:"));
-    line.expect("encryption is on").to_owned()
+    client.info("encryption_key_fingerprint")
 }
 
 #[test]
@@ -146,13 +144,8 @@ fn aof_files(directory: &Path) -> Vec<Vec<u8>> {
 /// Rewrites the AOF and waits for its end.
 fn rewrite(client: &mut RawClient) {
     let rewrites = |client: &mut RawClient| {
-        let info = client.run("INFO persistence").text();
-        let number = |name: &str| -> u64 {
-            let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.unwrap().parse().unwrap()
-        };
-        assert!(info.contains("aof_last_bgrewrite_status:ok"), "{info}");
-        (number("aof_rewrites"), number("aof_rewrite_in_progress"))
+        assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
+        (client.info_number("aof_rewrites"), client.info_number("aof_rewrite_in_progress"))
     };
     let (before, _) = rewrites(client);
     assert!(!client.run("BGREWRITEAOF").is_error());

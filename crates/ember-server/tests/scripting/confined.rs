@@ -8,12 +8,10 @@ use crate::{eval, everywhere, wait_until};
 
 /// How many scripts ran alone, and how many beside others.
 fn counts(client: &mut RawClient) -> (u64, u64) {
-    let info = client.run("INFO stats").text();
-    let field = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim_start_matches(':').trim().parse().unwrap()
-    };
-    (field("ember_scripts_run_exclusively"), field("ember_scripts_run_concurrently"))
+    (
+        client.info_number("ember_scripts_run_exclusively"),
+        client.info_number("ember_scripts_run_concurrently"),
+    )
 }
 
 /// Runs a script with these keys and arguments.
