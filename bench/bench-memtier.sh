@@ -26,6 +26,7 @@ fill_memtier() { # port, bytes
     run_memtier "$1" "$2" --ratio 1:0 --pipeline 100 --threads 1 --clients 1 --requests allkeys --key-pattern P:P >/dev/null
 }
 
+# The file tells the totals last: their count, count and latencies of each second, and the latencies of all.
 # The rate is that of the time which was asked for: the time that memtier_benchmark says it took is at times none, at times
 # twice as long.
 memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second and milliseconds
@@ -34,8 +35,8 @@ memtier() { # port, ratio of SET to GET, bytes, pipeline: operations a second an
         --test-time "$MEMTIER_SECONDS" --json-out-file "$json" >/dev/null
     awk -F : -v seconds="$MEMTIER_SECONDS" '
         /"Totals"/ { inside = 1 }
-        inside && /"Count"/ { count = $2 }
-        inside && /"p99.00"/ { p99 = $2; exit }
+        inside && count == "" && /"Count"/ { count = $2 }
+        inside && /"p99.00"/ { p99 = $2 }
         END { if (count <= 0) exit 1; printf "%d %.2f\n", count / seconds, p99 }' "$json" ||
         fail "memtier_benchmark counted no requests on port $1"
 }

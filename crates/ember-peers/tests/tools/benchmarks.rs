@@ -252,6 +252,12 @@ while [ $# -gt 0 ]; do
     ,"Totals":{
       "Count": 617280
       ,"Ops/sec": 0.00
+      ,"Time-Serie":{
+        "0": {
+          "Count": 200000
+          ,"p99.00": 4.567
+        }
+      }
       ,"Percentile Latencies":{
         "p99.00": 1.231
       }
