@@ -3,7 +3,6 @@
 mod counters;
 mod system;
 
-use std::cell::OnceCell;
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -12,7 +11,6 @@ use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 use crate::config::Config;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::metrics::census::Census;
-use crate::metrics::memory_report::MemoryReport;
 use crate::server::Server;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -40,8 +38,6 @@ struct Report<'r> {
     config: &'r Config,
     now_ms: i64,
     /// Taken for the first section that needs it.
-    memory: OnceCell<MemoryReport>,
-    /// Taken for the first section that needs it.
     census: Option<Rc<Census>>,
     /// The lines of the section being written.
     text: String,
@@ -52,10 +48,6 @@ impl Report<'_> {
     fn census(&mut self) -> Rc<Census> {
         let take = || Rc::new(Census::of(self.server, self.now_ms));
         Rc::clone(self.census.get_or_insert_with(take))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        *self.memory.get_or_init(|| MemoryReport::of(self.server))
     }
 
     /// Adds a line `name:value`.
@@ -121,7 +113,6 @@ fn info(session: &mut Session<'_>) -> SessionResult {
         server: session.server,
         config: &config,
         now_ms: session.turn.now_ms,
-        memory: OnceCell::new(),
         census: None,
         text: String::with_capacity(USUAL_BYTES),
     };

@@ -11,7 +11,7 @@ use emberkv_core::{REDIS_VERSION, reclaim};
 use super::Report;
 use crate::aof::service::Aof;
 use crate::config::Config;
-use crate::metrics::memory_report::{self, human, ratio};
+use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
 use crate::snapshot::state::SnapshotState;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
@@ -138,7 +138,7 @@ fn scripts(report: &mut Report<'_>) {
 }
 
 pub(super) fn memory(report: &mut Report<'_>) {
-    let numbers = report.memory();
+    let numbers = MemoryReport::of(report.server);
     let system = memory_report::system_bytes().unwrap_or(0);
     let with_human = |report: &mut Report<'_>, name: &str, bytes: u64| {
         report.line(name, bytes);
