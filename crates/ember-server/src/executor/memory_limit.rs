@@ -82,8 +82,7 @@ impl Executor {
         }
         guards.release(&self.server.keyspace, &mut self.turn);
         self.evict_some();
-        self.publish_events();
-        self.send_invalidations(None, Some((client, reply)));
+        self.deliver_notices(guards, None, Some((client, reply)));
     }
 
     /// Frees memory, but not much at once, and nothing while writes are paused. No lock is held.
@@ -91,13 +90,12 @@ impl Executor {
         if self.turn.keeps_expired {
             return;
         }
-        self.publish();
         let keyspace = &self.server.keyspace;
+        keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         let limit = self.limit_bytes().saturating_sub(self.client_memory.total());
         let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
         let samples = self.config.maxmemory_samples;
         // Nothing to evict is no error here: the next write will be told.
         self.has_nothing_to_evict = self.evictor.make_room(keyspace, &mut self.turn, limit, samples).is_err();
-        self.publish();
     }
 }

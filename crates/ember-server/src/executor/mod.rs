@@ -59,6 +59,7 @@ use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
+use tracking::AtOnce;
 
 use crate::clients::blocked::Blocked;
 use crate::observability::stats::WorkerStats;
@@ -481,19 +482,25 @@ impl Executor {
     #[inline]
     pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         if !self.turn.notices.is_empty() && self.section == Section::Shared {
-            self.deliver_notices(guards, changed_by);
+            self.deliver_notices(guards, changed_by, None);
         }
     }
 
+    /// Delivers it now; what the client of `at_once` is told comes in its replies.
     #[cold]
-    fn deliver_notices(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
+    fn deliver_notices(
+        &mut self,
+        guards: &mut Guards<'static>,
+        changed_by: Option<u64>,
+        mut at_once: Option<AtOnce<'_>>,
+    ) {
         guards.release(&self.server.keyspace, &mut self.turn);
         self.publish_events();
-        self.send_invalidations(changed_by, None);
+        self.send_invalidations(changed_by, at_once.as_mut());
         while !self.turn.notices.ready.is_empty() {
             self.serve_ready();
             self.publish_events();
-            self.send_invalidations(changed_by, None);
+            self.send_invalidations(changed_by, at_once.as_mut());
         }
     }
 

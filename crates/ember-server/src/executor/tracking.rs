@@ -21,6 +21,9 @@ use crate::clients::subscriptions::Address;
 use crate::clients::tracking::Choice;
 use crate::server::Server;
 
+/// A client that is told before its next reply, and its replies.
+pub(super) type AtOnce<'a> = (&'a Client, &'a mut Reply);
+
 impl Server {
     /// Tells a tracking client, or who is told in its place, that keys have changed; `None` is all of them. The client of
     /// `at_once` is told in its replies, before the next one.
@@ -29,7 +32,7 @@ impl Server {
         view: &ClientView,
         keys: Option<Vec<Box<[u8]>>>,
         changed_by: Option<u64>,
-        at_once: &mut Option<(&Client, &mut Reply)>,
+        at_once: Option<&mut AtOnce<'_>>,
     ) {
         let Some(tracking) = view.tracking.lock().clone() else { return };
         if tracking.no_loop && changed_by == Some(view.id) {
@@ -105,14 +108,14 @@ impl Executor {
     pub(super) fn send_invalidations(
         &mut self,
         changed_by: Option<u64>,
-        mut at_once: Option<(&Client, &mut Reply)>,
+        mut at_once: Option<&mut AtOnce<'_>>,
     ) {
         let server = self.server;
         let notices = &mut self.turn.notices;
         if std::mem::take(&mut notices.is_flushed) {
             notices.invalidated.clear();
             for view in server.trackers.all() {
-                server.invalidate(&view, None, changed_by, &mut at_once);
+                server.invalidate(&view, None, changed_by, at_once.as_deref_mut());
             }
         }
         for (key, clients) in std::mem::take(&mut notices.invalidated) {
@@ -120,7 +123,12 @@ impl Executor {
             for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
                 // What it has read before it began to broadcast is told with all that changes.
                 if !view.tracking.lock().as_ref().is_some_and(|tracking| tracking.is_broadcast()) {
-                    server.invalidate(&view, Some(vec![key.name.clone()]), changed_by, &mut at_once);
+                    server.invalidate(
+                        &view,
+                        Some(vec![key.name.clone()]),
+                        changed_by,
+                        at_once.as_deref_mut(),
+                    );
                 }
             }
         }
@@ -140,7 +148,7 @@ impl Executor {
             }
             for names in by_prefix.into_values() {
                 let names = names.into_iter().map(Box::from).collect();
-                server.invalidate(&view, Some(names), None, &mut at_once);
+                server.invalidate(&view, Some(names), None, at_once.as_deref_mut());
             }
         }
     }
