@@ -12,13 +12,14 @@ CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
 # with other packages dependencies would have other features, and be built again.
-PEERS_TESTS = $(patsubst crates/ember-peers/tests/%/main.rs,--test %,$(wildcard crates/ember-peers/tests/*/main.rs))
+PEERS_PROGRAMS = $(patsubst crates/ember-peers/tests/%/main.rs,%,$(wildcard crates/ember-peers/tests/*/main.rs))
+PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
-	bench-persistence bench-memtier charts docker-build clean
+	bench-persistence bench-tails bench-cache bench-memtier charts docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +51,7 @@ test: ## All tests that need nothing but Rust and a C compiler.
 
 test-peers: build-tests ## Tests beside redis-server, under real clients and in a browser; installs those first.
 	scripts/setup-peers.sh
-	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test --workspace $(PEERS_TESTS) --no-fail-fast
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
 test-model: ## Model check of shard locks and forwarding between workers: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
@@ -104,8 +105,14 @@ bench-persistence: release ## What an append-only file costs, and saving and loa
 bench-latency: release ## How late answers are at half load, without and while saving, beside redis-server.
 	bench/bench-latency.sh
 
+bench-tails: release ## How late answers are while memory grows, keys expire or are evicted, and files are written.
+	bench/bench-tails.sh
+
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh
+
+bench-cache: release ## Memory for each key at many sizes, and hits of a full cache, beside redis-server and valkey-server.
+	bench/bench-cache.sh
 
 bench-memtier: release ## The full matrix driven by memtier_benchmark.
 	bench/bench-memtier.sh

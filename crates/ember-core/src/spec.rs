@@ -41,6 +41,8 @@ bitflags! {
         const NO_ASYNC_LOADING = 1 << 18;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 15;
+        /// May have keys of a slot that is on its way to this node of a cluster, without an ASKING before.
+        const ASKING = 1 << 19;
         /// May be called without any key.
         const NO_MANDATORY_KEYS = 1 << 17;
         /// The positions of keys do not follow from the specification.
@@ -51,7 +53,7 @@ bitflags! {
 impl Flags {
     /// The names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is shown nowhere.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(Flags, &str); 18] = [
+        const NAMES: [(Flags, &str); 19] = [
             (Flags::WRITE, "write"),
             (Flags::READONLY, "readonly"),
             (Flags::DENYOOM, "denyoom"),
@@ -63,6 +65,7 @@ impl Flags {
             (Flags::STALE, "stale"),
             (Flags::SKIP_MONITOR, "skip_monitor"),
             (Flags::SKIP_SLOWLOG, "skip_slowlog"),
+            (Flags::ASKING, "asking"),
             (Flags::FAST, "fast"),
             (Flags::NO_AUTH, "no_auth"),
             (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
@@ -206,6 +209,12 @@ impl KeySpec {
     /// One key behind `word`, which is searched from argument `from` on.
     pub const fn after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: 0, step: 1, limit: 0 };
+        KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
+    }
+
+    /// Keys behind `word`, to the last argument; `word` is searched from argument `from` on.
+    pub const fn all_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
+        let find = Find::Range { last: -1, step: 1, limit: 0 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
@@ -491,7 +500,8 @@ pub struct Spec {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// What changed in which version.
     pub history: &'static [(&'static str, &'static str)],
-    /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`].
+    /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose key
+    /// specifications do not find them all.
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
@@ -638,7 +648,7 @@ impl Spec {
             .collect();
         // What no specification finds is what the last unknown one is about.
         let unknown = self.keys.iter().rfind(|keys| keys.begin == Begin::Unknown);
-        let unknown = unknown.map_or(KeyFlags::empty(), |keys| keys.flags);
+        let unknown = flags_of_call.or(unknown.map(|keys| keys.flags)).unwrap_or(KeyFlags::empty());
         let flags_of = move |at: usize| {
             found.iter().find(|(position, _)| *position == at).map_or(unknown, |(_, flags)| *flags)
         };

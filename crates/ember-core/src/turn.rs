@@ -76,8 +76,13 @@ pub struct Turn {
     pub noted_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
-    /// Whether writes are paused (`CLIENT PAUSE`): a reader that finds an expired key leaves it to others to remove.
+    /// Whether what has expired stays where it is, hidden from readers: writes are paused (`CLIENT PAUSE`), or others decide
+    /// when keys expire (`import-mode`).
     pub keeps_expired: bool,
+    /// Whether others decide when keys expire: an expiry that has passed is set like any other, and removes nothing.
+    pub keeps_past_expiries: bool,
+    /// Whether the caller sees what has expired like all else: it is the one who decides.
+    pub sees_expired: bool,
     /// Whether reads leave the eviction clock as it is (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
     /// Whether the command may read keys that its arguments do not name.
@@ -110,6 +115,8 @@ impl Turn {
             noted_ms: None,
             settings: Settings::DEFAULT,
             keeps_expired: false,
+            keeps_past_expiries: false,
+            sees_expired: false,
             no_touch: false,
             reads_any_key: true,
             notices: Notices::default(),
@@ -149,6 +156,23 @@ impl Turn {
     pub fn catch_up(&mut self, now_ms: i64) {
         let time = if self.units == 0 { &mut self.now_ms } else { &mut self.awaited_ms };
         *time = now_ms.max(*time);
+    }
+
+    /// What expires up to this Unix time in ms is not there for the caller.
+    #[inline]
+    pub fn expired_ms(&self) -> i64 {
+        if self.sees_expired { REPLAY_TIME_MS } else { self.now_ms }
+    }
+
+    /// A new expiry up to this Unix time in ms removes what it is given to.
+    #[inline]
+    pub fn past_ms(&self) -> i64 {
+        if self.keeps_past_expiries { i64::MIN } else { self.now_ms }
+    }
+
+    /// Whether what others have done is done again: it is not judged by limits that held for them.
+    pub fn is_replay(&self) -> bool {
+        self.noted_ms.is_some()
     }
 
     /// The time to note, Unix time in ms.

@@ -1,4 +1,5 @@
-//! No allocation for a GET, nor for a SET or INCR that fits the entry: from the request's bytes to the reply's.
+//! No allocation for a GET, nor for a SET or INCR that fits the entry: from the request's bytes to the reply's. And what is
+//! accounted for a value is what the allocator hands out for it.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
@@ -13,18 +14,26 @@ use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
+use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
 
-/// Counts the allocations of each thread by itself, so that tests may run beside each other.
+/// Counts the allocations of each thread and their bytes by itself, so that tests may run beside each other.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// What jemalloc would have handed out for what is allocated now.
+    static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
+// A thread that ends has nothing to measure any more.
 fn count() {
-    // A thread that ends has nothing to measure any more.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+fn count_bytes(got: usize, given_back: usize) {
+    let class = |bytes: usize| if bytes == 0 { 0 } else { size_class(bytes) as i64 };
+    let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + class(got) - class(given_back)));
 }
 
 // SAFETY: everything is passed to the system's allocator as it came; the counter allocates nothing, being constant
@@ -32,17 +41,20 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        count_bytes(layout.size(), 0);
         // SAFETY: the caller's promise is the one asked for.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count_bytes(0, layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
+        count_bytes(size, layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -125,13 +137,17 @@ fn find(name: &[u8]) -> &'static DataCommand {
 
 /// A thousand calls on keys of all shards; `#` in a word stands for the number of the call.
 fn pipeline(words: &str) -> Vec<u8> {
+    pipeline_of(1000, words)
+}
+
+fn pipeline_of(calls: usize, words: &str) -> Vec<u8> {
     let command = |number: usize| {
         let words: Vec<String> =
             words.split(' ').map(|word| word.replace('#', &format!("{number:04}"))).collect();
         let bulks: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
         format!("*{}\r\n{bulks}", words.len()).into_bytes()
     };
-    (0..1000).flat_map(command).collect()
+    (0..calls).flat_map(command).collect()
 }
 
 #[test]
@@ -196,5 +212,26 @@ fn reading_a_value_of_its_own_allocation_allocates_nothing() {
         let value = "v".repeat(length);
         bench.run(&pipeline(&format!("SET big# {value}")));
         assert_eq!(bench.allocations(&pipeline("GET big#")), 0, "{length} bytes");
+    }
+}
+
+#[test]
+fn what_is_accounted_is_what_is_allocated_at_all_sizes() {
+    const LENGTH_MAX: usize = 70_000;
+    let lengths = || (1..3000).chain((3000..LENGTH_MAX).step_by(97));
+    for words in
+        ["SET key {}", "SET key {} PXAT 2000000000000", "SET a-key-of-some-forty-bytes-for-a-change- {}"]
+    {
+        let mut bench = Bench::new();
+        let mut unaccounted = None;
+        // The buffers have grown when the longest have been there.
+        for length in [LENGTH_MAX, 1].into_iter().chain(lengths()).chain([1]) {
+            bench.run(&pipeline_of(1, &words.replace("{}", &"v".repeat(length))));
+            if length == LENGTH_MAX {
+                continue;
+            }
+            let difference = BYTES.get() - bench.keyspace.used_bytes() as i64;
+            assert_eq!(*unaccounted.get_or_insert(difference), difference, "{words}, {length} bytes");
+        }
     }
 }

@@ -15,6 +15,7 @@ use ember_persistence::rdb_file::{
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, Slot};
 use emberkv_core::local::Local;
+use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 use proptest::prelude::*;
@@ -190,7 +191,9 @@ fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come(
     };
     assert_eq!(of(0, "over", &|_| 0), None);
     assert_eq!(of(0, "later", &|entry| entry.expire_at_ms().unwrap_or(0)), Some(now_ms + 1));
-    assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(128));
+    // A header, the name, the value.
+    let footprint = size_class(8 + "elsewhere".len() + 100) as i64;
+    assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(footprint));
     let clock = of(0, "idle", &|entry| entry.clock().into());
     assert_eq!(clock, Some(Turn::new(now_ms, 1).idle_clock(100).into()));
     keyspace.check_invariants();
@@ -249,6 +252,45 @@ fn files_of_old_servers_are_read() {
     read(&file(12, b"\xF4\x01\x02\x03\xFE\x00\x00\x01a\x01b")).unwrap();
 }
 
+/// A file of Valkey with `body`; no checksum.
+fn valkey_file(version: u16, body: &[u8]) -> Vec<u8> {
+    [format!("VALKEY{version:03}").as_bytes(), body, b"\xFF\0\0\0\0\0\0\0\0"].concat()
+}
+
+#[test]
+fn files_of_valkey_are_read() {
+    let body = [
+        &b"\xFA\x0Avalkey-ver\x059.0.0\xFE\x00\xFB\x02\x00\xF4\x01\x02\x00\x00\x01s\x05hello"[..],
+        b"\x16\x01h\x02\x01f\x01v",
+        &4_000_000_000_000_i64.to_le_bytes(),
+        b"\x01g\x02\xFF\xFE",
+        &(-1_i64).to_le_bytes(),
+        b"\x14\x01t\x0C\x0C\0\0\0\x02\0\x81a\x02\x01\x01\xFF",
+    ]
+    .concat();
+    let (mut local, _) = read(&valkey_file(80, &body)).unwrap();
+    assert_eq!(must(&mut local, "GET s").text(), "hello");
+    assert_eq!(must(&mut local, "HGET h f").text(), "v");
+    let expiries = must(&mut local, "HPEXPIRETIME h FIELDS 2 f g");
+    let expiries: Vec<_> =
+        expiries.elements().unwrap().iter().map(|value| value.integer().unwrap()).collect();
+    assert_eq!(expiries, [4_000_000_000_000, -1]);
+    assert_eq!(must(&mut local, "SISMEMBER t a").integer(), Some(1));
+    // What only Redis has is none of theirs, and the other way round.
+    assert!(matches!(problem(&valkey_file(80, b"\xFE\x00\x18\x01k")), (11, RdbProblem::UnknownKind(24))));
+    assert!(matches!(problem(&valkey_file(80, b"\xF3\x01k")), (9, RdbProblem::Refused(_))));
+    assert!(matches!(problem(&valkey_file(81, b"")), (0, RdbProblem::Version(81))));
+    assert!(matches!(problem(&valkey_file(11, b"")), (0, RdbProblem::Version(11))));
+    let long: Vec<u8> = std::iter::repeat_n(b'x', 60).collect();
+    let mut body = b"\xFE\x00\x16\x01h\x80\x00\x01\x86\xA0".to_vec();
+    for number in 0..100_000_u32 {
+        let name = format!("{number:06}");
+        body.extend([&[6][..], name.as_bytes(), &[60], &long, &4_000_000_000_000_i64.to_le_bytes()].concat());
+    }
+    let (mut local, _) = read(&valkey_file(80, &body)).unwrap();
+    assert_eq!(must(&mut local, "HLEN h").integer(), Some(100_000));
+}
+
 #[test]
 fn what_cannot_be_read_is_refused_by_name() {
     let id = 0x9A2B_C3D4_E5F6_0000_u64 | 1;
@@ -263,7 +305,7 @@ fn what_cannot_be_read_is_refused_by_name() {
     assert!(matches!(problem(&file(12, b"\xFE\x00\x16\x01k")), (11, RdbProblem::UnknownKind(22))));
     assert!(matches!(problem(&file(13, b"")), (0, RdbProblem::Version(13))));
     assert!(matches!(problem(&file(0, b"")), (0, RdbProblem::Version(0))));
-    for bytes in [&b""[..], b"REDI", b"REDIS00", b"REDIS00x1\xFF", b"VALKEY080"] {
+    for bytes in [&b""[..], b"REDI", b"REDIS00", b"REDIS00x1\xFF", b"VALKEY08", b"VALKEY08x\xFF"] {
         assert!(matches!(problem(bytes), (0, RdbProblem::NotRdb)));
     }
     let twice = b"\xFE\x00\x00\x01a\x01b\x00\x01a\x01c";

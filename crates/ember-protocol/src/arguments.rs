@@ -242,6 +242,14 @@ impl<'a> Args<'a> {
         self.iter().map(<[u8]>::len).sum()
     }
 
+    /// The bytes that [`encode`](Args::encode) would append. O(arguments).
+    pub fn wire_bytes(&self) -> usize {
+        // A prefix, a number and its line end; an argument has another line end behind it.
+        let line = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 4;
+        line(self.len())
+            + self.iter().map(|argument| line(argument.len()) + argument.len() + 2).sum::<usize>()
+    }
+
     /// Appends the command as clients send it: in RESP, an array of bulk strings. One copy if it stands like that in the
     /// input. O(bytes).
     pub fn encode(&self, to: &mut Vec<u8>) {

@@ -184,6 +184,11 @@ impl Parser {
         self.start
     }
 
+    /// Whether no part of another command has been read behind the last one.
+    pub fn is_between_commands(&self, input: &[u8]) -> bool {
+        matches!(self.stage, Stage::Command) && self.start == input.len()
+    }
+
     /// Tells the parser that the caller dropped the first `count` bytes of the input, so that the others now lie
     /// that much closer to its start (in the same memory or elsewhere). O(1).
     ///

@@ -170,7 +170,7 @@ fn set_protocol(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Resu
 fn set_replication(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     let arguments = Arguments::new(lua, arguments);
     if arguments.len() != 1 {
-        return Err(raised::reply("ERR redis.set_repl() requires two arguments."));
+        return Err(raised::reply("ERR redis.set_repl() requires one argument."));
     }
     match arguments.number(1)? as i64 {
         0..=3 => Ok(()),

@@ -35,6 +35,8 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
+#[cfg(feature = "jemalloc")]
+use crate::system::huge_pages;
 use crate::system::log::LogHandle;
 use crate::system::oom_score;
 use crate::system::open_files;
@@ -115,6 +117,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     control_sockets.serve(server)?;
     watch_signals(server)?;
     server.startup_memory_bytes.store(memory_report::allocator().allocated, Ordering::Relaxed);
+    #[cfg(feature = "jemalloc")]
+    huge_pages::start();
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);

@@ -4,6 +4,7 @@
 //! is how the two servers are compared. Replies are read by the client's side of `ember-protocol`; no server uses that.
 
 mod client;
+mod directory;
 mod documents;
 mod generated;
 mod http;
@@ -14,6 +15,7 @@ mod server;
 mod waiting;
 
 pub use client::{RawClient, encode};
+pub use directory::Directory;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use ember_protocol::client::{Value, encode_command, quote, split_arguments};
 pub use generated::assert_generated;
@@ -22,4 +24,4 @@ pub use ports::free_port;
 pub use random::Random;
 pub use replies::{read_frame, render};
 pub use server::{Server, ServerBuilder, Usage, find_ember_cli, find_ember_server};
-pub use waiting::wait_until;
+pub use waiting::{OnDrop, wait_until};

@@ -9,6 +9,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The time between two questions.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Does something when it is dropped, after a panic too: lets threads end that a scope waits for.
+pub struct OnDrop<F: Fn()>(pub F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Asks again and again until the answer is yes. `what` is what the answer says.
 ///
 /// # Panics

@@ -302,10 +302,20 @@ impl Journal {
         }
     }
 
-    /// Records that a key has expired or was evicted.
+    /// Records that a key has expired or was evicted. In a call that has had no other effect so far that is a record of its
+    /// own: what a reader finds expired need not go as one.
     #[inline]
     pub fn record_removal(&mut self, database: usize, key: &[u8]) {
-        self.record_aside(database, 0, |words| _ = words.word(b"DEL").word(key));
+        if self.is_on() {
+            let depth = self.depth;
+            let is_first = self.segment.effects.len() == self.segment.sealed_effects();
+            self.append(database, |words| _ = words.word(b"DEL").word(key));
+            if is_first && depth == 1 {
+                self.depth = 0;
+            }
+            self.seal();
+            self.depth = depth;
+        }
     }
 
     fn append(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {

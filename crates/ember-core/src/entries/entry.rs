@@ -1,4 +1,4 @@
-//! An entry: key, metadata and value of one key in one allocation, and the table slot that owns it.
+//! An entry: key, metadata and value of one key in one allocation or two, and the table slot that owns it.
 //!
 //! ```text
 //! offset  bytes
@@ -6,21 +6,26 @@
 //!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
-//!  6      2   length of an inline value
+//!  6      2   length of a string in bytes, inline or apart
 //!  8      8   expiry, Unix time in ms       only with EXPIRES
 //!  …      4   key length                    only with WIDE_KEY
 //!  …          key
-//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Large, Aggregate, Shared)
+//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Apart, Large, Aggregate, Shared)
 //! ```
 //!
+//! A string stands behind the key, or *apart* from it, in an allocation of its bytes alone: where that takes less memory,
+//! because both allocations fill their size classes better than one does. Values of a power of two are such.
+//!
 //! A [`Slot`] is one word of a hash table: 20 hash bits (the *tag*) above a 44-bit entry address, which is
-//! the pointer without its four low bits (entries are aligned to 16). Zero is the empty slot.
+//! the pointer without its three low bits (entries are aligned to 8). Zero is the empty slot.
 //!
 //! # Invariants
 //!
 //! * A non-zero slot owns exactly one live allocation of `Shape::layout` bytes; `Slot` is neither `Copy` nor `Clone`.
 //! * The size of the allocation is always the size class of the bytes the header declares, so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
+//! * The `Apart` encoding's eight value bytes are the address of such a size class for the string's bytes, which the entry
+//!   owns. Whether a string stands apart follows from the lengths of key and string and the expiry (`Shape::of_string`).
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
 //!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is
 //!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
@@ -32,11 +37,13 @@
 
 mod editing;
 mod forms;
+#[cfg(test)]
+mod tests;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
-use self::forms::Encoding;
+use self::forms::{EMBSTR_MAX_BYTES, Encoding};
 pub use self::forms::{NewValue, SharedValue, ValueRef};
 use crate::entries::hash::TAG_BITS;
 use crate::memory::{LargeRef, prefetch, size_class};
@@ -46,7 +53,10 @@ pub use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
 const WIDE_KEY_BYTES: usize = 4;
-const ENTRY_ALIGN: usize = 16;
+/// An integer or a pointer.
+const WORD_BYTES: usize = 8;
+const LG_ENTRY_ALIGN: u32 = 3;
+const ENTRY_ALIGN: usize = 1 << LG_ENTRY_ALIGN;
 const ADDRESS_BITS: u32 = 64 - TAG_BITS;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 
@@ -82,7 +92,10 @@ impl Generation {
 struct Shape {
     flags: u8,
     key_len: usize,
+    /// Bytes of the value in the entry.
     value_bytes: usize,
+    /// Bytes of a string that stands apart, at least 1; 0 for all else.
+    apart_bytes: usize,
 }
 
 impl Shape {
@@ -94,7 +107,34 @@ impl Shape {
         if key_len >= KEY_LEN_WIDE as usize {
             flags |= FLAG_WIDE_KEY;
         }
-        Shape { flags, key_len, value_bytes }
+        Shape { flags, key_len, value_bytes, apart_bytes: 0 }
+    }
+
+    /// The shape of an entry with this value.
+    #[inline]
+    fn of_value(key_len: usize, expires: bool, value: &NewValue<'_>) -> Shape {
+        match value {
+            NewValue::Bytes(bytes) | NewValue::Edited(bytes) => {
+                Shape::of_string(key_len, expires, bytes.len())
+            }
+            NewValue::Int(_) | NewValue::Large(_) | NewValue::Aggregate(_) => {
+                Shape::new(key_len, expires, WORD_BYTES)
+            }
+        }
+    }
+
+    /// The shape that takes least memory for a string of `len` bytes; of shapes that take the same, the one that is read
+    /// with one access less. Strings that are `embstr` stay in the entry.
+    #[inline]
+    fn of_string(key_len: usize, expires: bool, len: usize) -> Shape {
+        let inline = Shape::new(key_len, expires, len);
+        let unused = inline.allocation_bytes() - inline.used_bytes();
+        // The pointer takes its bytes in any case, and sizes differ by multiples of 8.
+        if unused < 2 * WORD_BYTES || len <= EMBSTR_MAX_BYTES {
+            return inline;
+        }
+        let apart = Shape { value_bytes: WORD_BYTES, apart_bytes: len, ..inline };
+        if apart.footprint_bytes() < inline.footprint_bytes() { apart } else { inline }
     }
 
     fn key_offset(self) -> usize {
@@ -112,14 +152,48 @@ impl Shape {
         self.key_offset() + self.key_len
     }
 
+    /// Bytes of the entry itself.
+    fn used_bytes(self) -> usize {
+        self.value_offset() + self.value_bytes
+    }
+
     fn allocation_bytes(self) -> usize {
-        size_class(self.value_offset() + self.value_bytes)
+        size_class(self.used_bytes())
+    }
+
+    /// Bytes of the allocation for a string that stands apart; 0 for all else.
+    #[inline]
+    fn apart_allocation_bytes(self) -> usize {
+        if self.apart_bytes == 0 { 0 } else { size_class(self.apart_bytes) }
+    }
+
+    fn footprint_bytes(self) -> usize {
+        self.allocation_bytes() + self.apart_allocation_bytes()
+    }
+
+    /// Whether a value of the shape `other` takes the very allocations that one of this shape has.
+    #[inline]
+    fn has_room_for(self, other: Shape) -> bool {
+        self.flags == other.flags
+            && self.allocation_bytes() == other.allocation_bytes()
+            && self.apart_allocation_bytes() == other.apart_allocation_bytes()
     }
 
     fn layout(self) -> Layout {
-        Layout::from_size_align(self.allocation_bytes(), ENTRY_ALIGN)
-            .expect("lengths come from slices in memory, so their sum fits")
+        layout_of(self.allocation_bytes())
     }
+}
+
+fn layout_of(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ENTRY_ALIGN)
+        .expect("lengths come from slices in memory, so their sum fits")
+}
+
+fn allocate(bytes: usize) -> NonNull<u8> {
+    let layout = layout_of(bytes);
+    // SAFETY: all callers ask for what at least one byte takes.
+    let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+    base
 }
 
 /// A shared view of an entry.
@@ -150,11 +224,13 @@ impl<'a> EntryRef<'a> {
                 key_len = self.base.add(offset).cast::<u32>().read_unaligned() as usize;
             }
             let encoding = Encoding::from_bits((word as u8) >> 4);
-            let value_bytes = match encoding {
-                Encoding::Int | Encoding::Large | Encoding::Aggregate | Encoding::Shared => 8,
-                Encoding::Embstr | Encoding::Raw => (word >> 48) as usize,
+            let string_bytes = (word >> 48) as usize;
+            let (value_bytes, apart_bytes) = match encoding {
+                Encoding::Int | Encoding::Large | Encoding::Aggregate | Encoding::Shared => (WORD_BYTES, 0),
+                Encoding::Embstr | Encoding::Raw => (string_bytes, 0),
+                Encoding::Apart => (WORD_BYTES, string_bytes),
             };
-            Shape { flags: flags & SHAPE_FLAGS, key_len, value_bytes }
+            Shape { flags: flags & SHAPE_FLAGS, key_len, value_bytes, apart_bytes }
         }
     }
 
@@ -231,7 +307,8 @@ impl<'a> EntryRef<'a> {
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
         // SAFETY: value_bytes initialised bytes stand at value_offset; for Int they are an i64, for Large the
-        // pointer that Arc::into_raw gave for the reference this entry holds.
+        // pointer that Arc::into_raw gave for the reference this entry holds, for Apart the address of apart_bytes
+        // initialised bytes, which the entry owns.
         unsafe {
             let value = self.base.add(shape.value_offset());
             match self.encoding() {
@@ -241,6 +318,10 @@ impl<'a> EntryRef<'a> {
                 }
                 Encoding::Embstr | Encoding::Raw => {
                     StringValue::Inline(std::slice::from_raw_parts(value.as_ptr(), shape.value_bytes))
+                }
+                Encoding::Apart => {
+                    let bytes = value.cast::<*const u8>().read_unaligned();
+                    StringValue::Inline(std::slice::from_raw_parts(bytes, shape.apart_bytes))
                 }
                 Encoding::Aggregate | Encoding::Shared => panic!("an aggregate is no string"),
             }
@@ -276,16 +357,16 @@ impl<'a> EntryRef<'a> {
         match self.encoding() {
             Encoding::Int => "int",
             Encoding::Embstr => "embstr",
-            Encoding::Raw | Encoding::Large => "raw",
+            Encoding::Raw | Encoding::Apart | Encoding::Large => "raw",
             Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or("", Aggregate::encoding_name),
         }
     }
 
     /// Bytes of memory that the entry takes, allocator rounding included.
     pub fn footprint_bytes(self) -> usize {
-        let inside = self.shape().allocation_bytes();
+        let inside = self.shape().footprint_bytes();
         let outside = match self.encoding() {
-            Encoding::Int | Encoding::Embstr | Encoding::Raw => 0,
+            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart => 0,
             Encoding::Large => self.large_bytes(),
             Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or(0, Aggregate::footprint_bytes),
         };
@@ -340,12 +421,11 @@ pub struct Slot(u64);
 impl Slot {
     /// Builds an entry and the slot that owns it.
     pub fn new(tag: u32, key: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Slot {
-        let shape = Shape::new(key.len(), expire_at_ms.is_some(), value.stored_bytes());
-        let layout = shape.layout();
-        // SAFETY: the layout is at least 16 bytes. Every write below stays inside it: the parts stand one behind
-        // the other as Shape places them, and their sum is at most allocation_bytes.
+        let shape = Shape::of_value(key.len(), expire_at_ms.is_some(), &value);
+        let base = allocate(shape.allocation_bytes());
+        // SAFETY: every write below stays inside the allocation: the parts stand one behind the other as Shape places them,
+        // and their sum is at most allocation_bytes.
         unsafe {
-            let Some(base) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
             base.write_bytes(0, HEADER_BYTES);
             base.add(1).write(shape.flags);
             if let Some(at) = expire_at_ms {
@@ -359,6 +439,9 @@ impl Slot {
             }
             ptr::copy_nonoverlapping(key.as_ptr(), base.add(shape.key_offset()).as_ptr(), key.len());
             let mut slot = Slot::own(tag, base);
+            if shape.apart_bytes > 0 {
+                slot.write_apart(shape, allocate(shape.apart_allocation_bytes()));
+            }
             slot.write_value(shape, value);
             slot.set_clock(clock);
             slot
@@ -369,8 +452,12 @@ impl Slot {
     /// `base` is a fresh allocation made by [`Slot::new`], with header, expiry and key in place, owned by nobody.
     unsafe fn own(tag: u32, base: NonNull<u8>) -> Slot {
         let address = base.as_ptr().expose_provenance() as u64;
-        assert!(address < 1 << 48 && tag < 1 << TAG_BITS, "user addresses have 48 bits, tags {TAG_BITS}");
-        Slot(u64::from(tag) << ADDRESS_BITS | address >> 4)
+        let lg_address_end = ADDRESS_BITS + LG_ENTRY_ALIGN;
+        assert!(
+            address >> lg_address_end == 0 && tag < 1 << TAG_BITS,
+            "user addresses have {lg_address_end} bits, tags {TAG_BITS}"
+        );
+        Slot(u64::from(tag) << ADDRESS_BITS | address >> LG_ENTRY_ALIGN)
     }
 
     /// Whether the slot owns no entry.
@@ -387,7 +474,7 @@ impl Slot {
 
     #[inline]
     fn base(&self) -> NonNull<u8> {
-        let address = ((self.0 & ADDRESS_MASK) << 4) as usize;
+        let address = ((self.0 & ADDRESS_MASK) << LG_ENTRY_ALIGN) as usize;
         NonNull::new(ptr::with_exposed_provenance_mut(address)).expect("the slot is not empty")
     }
 
@@ -413,7 +500,7 @@ impl Slot {
     /// Where the entry is; null for an empty slot.
     #[inline]
     pub fn address(&self) -> *const u8 {
-        ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << 4) as usize)
+        ptr::with_exposed_provenance(((self.0 & ADDRESS_MASK) << LG_ENTRY_ALIGN) as usize)
     }
 
     /// Sets the eviction clock (24 bits).
@@ -448,14 +535,16 @@ impl Slot {
     /// goes with neither; otherwise the entry moves. The key and the clock stay.
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         let old = self.entry().shape();
-        let new = Shape::new(old.key_len, expire_at_ms.is_some(), value.stored_bytes());
-        if new.flags == old.flags && new.allocation_bytes() == old.allocation_bytes() {
-            self.release_owned();
+        let new = Shape::of_value(old.key_len, expire_at_ms.is_some(), &value);
+        if old.has_room_for(new) {
+            if new.apart_bytes == 0 {
+                self.release_owned();
+            }
             if let Some(at) = expire_at_ms {
                 self.write_expiry(at);
             }
-            // SAFETY: same flags and key length, so `new` describes this allocation, whose size is unchanged;
-            // the old value holds no reference any more.
+            // SAFETY: same flags and key length, so `new` describes these allocations, whose sizes are unchanged; the old
+            // value holds no reference any more, or the one to the bytes apart that the new one takes over.
             unsafe { self.write_value(new, value) };
         } else {
             *self = self.rebuilt(value, expire_at_ms);
@@ -493,102 +582,5 @@ impl Drop for Slot {
         let layout = self.entry().shape().layout();
         // SAFETY: the slot owns this allocation, made with the very layout that the header still declares.
         unsafe { dealloc(self.base().as_ptr(), layout) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    fn bytes_of(slot: &Slot) -> Vec<u8> {
-        match slot.entry().string() {
-            StringValue::Int(number) => number.to_string().into_bytes(),
-            StringValue::Inline(bytes) => bytes.to_vec(),
-            StringValue::Large(large) => large.bytes().to_vec(),
-        }
-    }
-
-    #[test]
-    fn an_entry_gives_back_what_was_put_in() {
-        for key_len in [0, 1, 16, 254, 255, 256, 70_000] {
-            for expire in [None, Some(i64::MAX), Some(1)] {
-                for value_len in [0, 1, 20, 44, 45, 1000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES] {
-                    let key = vec![b'k'; key_len];
-                    let value = vec![b'v'; value_len];
-                    let slot = Slot::new(0xABCDE, &key, NewValue::from_bytes(&value), expire, 0x00AB_CDEF);
-                    assert_eq!(slot.tag(), 0xABCDE);
-                    assert_eq!(slot.entry().key(), key);
-                    assert_eq!(slot.entry().expire_at_ms(), expire);
-                    assert_eq!(slot.entry().clock(), 0x00AB_CDEF);
-                    assert_eq!(bytes_of(&slot), value);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn set_keeps_key_and_clock_whatever_the_sizes() {
-        let values: [&[u8]; 6] = [b"", b"12345", b"short", &[b'x'; 60], &[b'y'; 3000], &[b'z'; 50_000]];
-        for from in values {
-            for to in values {
-                for (old, new) in [(None, None), (None, Some(9)), (Some(8), None), (Some(8), Some(9))] {
-                    let mut slot = Slot::new(7, b"key", NewValue::from_bytes(from), old, 99);
-                    slot.set(NewValue::from_bytes(to), new);
-                    assert_eq!((slot.entry().key(), slot.entry().clock()), (&b"key"[..], 99));
-                    assert_eq!(slot.entry().expire_at_ms(), new);
-                    assert_eq!(bytes_of(&slot), to);
-                    slot.set_expiry(old);
-                    assert_eq!(slot.entry().expire_at_ms(), old);
-                    assert_eq!(bytes_of(&slot), to);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_shared_large_value_is_copied_before_an_edit() {
-        let mut slot = Slot::new(1, b"k", NewValue::from_bytes(&[b'a'; 40_000]), None, 0);
-        let StringValue::Large(large) = slot.entry().string() else { panic!("40,000 bytes are large") };
-        let shared = large.share();
-        slot.edit_large(|bytes| bytes[0] = b'b').unwrap();
-        assert_eq!((shared[0], bytes_of(&slot)[0]), (b'a', b'b'));
-        drop(slot);
-        assert_eq!(Arc::strong_count(&shared), 1);
-    }
-
-    #[test]
-    fn a_grown_value_keeps_its_bytes_key_clock_and_expiry_and_is_zero_behind_them() {
-        let lengths =
-            [0, 1, 8, 20, 44, 45, 100, 3000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES, 70_000];
-        for (index, from) in lengths.into_iter().enumerate() {
-            for expire in [None, Some(77)] {
-                let mut slot = Slot::new(5, b"key", NewValue::from_opaque(&vec![b'v'; from]), expire, 42);
-                for &to in &lengths[index..] {
-                    let mut expected = vec![b'v'; from];
-                    expected.resize(to, 0);
-                    assert_eq!(slot.bytes_mut_grown(to), expected);
-                    assert_eq!(slot.bytes_mut_grown(0), expected, "a value never shrinks");
-                    let entry = slot.entry();
-                    assert_eq!((entry.key(), entry.clock(), entry.expire_at_ms()), (&b"key"[..], 42, expire));
-                    assert_eq!(entry.encoding_name(), "raw");
-                    let is_large = matches!(entry.string(), StringValue::Large(_));
-                    assert_eq!(is_large, to >= LARGE_VALUE_MIN_BYTES);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_grown_integer_becomes_its_digits() {
-        for (len, expected) in [(0, &b"-12"[..]), (3, b"-12"), (5, b"-12\0\0")] {
-            let mut slot = Slot::new(5, b"key", NewValue::Int(-12), None, 42);
-            assert_eq!(slot.bytes_mut_grown(len), expected);
-            assert_eq!(slot.entry().encoding_name(), "raw");
-        }
-        let mut slot = Slot::new(5, b"key", NewValue::Int(7), None, 42);
-        assert_eq!(slot.bytes_mut_grown(40_000).len(), 40_000);
-        assert!(matches!(slot.entry().string(), StringValue::Large(_)));
     }
 }

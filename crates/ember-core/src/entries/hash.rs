@@ -9,8 +9,9 @@ use siphasher::sip::SipHasher13;
 /// The number of hash bits that choose a shard. The model checker explores every lock, so it gets few.
 pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
-/// The number of hash bits that choose the place in a table; a slot keeps them.
-pub const TAG_BITS: u32 = 20;
+/// The number of hash bits that choose the place in a table; a slot keeps them beside an address, of which it needs 47 bits
+/// on x86-64 and 48 elsewhere, without the three low ones.
+pub const TAG_BITS: u32 = if cfg!(target_arch = "x86_64") { 20 } else { 19 };
 
 /// The function that hashes keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The hash table of one database in one shard: groups of eight slots, kept in the order of their hash tags.
 //!
 //! A group is one cache line. An entry's *home* is the group its tag falls into when the tag range is divided evenly
-//! among the groups, `home = tag * groups / 2^20`; it stands there or, when that group is full, in the next group with
+//! among the groups, `home = tag * groups / 2^TAG_BITS`; it stands there or, when that group is full, in the next group with
 //! room (circularly). Because a home follows from the tag alone, and the tag is in the slot, growing, shrinking,
 //! deleting and scanning never touch an entry.
 //!

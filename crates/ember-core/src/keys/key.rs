@@ -45,8 +45,8 @@ impl<'x> Key<'x> {
     ) -> Key<'x> {
         let mut at = shard.find(database, hash, name);
         if keeps_expired {
-            let now_ms = turn.now_ms;
-            at = at.filter(|at| !shard.entry(database, *at).is_expired(now_ms));
+            let expired_ms = turn.expired_ms();
+            at = at.filter(|at| !shard.entry(database, *at).is_expired(expired_ms));
             return Key { shard, turn, database, hash, name, at };
         }
         let mut key = Key { shard, turn, database, hash, name, at };
@@ -58,7 +58,7 @@ impl<'x> Key<'x> {
     fn drop_if_expired(&mut self) {
         if let Some(entry) = self.entry()
             && let Some(expire_at_ms) = entry.expire_at_ms()
-            && expire_at_ms <= self.turn.now_ms
+            && expire_at_ms <= self.turn.expired_ms()
         {
             self.detach();
             self.turn.journal.record_removal(self.database, self.name);
@@ -270,9 +270,14 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// The time of the turn, Unix time in ms.
-    pub fn now_ms(&self) -> i64 {
-        self.turn.now_ms
+    /// As [`Turn::expired_ms`].
+    pub fn expired_ms(&self) -> i64 {
+        self.turn.expired_ms()
+    }
+
+    /// As [`Turn::past_ms`].
+    pub fn past_ms(&self) -> i64 {
+        self.turn.past_ms()
     }
 
     /// Whether the key is there.
@@ -315,7 +320,7 @@ impl<'x> Key<'x> {
     #[inline]
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         self.note_change();
-        if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
+        if expire_at_ms.is_some_and(|at| at <= self.past_ms()) {
             self.detach();
             return;
         }
@@ -340,7 +345,7 @@ impl<'x> Key<'x> {
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         let Some(at) = self.at else { return };
         self.note_change();
-        if expire_at_ms.is_some_and(|at| at <= self.turn.now_ms) {
+        if expire_at_ms.is_some_and(|at| at <= self.past_ms()) {
             self.detach();
         } else {
             self.edit_slot(at, |slot| slot.set_expiry(expire_at_ms));

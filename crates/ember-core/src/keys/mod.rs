@@ -131,11 +131,28 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.turn.journal.record(self.database, write);
     }
 
-    /// Adds a watch of the key in argument `arg`; true if the key was there.
+    /// Adds a watch of the key in argument `arg`; true if the key was there. An expired key is not, and removed unless
+    /// [`Turn::keeps_expired`].
     pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
-        let key = self.key(arg);
+        let (hash, keeps_expired) = (self.hash(arg), self.turn.keeps_expired);
+        let shard = self.guards.shard_mut(hash.shard());
+        let key = Key::find(shard, self.turn, self.database, hash, self.args.at(arg), keeps_expired);
         key.shard.edit_observers(|observers| observers.watch(key.database, key.name, watch));
         key.exists()
+    }
+
+    /// Lets a key expire that is watched since `since_ms`, Unix time in ms, which breaks the watch. Where it stays
+    /// ([`Turn::keeps_expired`]) true is returned in place of that.
+    pub fn has_expired_since(&mut self, arg: usize, since_ms: i64) -> bool {
+        if !self.turn.keeps_expired {
+            self.key(arg);
+            return false;
+        }
+        let hash = self.hash(arg);
+        let shard = self.guards.data(hash.shard());
+        let Some(at) = shard.find(self.database, hash, self.args.at(arg)) else { return false };
+        let expire_at_ms = shard.entry(self.database, at).expire_at_ms();
+        expire_at_ms.is_some_and(|at_ms| since_ms < at_ms && at_ms <= self.turn.expired_ms())
     }
 
     /// Removes a watch of a key in a database.
@@ -172,7 +189,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         let shard = self.guards.data(hash.shard());
         let at = shard.find(self.database, hash, self.args.at(arg))?;
         let entry = shard.entry(self.database, at);
-        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
     /// As [`Keys::entry`], of a key that need not be an argument; its shard's lock is held.
@@ -180,7 +197,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         let hash = self.keyspace.hash(key);
         let shard = self.guards.data(hash.shard());
         let entry = shard.entry(self.database, shard.find(self.database, hash, key)?);
-        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.now_ms).then_some(entry)
+        entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
     /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call

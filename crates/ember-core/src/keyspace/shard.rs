@@ -333,9 +333,10 @@ impl ShardData {
         slot
     }
 
-    /// As [`ShardData::expire`] for a key that may be there, and whose time may have come.
+    /// As [`ShardData::expire`] for a key that may be there, and whose time may have come, unless [`Turn::keeps_expired`].
     pub fn expire_key(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
-        if let Some(at) = self.find(database, hash, key)
+        if !turn.keeps_expired
+            && let Some(at) = self.find(database, hash, key)
             && self.entry(database, at).is_expired(turn.now_ms)
         {
             drop(self.expire(database, at, turn));

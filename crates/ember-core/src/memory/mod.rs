@@ -17,11 +17,41 @@ pub const MAPPED_MIN_BYTES: usize = 32 << 20;
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// The size of the allocation that serves a request for `bytes`: by jemalloc's classes, multiples of 16 up to 128, then
-/// four classes for each doubling; from [`MAPPED_MIN_BYTES`] on in whole pages.
-pub fn size_class(bytes: usize) -> usize {
+/// Small allocations are multiples of two to this power, as jemalloc is built (`.cargo/config.toml`); of 16 where the build
+/// does not say, as is jemalloc's own choice.
+const LG_QUANTUM: u32 = digit_or(option_env!("JEMALLOC_SYS_WITH_LG_QUANTUM"), 4);
+
+/// There are two to this power of size classes for each doubling; four where the build does not say.
+const LG_CLASSES: u32 = digit_or(option_env!("JEMALLOC_LG_GROUP"), 2);
+
+const _: () = assert!(3 <= LG_QUANTUM && LG_QUANTUM <= 4 && 2 <= LG_CLASSES && LG_CLASSES <= 4);
+
+/// The one size class below the quantum, which is one only for a quantum of 16.
+const TINY_BYTES: usize = 8;
+
+const fn digit_or(text: Option<&str>, other: u32) -> u32 {
+    match text {
+        Some(text) => (text.as_bytes()[0] - b'0') as u32,
+        None => other,
+    }
+}
+
+/// The bytes that the allocator hands out for a request of `bytes`, at least 1, by jemalloc's size classes: multiples of a
+/// quantum first, then in steps of a share of the size, but never of more than a page.
+#[inline]
+pub const fn size_class(bytes: usize) -> usize {
+    if bytes <= 1 << (LG_QUANTUM + LG_CLASSES + 1) {
+        return if bytes <= TINY_BYTES { TINY_BYTES } else { bytes.next_multiple_of(1 << LG_QUANTUM) };
+    }
+    let step = 1 << ((bytes - 1).ilog2() - LG_CLASSES);
+    bytes.next_multiple_of(if step < PAGE_BYTES { step } else { PAGE_BYTES })
+}
+
+/// The size of a room for at least `bytes` that grows step by step: a quarter at a time, so that what it holds is moved a
+/// few times only; [`MAPPED_MIN_BYTES`] and more, whose pages are moved and not their bytes, in whole pages. A size class.
+pub fn room_class(bytes: usize) -> usize {
     if bytes <= 128 {
-        return bytes.next_multiple_of(16).max(16);
+        return bytes.next_multiple_of(16);
     }
     let step = if bytes < MAPPED_MIN_BYTES { 1 << ((bytes - 1).ilog2() - 2) } else { PAGE_BYTES };
     bytes.next_multiple_of(step)
@@ -84,16 +114,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn size_classes_are_those_of_jemalloc_up_to_whole_pages() {
-        let expected =
-            [(1, 16), (16, 16), (17, 32), (88, 96), (128, 128), (129, 160), (161, 192), (256, 256)];
-        for (bytes, class) in expected {
-            assert_eq!(size_class(bytes), class, "{bytes}");
+    fn a_size_class_is_its_own_and_takes_no_more_than_a_step_beyond_what_was_asked_for() {
+        assert_eq!([1, 8, 16, 128, 256, 4096].map(size_class), [8, 8, 16, 128, 256, 4096]);
+        for bytes in 1..200_000 {
+            let class = size_class(bytes);
+            assert_eq!(size_class(class), class, "{bytes}");
+            let step = (bytes >> LG_CLASSES).clamp(1 << LG_QUANTUM, PAGE_BYTES);
+            assert!((bytes..bytes + step).contains(&class), "{bytes}: {class}");
         }
-        assert_eq!(size_class(1048), 1280);
-        assert_eq!(size_class(16 * 1024 + 1), 20 * 1024);
-        assert_eq!(size_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
-        assert_eq!(size_class(MAPPED_MIN_BYTES), MAPPED_MIN_BYTES);
         assert_eq!(size_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
+    }
+
+    #[test]
+    fn a_room_grows_by_a_quarter_at_most_and_is_a_size_class() {
+        assert_eq!(
+            [1, 17, 128, 129, 1048, (16 << 10) + 1].map(room_class),
+            [16, 32, 128, 160, 1280, 20 << 10]
+        );
+        for bytes in 129..200_000 {
+            let room = room_class(bytes);
+            assert!((bytes..=bytes + bytes / 4).contains(&room), "{bytes}: {room}");
+            assert_eq!(size_class(room), room, "{bytes}");
+        }
+        assert_eq!(room_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
+        assert_eq!(room_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
     }
 }

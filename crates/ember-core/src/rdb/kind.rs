@@ -3,6 +3,9 @@
 /// The newest version of the format that is understood: that of Redis 7.4, which has hashes whose fields expire.
 pub const VERSION_MAX: u16 = 12;
 
+/// The only version of Valkey's own that is understood: that of Valkey 9.0. Its number is in no order with those of Redis.
+pub const VALKEY_VERSION: u16 = 80;
+
 /// The version that every Redis since 2.6 reads.
 const VERSION_MIN: u16 = 6;
 
@@ -48,6 +51,8 @@ pub enum Kind {
     SetListpack = 20,
     /// A stream with the times at which consumers were active.
     Stream3 = 21,
+    /// Fields of a hash: name, value, expiry or -1. In files of Valkey; in those of Redis the number says something else.
+    HashOfValkey = 22,
     /// Fields of a hash: expiry less the first one plus 1, or 0; name, value. Before them the first expiry.
     HashExpiring = 24,
     /// A hash as a listpack of triplets: name, value, expiry or 0. Before it the first expiry.
@@ -55,7 +60,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds; modules' values are none that could be kept.
+    /// All kinds of Redis; modules' values are none that could be kept.
     const ALL: [Kind; 21] = [
         Kind::String,
         Kind::List,
@@ -85,6 +90,15 @@ impl Kind {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == byte)
     }
 
+    /// As [`Kind::from_byte`], in a file of Valkey. What only newer files of Redis have is not in there.
+    pub fn from_valkey_byte(byte: u8) -> Option<Kind> {
+        match byte {
+            22 => Some(Kind::HashOfValkey),
+            23.. => None,
+            _ => Kind::from_byte(byte),
+        }
+    }
+
     /// The version of the format that has this kind first; at least the one that all read.
     pub fn version(self) -> u16 {
         match self {
@@ -94,6 +108,7 @@ impl Kind {
             Kind::HashListpack | Kind::SortedSetListpack | Kind::ListListpacks | Kind::Stream2 => 10,
             Kind::SetListpack | Kind::Stream3 => 11,
             Kind::HashExpiring | Kind::HashTriplets => 12,
+            Kind::HashOfValkey => VALKEY_VERSION,
             _ => VERSION_MIN,
         }
     }

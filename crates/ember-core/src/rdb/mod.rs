@@ -31,7 +31,7 @@ mod zipmap;
 
 pub use format::{LoadError, Reader, Writer};
 pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, KeyForm, PACKED_MAX_BYTES, write_key};
-pub use kind::{Kind, VERSION_MAX};
+pub use kind::{Kind, VALKEY_VERSION, VERSION_MAX};
 pub use payload::{PayloadChecks, RestoreError, dump, restore};
 pub use read::{Value, read_string, read_value};
 pub use write::{kind_for, kind_of, write_value, write_value_as};

@@ -109,7 +109,9 @@ pub fn read_value<R: Read>(
             packed_sorted_set(&ziplist::to_listpack(&reader.string()?)?, limits)?.into_aggregate()
         }
         Kind::SortedSetListpack => packed_sorted_set(&listpack(reader)?, limits)?.into_aggregate(),
-        Kind::Hash | Kind::HashExpiring => read_hash(reader, kind, limits)?.into_aggregate(),
+        Kind::Hash | Kind::HashExpiring | Kind::HashOfValkey => {
+            read_hash(reader, kind, limits)?.into_aggregate()
+        }
         Kind::HashZipmap => packed_hash(zipmap::to_listpack(&reader.string()?)?, limits)?.into_aggregate(),
         Kind::HashZiplist => packed_hash(ziplist::to_listpack(&reader.string()?)?, limits)?.into_aggregate(),
         Kind::HashListpack => packed_hash(listpack(reader)?, limits)?.into_aggregate(),
@@ -322,6 +324,10 @@ fn read_hash<R: Read>(
             Some(first_ms) => later_by(first_ms, reader.length()?)?,
         };
         let (name, value) = (reader.string()?, reader.string()?);
+        let expire_at_ms = match kind {
+            Kind::HashOfValkey => Some(reader.time_ms()?).filter(|&at_ms| at_ms != -1),
+            _ => expire_at_ms,
+        };
         add_field(&mut hash, (&name, &value), expiry_of(expire_at_ms), limits)?;
     }
     Ok(hash)

@@ -14,7 +14,7 @@
 //! that is follows from its header, so that a set takes no more than a pointer and a length beside it.
 
 use crate::algorithms::random::Random;
-use crate::memory::size_class;
+use crate::memory::{room_class, size_class};
 
 pub use super::listpack::Corrupt;
 
@@ -133,7 +133,7 @@ impl Intset {
         let at = HEADER_BYTES + index * width;
         let len = self.len_bytes();
         if len + width > self.room.len() {
-            self.resize_room(size_class(len + width));
+            self.resize_room(room_class(len + width));
         }
         self.room.copy_within(at..len, at + width);
         self.room[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
@@ -149,7 +149,7 @@ impl Intset {
         let len = self.len_bytes();
         self.room.copy_within(at + width..len, at);
         self.write_header(width, len - width);
-        let needed = size_class(len - width);
+        let needed = room_class(len - width);
         if needed + needed / 4 < self.room.len() {
             self.resize_room(needed);
         }
@@ -161,7 +161,7 @@ impl Intset {
         if !self.is_empty() {
             assert_eq!(Intset::from_bytes(self.as_bytes().to_vec()).map(|set| set.len()), Ok(self.len()));
         }
-        assert!(self.memory_bytes() <= size_class(self.len_bytes()) * 3 / 2);
+        assert!(self.memory_bytes() <= room_class(self.len_bytes()) * 3 / 2);
     }
 
     /// Where `member` is, or where it would be.
@@ -185,7 +185,7 @@ impl Intset {
     fn widen(&mut self, width: usize, member: i64) {
         let len = HEADER_BYTES + (self.len() + 1) * width;
         let mut wider = Intset::new();
-        wider.resize_room(size_class(len));
+        wider.resize_room(room_class(len));
         let (before, after) = if member < 0 { (Some(member), None) } else { (None, Some(member)) };
         let places = wider.room[HEADER_BYTES..].chunks_exact_mut(width);
         for (place, member) in places.zip(before.into_iter().chain(self.iter()).chain(after)) {

@@ -28,7 +28,7 @@ mod entry;
 use ember_protocol::number;
 use entry::Draft;
 
-use crate::memory::size_class;
+use crate::memory::{room_class, size_class};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
@@ -431,7 +431,7 @@ impl Listpack {
         let again = Listpack::from_bytes(self.as_bytes().to_vec()).expect("the bytes are a listpack");
         assert_eq!(again.count, self.count);
         assert!(
-            self.memory_bytes() <= size_class(self.len_bytes()).max(64) * 3 / 2,
+            self.memory_bytes() <= room_class(self.len_bytes()).max(64) * 3 / 2,
             "{} bytes wasted",
             self.memory_bytes()
         );
@@ -499,7 +499,7 @@ impl Listpack {
         if !self.room.is_empty() {
             return None;
         }
-        self.room = vec![0; size_class(EMPTY.len() + more)].into_boxed_slice();
+        self.room = vec![0; room_class(EMPTY.len() + more)].into_boxed_slice();
         self.room[..EMPTY.len()].copy_from_slice(&EMPTY);
         Some(HEADER_BYTES)
     }
@@ -512,7 +512,7 @@ impl Listpack {
         }
         let (len, tail, front) = (self.len_bytes(), at + old, usize::from(self.front));
         let new_len = len - old + new;
-        let needed = size_class(new_len);
+        let needed = room_class(new_len);
         if new_len > self.room.len() {
             self.resize_room(needed);
         }

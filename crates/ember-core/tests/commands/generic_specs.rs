@@ -57,6 +57,15 @@ const FACTS: &[Facts] = &[
     ("dump", 2, "readonly", (1, 1, 1), "keyspace read slow", "nondeterministic_output", "RO access"),
     ("restore", -4, "write denyoom", (1, 1, 1), "keyspace write slow dangerous", "", "OW update"),
     (
+        "restore-asking",
+        -4,
+        "write denyoom asking",
+        (1, 1, 1),
+        "keyspace write slow dangerous",
+        "",
+        "OW update",
+    ),
+    (
         "sort",
         -2,
         "write denyoom movablekeys",

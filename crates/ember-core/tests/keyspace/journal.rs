@@ -77,7 +77,7 @@ fn what_depends_on_time_or_chance_is_told_by_its_outcome() {
         ("MSETEX 2 a 3 b 4 EXAT 1", vec!["DEL a b".into()]),
         ("SADD s x", vec!["SADD s x".into()]),
         ("SADD s x", vec![]),
-        ("SPOP s", vec!["DEL s".into()]),
+        ("SPOP s", vec!["SREM s x".into()]),
         ("SADD s x x", vec!["SADD s x x".into()]),
         ("SPOP s 5", vec!["DEL s".into()]),
         ("RPUSH l 3 1 2", vec!["RPUSH l 3 1 2".into()]),

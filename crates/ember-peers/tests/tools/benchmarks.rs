@@ -197,6 +197,32 @@ fn bench_memory_has_a_line_for_each_server() {
 }
 
 #[test]
+fn bench_cache_has_sizes_and_hits() {
+    let small = [
+        ("KEY_COUNT", "4000"),
+        ("CACHE_SIZES", "100 600"),
+        ("CACHE_LIMIT", "2mb"),
+        ("CACHE_READS", "12000"),
+        ("CACHE_SECONDS", "1"),
+        ("CACHE_KEYS", "6000"),
+        ("CACHE_POLICIES", "allkeys-lru"),
+        ("VALKEY_SERVER", "no-such-server"),
+    ];
+    let (tables, _) = tables("bench-cache.sh", &small);
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 4, 3));
+    assert!(column(&tables[0], "ember, allocated").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
+    assert!(column(&tables[1], "hits, %").iter().all(|hits| (5.0..99.0).contains(hits)), "{tables:?}");
+}
+
+#[test]
+fn bench_tails_has_each_type_and_what_goes_on_meanwhile() {
+    let small = [("BENCH_REQUESTS", "20000"), ("ELEMENT_COUNT", "10000"), ("BENCH_ROUNDS", "1")];
+    let (tables, _) = tables("bench-tails.sh", &small);
+    assert_eq!((tables.len(), tables[0].len()), (1, 16));
+    assert!(column(&tables[0], "ember, requests/s").iter().all(|rate| *rate > 100.0), "{tables:?}");
+}
+
+#[test]
 fn bench_cpu_divides_by_redis() {
     let (tables, _) = tables("bench-cpu.sh", &[("BENCH_REQUESTS", "20000")]);
     assert_eq!(tables[0][0], ["workload", "redis-server", "ember", "ember / redis-server"]);

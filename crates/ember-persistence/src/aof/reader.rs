@@ -279,7 +279,7 @@ impl<R: Reread> AofReader<R> {
         let first = source.buffered();
         let first =
             first.map_err(|cause| AofError::Unreadable { file: file.to_owned(), offset: 0, cause })?;
-        if first.starts_with(b"REDIS") {
+        if first.starts_with(b"REDIS") || first.starts_with(b"VALKEY") {
             Ok(Ok(RdbReader::from_source(source, file, limits, check)?))
         } else {
             Ok(Err(source))

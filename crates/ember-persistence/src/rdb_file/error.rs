@@ -105,7 +105,10 @@ impl Display for RdbProblem {
                 f.write_str("this is not an RDB file: it does not begin with REDIS and a version")
             }
             RdbProblem::Version(version) => {
-                write!(f, "the format's version is {version}; versions 1 to {VERSION_MAX} are read")
+                write!(
+                    f,
+                    "the format's version is {version}; versions 1 to {VERSION_MAX} are read, and 80 of Valkey"
+                )
             }
             RdbProblem::Corrupt(what) => f.write_str(what),
             RdbProblem::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),

@@ -9,10 +9,13 @@
 //!            kind, 1 byte | name, string | value
 //! ```
 //!
-//! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Only read: 0xFD with
-//! a Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster slot (7.4). Refused by
-//! name: 0xF7 and kinds 6 and 7, data of a module; 0xF6, a function of a release candidate of 7.0. Files of version 4 and
-//! less end at 0xFF; a checksum of 0 is not checked.
+//! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Only read: 0xFD with a
+//! Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster slot (7.4). Refused by name:
+//! 0xF3, a slot of a cluster that Valkey imports; 0xF7 and kinds 6 and 7, data of a module; 0xF6, a function of a release
+//! candidate of 7.0. Files of version 4 and less end at 0xFF; a checksum of 0 is not checked.
+//!
+//! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a kind of their own for hashes with fields that
+//! expire. They are read, and never written.
 //!
 //! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Everything can be
 //! said in version 10 but the expiries of single hash fields, and when consumers of streams were last active (they count
@@ -48,6 +51,7 @@ pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 
 /// What stands before the value of a key, or instead of one.
 mod opcode {
+    pub(super) const SLOT_IMPORT: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
     pub(super) const FUNCTION: u8 = 245;
     pub(super) const FUNCTION_OF_CANDIDATE: u8 = 246;
@@ -64,6 +68,9 @@ mod opcode {
 }
 
 const MAGIC: &[u8; 5] = b"REDIS";
+
+/// How files of Valkey 9 begin; their version has three digits.
+const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
 
 /// Magic and version.
 const HEADER_BYTES: usize = 9;

@@ -4,14 +4,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use emberkv_core::rdb::{Kind, Reader, VERSION_MAX, read_value};
+use emberkv_core::rdb::{Kind, Reader, VALKEY_VERSION, VERSION_MAX, read_value};
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::batch::{BatchKey, Found};
 use super::spans::{Copier, Stop};
 use super::{
-    Batch, CHECKSUM_SINCE, HEADER_BYTES, KeyFacts, MAGIC, RdbError, RdbProblem, Source, VALUE_BYTES_MAX,
-    opcode,
+    Batch, CHECKSUM_SINCE, HEADER_BYTES, KeyFacts, MAGIC, RdbError, RdbProblem, Source, VALKEY_MAGIC,
+    VALUE_BYTES_MAX, opcode,
 };
 
 /// Libraries and facts about a file are small; what claims to be longer is damaged.
@@ -71,6 +71,8 @@ pub struct RdbReader<R> {
     file: Arc<PathBuf>,
     limits: EncodingLimits,
     version: u16,
+    /// Whether it is in the format of Valkey.
+    is_valkey: bool,
     database: usize,
     /// What stood behind the keys that were returned last.
     pending: Option<Step>,
@@ -105,6 +107,7 @@ impl<R: Read> RdbReader<R> {
             file,
             limits,
             version: 0,
+            is_valkey: false,
             database: 0,
             pending: None,
             is_over: false,
@@ -120,15 +123,19 @@ impl<R: Read> RdbReader<R> {
     fn header(&mut self, check: VersionCheck) -> Result<u16, RdbProblem> {
         let mut bytes = Vec::new();
         (&mut self.source).take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
-        let (magic, digits) = bytes.split_at_checked(MAGIC.len()).ok_or(RdbProblem::NotRdb)?;
-        if magic != MAGIC
-            || digits.len() != HEADER_BYTES - MAGIC.len()
-            || !digits.iter().all(u8::is_ascii_digit)
-        {
+        self.is_valkey = bytes.starts_with(VALKEY_MAGIC);
+        let magic: &[u8] = if self.is_valkey { VALKEY_MAGIC } else { MAGIC };
+        let digits = bytes.strip_prefix(magic).ok_or(RdbProblem::NotRdb)?;
+        if digits.len() != HEADER_BYTES - magic.len() || !digits.iter().all(u8::is_ascii_digit) {
             return Err(RdbProblem::NotRdb);
         }
         let version = digits.iter().fold(0, |version, digit| version * 10 + u16::from(digit - b'0'));
-        if (1..=check.newest()).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
+        let (oldest, newest) = match (self.is_valkey, check) {
+            (true, VersionCheck::Strict) => (VALKEY_VERSION, VALKEY_VERSION),
+            (true, VersionCheck::Relaxed) => (VALKEY_VERSION, u16::MAX),
+            (false, check) => (1, check.newest()),
+        };
+        if (oldest..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }
 
     /// From now on a checksum that is not that of the bytes is no error.
@@ -214,6 +221,11 @@ impl<R: Read> RdbReader<R> {
             }
             opcode::AUX => return Ok(Some(Step::Aux { name: self.text()?, value: self.text()? })),
             opcode::FUNCTION => return Ok(Some(Step::Function(self.text()?))),
+            opcode::SLOT_IMPORT if self.is_valkey => {
+                return Err(RdbProblem::Refused(
+                    "it has slots of a cluster that were being imported".to_owned(),
+                ));
+            }
             opcode::FUNCTION_OF_CANDIDATE => return Err(RdbProblem::FunctionOfCandidate),
             opcode::MODULE_AUX => return Err(RdbProblem::Module(module_name(self.length()?))),
             opcode::END => {
@@ -252,7 +264,7 @@ impl<R: Read> RdbReader<R> {
 
     fn key(&mut self, kind: u8, batch: &mut Batch, facts: KeyFacts) -> Result<(), RdbProblem> {
         let is_module = opcode::MODULE_VALUES.contains(&kind);
-        let known = Kind::from_byte(kind);
+        let known = if self.is_valkey { Kind::from_valkey_byte(kind) } else { Kind::from_byte(kind) };
         if known.is_none() && !is_module {
             return Err(RdbProblem::UnknownKind(kind));
         }

@@ -96,6 +96,11 @@ impl<R: Read> Source<R> {
         }
     }
 
+    /// What is in the buffer, without reading.
+    pub fn pending(&self) -> &[u8] {
+        &self.buffer[self.at..self.end]
+    }
+
     /// Takes the first `count` of the bytes that are buffered.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.end - self.at, "only what is buffered can be taken");

@@ -167,6 +167,13 @@ impl<'a, R: Read> Copier<'a, R> {
                 }
                 Ok(())
             }
+            Kind::HashOfValkey => {
+                for _ in 0..self.length()? {
+                    self.strings(2)?;
+                    self.fixed(TIME_BYTES)?;
+                }
+                Ok(())
+            }
             Kind::HashTriplets => {
                 self.fixed(TIME_BYTES)?;
                 self.string()

@@ -6,11 +6,13 @@
 //! * `background_thread`: pages are given back by a thread of its own, also while the server is idle, and never by a
 //!   worker in the middle of a batch.
 //! * `dirty_decay_ms:200`, `muzzy_decay_ms:0`: unused pages go back within a few tenths of a second.
-//! * `thp:always`: memory is advised to be backed by huge pages. Looking up random keys among a million is bound by the
-//!   translation of addresses; this took 20 % off the user time of a GET (245 → 200 ns at P=64) and cost no memory
-//!   (27.1 against 28.0 bytes of overhead for a key). Nothing here forks, so no huge page is ever copied for a snapshot.
-//! * `cache_oblivious:false`: without it each allocation of 16 KiB or more (the tables of large shards, large values)
-//!   takes a page more than its size.
+//! * `thp:default`: memory comes in small pages, which `huge_pages.rs` makes huge ones of. Nothing here forks, so no huge
+//!   page is ever copied for a snapshot.
+//! * `cache_oblivious:false`: without it each large allocation (the tables of large shards, large values) takes a page more
+//!   than its size.
+//!
+//! Its size classes are closer to each other than in other builds of it: `.cargo/config.toml` says so, and `size_class`
+//! counts with them.
 //!
 //! What is very large ([`MAPPED_MIN_BYTES`]) is mapped by itself. The system then gives pages of zeros only when they are
 //! written, and lets a string grow by moving its pages, not its bytes: neither is copied, nor there twice. Smaller ones
@@ -21,6 +23,7 @@
 )]
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +51,12 @@ fn is_mapped(layout: Layout) -> bool {
     layout.size() >= MAPPED_MIN_BYTES && layout.align() <= PAGE_BYTES
 }
 
+/// The layout to ask jemalloc for. Its smallest classes are multiples of 8, where the bindings count on such of 16.
+#[inline]
+fn padded(layout: Layout) -> Layout {
+    if layout.align() == 16 { layout.pad_to_align() } else { layout }
+}
+
 /// The smallest page of any system.
 const PAGE_BYTES: usize = 4096;
 
@@ -59,15 +68,30 @@ fn map(size: usize) -> *mut u8 {
         mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
     let Ok(mapped) = mapped else { return ptr::null_mut() };
-    advise(mapped.cast(), size);
+    advise(mapped.addr(), size);
     MAPPED_BYTES.fetch_add(size, Ordering::Relaxed);
     mapped.cast()
 }
 
-/// Lets a mapping have huge pages, as jemalloc's have. One without them is as good, but slower.
-fn advise(place: *mut u8, size: usize) {
-    // SAFETY: the advice changes nothing of what the pages of this mapping hold.
-    let _ = unsafe { madvise(place.cast(), size, Advice::LinuxHugepage) };
+/// Lets memory have huge pages at first touch. Without them it is as good, but slower.
+pub(crate) fn advise(place: usize, size: usize) {
+    // SAFETY: the advice changes nothing of what pages hold, wherever they are.
+    let _ = unsafe { madvise(ptr::without_provenance_mut(place), size, Advice::LinuxHugepage) };
+}
+
+/// Has the kernel put huge pages in the place of small ones, with the same bytes.
+///
+/// # Errors
+/// If it does not know how to, or has none.
+pub(crate) fn collapse(place: usize, size: usize) -> io::Result<()> {
+    // SAFETY: pages hold the same afterwards, wherever they are; only where that is in the machine's memory changes.
+    let failed = unsafe { libc::madvise(ptr::without_provenance_mut(place), size, libc::MADV_COLLAPSE) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether this kernel knows how to [`collapse`]. For no memory at all that is done at once.
+pub(crate) fn knows_collapse() -> bool {
+    collapse(0, 0).is_ok()
 }
 
 #[cold]
@@ -87,7 +111,7 @@ fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
     let Ok(moved) = (unsafe { mremap(place.cast(), old, new, MremapFlags::MAYMOVE) }) else {
         return ptr::null_mut();
     };
-    advise(moved.cast(), new);
+    advise(moved.addr(), new);
     MAPPED_BYTES.fetch_add(new, Ordering::Relaxed);
     MAPPED_BYTES.fetch_sub(old, Ordering::Relaxed);
     moved.cast()
@@ -103,7 +127,7 @@ unsafe impl GlobalAlloc for Allocator {
             return map(layout.size());
         }
         // SAFETY: the caller's promise is jemalloc's.
-        unsafe { Jemalloc.alloc(layout) }
+        unsafe { Jemalloc.alloc(padded(layout)) }
     }
 
     #[inline]
@@ -112,7 +136,7 @@ unsafe impl GlobalAlloc for Allocator {
             return map(layout.size());
         }
         // SAFETY: the caller's promise is jemalloc's.
-        unsafe { Jemalloc.alloc_zeroed(layout) }
+        unsafe { Jemalloc.alloc_zeroed(padded(layout)) }
     }
 
     #[inline]
@@ -121,7 +145,7 @@ unsafe impl GlobalAlloc for Allocator {
             return unmap(place, layout.size());
         }
         // SAFETY: the caller's promise is jemalloc's, which has allocated it.
-        unsafe { Jemalloc.dealloc(place, layout) }
+        unsafe { Jemalloc.dealloc(place, padded(layout)) }
     }
 
     #[inline]
@@ -130,7 +154,7 @@ unsafe impl GlobalAlloc for Allocator {
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         match (is_mapped(layout), is_mapped(new_layout)) {
             // SAFETY: the caller's promise is jemalloc's, which has allocated it.
-            (false, false) => unsafe { Jemalloc.realloc(place, layout, new_size) },
+            (false, false) => unsafe { Jemalloc.realloc(place, padded(layout), padded(new_layout).size()) },
             (true, true) => remap(place, layout.size(), new_size),
             // SAFETY: both are at least as long as the shorter one, and the new one is nobody else's yet.
             _ => unsafe {
@@ -155,5 +179,51 @@ unsafe impl Sync for Options {}
 // SAFETY: jemalloc declares `const char *_rjem_malloc_conf` for the program to define; nothing else has this name.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static OPTIONS: Options = Options(
-    c"background_thread:true,dirty_decay_ms:200,muzzy_decay_ms:0,thp:always,cache_oblivious:false".as_ptr(),
+    c"background_thread:true,dirty_decay_ms:200,muzzy_decay_ms:0,thp:default,cache_oblivious:false".as_ptr(),
 );
+
+#[cfg(test)]
+mod tests {
+    use emberkv_core::memory::room_class;
+
+    use super::*;
+
+    /// Bytes that this thread has got from jemalloc and not given back.
+    fn handed_out() -> u64 {
+        use tikv_jemalloc_ctl::thread;
+        thread::allocatedp::read().unwrap().get().wrapping_sub(thread::deallocatedp::read().unwrap().get())
+    }
+
+    fn sizes() -> impl Iterator<Item = usize> {
+        (1..70_000).chain((70_000..MAPPED_MIN_BYTES).step_by(1_234_567))
+    }
+
+    #[test]
+    fn what_is_counted_for_an_allocation_is_what_jemalloc_hands_out() {
+        for bytes in sizes() {
+            let before = handed_out();
+            let room = Vec::<u8>::with_capacity(bytes);
+            assert_eq!((handed_out() - before) as usize, size_class(bytes), "{bytes} bytes");
+            drop(room);
+            assert_eq!(handed_out(), before);
+            assert_eq!(size_class(room_class(bytes)), room_class(bytes), "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn allocations_are_aligned_as_asked_for_whatever_their_size() {
+        for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
+            for size in 1..600 {
+                let layout = Layout::from_size_align(size, align).unwrap();
+                // SAFETY: the layout is not empty; what is allocated is given back with the layout that it has.
+                unsafe {
+                    let place = ALLOCATOR.alloc(layout);
+                    assert!(!place.is_null() && place.addr().is_multiple_of(align), "{layout:?}");
+                    let place = ALLOCATOR.realloc(place, layout, size + 40);
+                    assert!(!place.is_null() && place.addr().is_multiple_of(align), "{layout:?}");
+                    ALLOCATOR.dealloc(place, Layout::from_size_align(size + 40, align).unwrap());
+                }
+            }
+        }
+    }
+}

@@ -7,6 +7,8 @@ pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod daemon;
 pub(crate) mod driver;
+#[cfg(feature = "jemalloc")]
+pub(crate) mod huge_pages;
 pub(crate) mod log;
 mod log_line;
 pub(crate) mod oom_score;

@@ -118,7 +118,7 @@ fn unsupported(option: &[u8]) -> CommandError {
 fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {
     let conditions = Conditions::parse(call.args)?;
     let amount = integer(call.args, 2)?;
-    let expire_at_ms = unit.resolve(amount, call.keys.turn.now_ms);
+    let expire_at_ms = unit.resolve(amount, call.keys.turn.clock_ms());
     let expire_at_ms = expire_at_ms.ok_or(CommandError::InvalidExpire(command))?;
     let mut key = call.keys.key(1);
     key.touch();

@@ -43,7 +43,7 @@ fn keys(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let limit = limit(call.args)?;
     let pattern = call.args.at(1);
     let all = glob::matches_all(pattern);
-    let now_ms = call.turn.now_ms;
+    let expired_ms = call.turn.expired_ms();
     let mark = call.reply.mark();
     let mut count = 0;
     for shard in 0..SHARDS {
@@ -51,7 +51,7 @@ fn keys(call: &mut KeyspaceCall<'_>) -> CommandResult {
             break;
         }
         let data = call.keyspace.lock(shard);
-        let live = data.database(call.database).table().iter().filter(|entry| !entry.is_expired(now_ms));
+        let live = data.database(call.database).table().iter().filter(|entry| !entry.is_expired(expired_ms));
         let matching = live.filter(|entry| all || glob::matches(pattern, entry.key(), Case::Sensitive));
         for entry in matching.take(limit - count) {
             call.reply.bulk(entry.key());

@@ -49,12 +49,16 @@ fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
             rank = rank.saturating_sub(len);
             is_here
         });
-        let data = keyspace.lock(shard.expect("rank is below the sum of the lengths"));
+        let shard = shard.expect("rank is below the sum of the lengths");
+        let mut data = keyspace.lock(shard);
         // The shard may have become empty since.
-        let entry = data.database(database).table().random(&mut call.turn.random);
-        if let Some(entry) = entry.filter(|entry| !entry.is_expired(call.turn.now_ms)) {
-            return Some(entry.key().to_vec());
+        let Some(entry) = data.database(database).table().random(&mut call.turn.random) else { continue };
+        let key = entry.key().to_vec();
+        if !entry.is_expired(call.turn.expired_ms()) {
+            return Some(key);
         }
+        data.expire_key(database, keyspace.hash(&key), &key, call.turn);
+        call.turn.growth_bytes += keyspace.release(shard, data);
     }
     None
 }
@@ -64,6 +68,6 @@ fn first_live(call: &KeyspaceCall<'_>) -> Option<Vec<u8>> {
     (0..SHARDS).find_map(|shard| {
         let data = call.keyspace.lock(shard);
         let mut entries = data.database(call.database).table().iter();
-        entries.find(|entry| !entry.is_expired(call.turn.now_ms)).map(|entry| entry.key().to_vec())
+        entries.find(|entry| !entry.is_expired(call.turn.expired_ms())).map(|entry| entry.key().to_vec())
     })
 }

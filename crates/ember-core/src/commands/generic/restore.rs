@@ -11,32 +11,51 @@ use crate::rdb::{self, RestoreError};
 use crate::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::turn::Turn;
 
-pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
-    Spec {
-        name: "restore",
-        summary: "Makes a key with a value that DUMP returned.",
-        since: "2.6.0",
-        group: Group::Generic,
-        complexity: "O(N) for a value of N bytes, O(N*log(N)) for a sorted set.",
-        arity: -4,
-        flags: Flags::WRITE.union(Flags::DENYOOM),
-        categories: Category::DANGEROUS,
-        keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
-        syntax: "key ttl serialized-value [REPLACE]@3.0.0 [ABSTTL]@5.0.0 [IDLETIME seconds]@5.0.0 [FREQ frequency]@5.0.0",
-        history: &[
-            ("3.0.0", "`REPLACE` came."),
-            ("5.0.0", "`ABSTTL` came."),
-            ("5.0.0", "`IDLETIME` and `FREQ` came."),
-        ],
-        example: Example {
-            given: &[],
-            call: "RESTORE number 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"",
-            reply: "OK",
-        },
-        ..Spec::DEFAULT
+const RESTORE: Spec = Spec {
+    name: "restore",
+    summary: "Makes a key with a value that DUMP returned.",
+    since: "2.6.0",
+    group: Group::Generic,
+    complexity: "O(N) for a value of N bytes, O(N*log(N)) for a sorted set.",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    categories: Category::DANGEROUS,
+    keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
+    syntax: "key ttl serialized-value [REPLACE]@3.0.0 [ABSTTL]@5.0.0 [IDLETIME seconds]@5.0.0 [FREQ frequency]@5.0.0",
+    history: &[
+        ("3.0.0", "`REPLACE` came."),
+        ("5.0.0", "`ABSTTL` came."),
+        ("5.0.0", "`IDLETIME` and `FREQ` came."),
+    ],
+    example: Example {
+        given: &[],
+        call: "RESTORE number 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"",
+        reply: "OK",
     },
-    Run::Keys(restore),
-)];
+    ..Spec::DEFAULT
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[
+    Command::new(RESTORE, Run::Keys(restore)),
+    Command::new(
+        Spec {
+            name: "restore-asking",
+            summary: "As RESTORE; nodes of a cluster give each other keys with it.",
+            since: "3.0.0",
+            group: Group::Server,
+            flags: RESTORE.flags.union(Flags::ASKING),
+            categories: Category::KEYSPACE.union(Category::DANGEROUS),
+            is_system: true,
+            example: Example {
+                given: &[],
+                call: "RESTORE-ASKING number 0 \"\\x00\\xc0\\n\\x06\\x00\\xf8r?\\xc5\\xfb\\xfb_(\"",
+                reply: "OK",
+            },
+            ..RESTORE
+        },
+        Run::Keys(restore),
+    ),
+];
 
 /// What is known of the key's use.
 #[derive(Clone, Copy)]
@@ -122,7 +141,7 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
         RestoreError::Format => CommandError::from("ERR Bad data format"),
     });
     let mut value = value?;
-    let now_ms = call.keys.turn.now_ms;
+    let (now_ms, past_ms) = (call.keys.turn.now_ms, call.keys.turn.past_ms());
     let expire_at_ms = match ttl {
         0 => None,
         _ if options.is_absolute => Some(ttl),
@@ -130,7 +149,7 @@ fn restore(call: &mut Call<'_, '_>) -> CommandResult {
     };
     let clock = options.usage.clock(call.keys.turn);
     let mut key = call.keys.key(1);
-    if value.is_over(now_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+    if value.is_over(past_ms) || expire_at_ms.is_some_and(|at_ms| at_ms <= past_ms) {
         if key.remove().is_some() {
             key.journal_removal();
             key.notify(Event::DEL);

@@ -114,7 +114,7 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
         {
             next = table.scan(tag, |entry| {
                 looked += 1;
-                if entry.is_expired(call.turn.now_ms) {
+                if entry.is_expired(call.turn.expired_ms()) {
                     if !call.turn.keeps_expired {
                         expired.push(entry.key().to_vec());
                     }

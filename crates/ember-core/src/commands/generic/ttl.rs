@@ -79,7 +79,8 @@ fn reply_expiry(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandR
     let number = match call.keys.read_as(1, Lookup::NoTouch).map(|entry| entry.expire_at_ms()) {
         None => -2,
         Some(None) => -1,
-        Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms),
+        // Who sees what has expired is told that no time is left.
+        Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms.min(expire_at_ms)),
     };
     call.reply.integer(number);
     Ok(())

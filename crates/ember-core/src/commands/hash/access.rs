@@ -13,7 +13,7 @@ use crate::types::hash::{Hash, NewExpiry, NewField};
 /// once, the others are passed over until active expiry gets to them: no command waits for millions of removals.
 const EXPIRED_MAX: usize = 1024;
 
-/// Lets `look` read the hash in argument 1, as a use; it is given the time now, Unix time in ms.
+/// Lets `look` read the hash in argument 1, as a use; it is given the Unix time in ms up to which fields have expired.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
@@ -22,13 +22,13 @@ pub(super) fn read<R>(
     call: &mut Call<'_, '_>,
     look: impl FnOnce(Option<&Hash>, &mut Reply, i64) -> R,
 ) -> Result<R, CommandError> {
-    let (now_ms, keeps_expired) = (call.keys.turn.now_ms, call.keys.turn.keeps_expired);
+    let (expired_ms, keeps_expired) = (call.keys.turn.expired_ms(), call.keys.turn.keeps_expired);
     match call.keys.read_value::<Hash>(1)? {
-        Some(hash) if hash.is_due(now_ms) && !keeps_expired => {}
-        hash => return Ok(look(hash, call.reply, now_ms)),
+        Some(hash) if hash.is_due(expired_ms) && !keeps_expired => {}
+        hash => return Ok(look(hash, call.reply, expired_ms)),
     }
     remove_expired(&mut call.keys.key(1), EXPIRED_MAX)?;
-    Ok(look(call.keys.value::<Hash>(1)?, call.reply, now_ms))
+    Ok(look(call.keys.value::<Hash>(1)?, call.reply, expired_ms))
 }
 
 /// The key in argument 1, for a change of a hash.
@@ -48,11 +48,11 @@ pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandErro
 /// `WrongType` if the key holds another type.
 #[inline]
 pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), CommandError> {
-    let now_ms = key.now_ms();
-    if key.value::<Hash>()?.is_some_and(|hash| hash.is_due(now_ms)) {
+    let expired_ms = key.expired_ms();
+    if key.value::<Hash>()?.is_some_and(|hash| hash.is_due(expired_ms)) {
         let mut names = key.names();
         let expired = key.edit_value::<Hash, usize>(Event::ELEMENTS_EXPIRED, |hash| {
-            hash.remove_expired(now_ms, max, &mut names)
+            hash.remove_expired(expired_ms, max, &mut names)
         })?;
         key.note_expired_fields(expired.unwrap_or(0) as u64, &names);
     }

@@ -95,9 +95,9 @@ pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Opt
     if names.is_empty() {
         return;
     }
-    let now_ms = key.now_ms();
+    let past_ms = key.past_ms();
     match expire_at_ms {
-        Some(at_ms) if at_ms <= now_ms => {
+        Some(at_ms) if at_ms <= past_ms => {
             key.journal("HDEL", |words| names.write(words));
         }
         _ => key.journal(if expire_at_ms.is_some() { "HPEXPIREAT" } else { "HPERSIST" }, |words| {

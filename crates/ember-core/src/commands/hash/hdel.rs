@@ -30,10 +30,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn hdel(call: &mut Call<'_, '_>) -> CommandResult {
-    let (names, now_ms) = (call.args.skip(2), call.keys.turn.now_ms);
+    let (names, expired_ms) = (call.args.skip(2), call.keys.turn.expired_ms());
     let mut key = access::key(&mut call.keys)?;
     let removed = key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
-        names.iter().filter(|name| hash.remove(name, now_ms)).count()
+        names.iter().filter(|name| hash.remove(name, expired_ms)).count()
     })?;
     call.reply.integer(removed.unwrap_or(0) as i64);
     Ok(())

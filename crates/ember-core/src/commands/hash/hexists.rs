@@ -23,7 +23,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn hexists(call: &mut Call<'_, '_>) -> CommandResult {
     let name = call.args.at(2);
-    access::read(call, |hash, reply, now_ms| {
-        reply.integer(hash.is_some_and(|hash| hash.get(name, now_ms).is_some()).into());
+    access::read(call, |hash, reply, expired_ms| {
+        reply.integer(hash.is_some_and(|hash| hash.get(name, expired_ms).is_some()).into());
     })
 }

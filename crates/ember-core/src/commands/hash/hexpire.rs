@@ -97,13 +97,26 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
     let names = fields::named(args, at, "ERR Parameter `numFields` should be greater than 0")?;
     let reply = &mut *call.reply;
     reply.array(names.len());
-    let event = Event::hash(if expire_at_ms <= now_ms { "hdel" } else { "hexpire" });
+    let (expired_ms, is_past) = (call.keys.turn.expired_ms(), expire_at_ms <= call.keys.turn.past_ms());
+    let event = Event::hash(if is_past { "hdel" } else { "hexpire" });
     let mut key = access::key(&mut call.keys)?;
     let mut touched = key.names();
     let changed = key.edit_value::<Hash, usize>(event, |hash| {
         let mut changes = 0;
         for arg in names.clone() {
-            let outcome = expire_field(hash, args.at(arg), expire_at_ms, condition, now_ms);
+            let name = args.at(arg);
+            let outcome = match hash.get(name, expired_ms) {
+                None => NO_FIELD,
+                Some(field) if !condition.allows(field.expire_at_ms, expire_at_ms) => REFUSED,
+                Some(_) if is_past => {
+                    hash.remove(name, expired_ms);
+                    REMOVED
+                }
+                Some(_) => {
+                    hash.set_expiry(name, Some(expire_at_ms));
+                    SET
+                }
+            };
             reply.integer(outcome);
             if outcome > REFUSED {
                 touched.add(args.at(arg));
@@ -117,18 +130,4 @@ fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> C
         names.for_each(|_| reply.integer(NO_FIELD));
     }
     Ok(())
-}
-
-/// Lets one field expire if `condition` allows it, and returns what to reply.
-fn expire_field(hash: &mut Hash, name: &[u8], expire_at_ms: i64, condition: Condition, now_ms: i64) -> i64 {
-    let Some(field) = hash.get(name, now_ms) else { return NO_FIELD };
-    if !condition.allows(field.expire_at_ms, expire_at_ms) {
-        return REFUSED;
-    }
-    if expire_at_ms <= now_ms {
-        hash.remove(name, now_ms);
-        return REMOVED;
-    }
-    hash.set_expiry(name, Some(expire_at_ms));
-    SET
 }

@@ -66,10 +66,10 @@ fn all(
     head: fn(&mut Reply, usize),
     each: fn(&mut Reply, Field<'_>),
 ) -> CommandResult {
-    access::read(call, |hash, reply, now_ms| {
-        head(reply, hash.map_or(0, |hash| hash.live_len(now_ms)));
+    access::read(call, |hash, reply, expired_ms| {
+        head(reply, hash.map_or(0, |hash| hash.live_len(expired_ms)));
         if let Some(hash) = hash {
-            hash.for_each(now_ms, |field| each(reply, field));
+            hash.for_each(expired_ms, |field| each(reply, field));
         }
     })
 }

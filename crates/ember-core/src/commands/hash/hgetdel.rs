@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn hgetdel(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, expired_ms) = (call.args, call.keys.turn.expired_ms());
     call.keys.key(1).value::<Hash>()?;
     let names = fields::named(args, 2, NOT_POSITIVE)?;
     let reply = &mut *call.reply;
@@ -38,9 +38,9 @@ fn hgetdel(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = access::key(&mut call.keys)?;
     let removed = key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
         let removed = names.clone().filter(|&arg| {
-            let field = hash.get(args.at(arg), now_ms);
+            let field = hash.get(args.at(arg), expired_ms);
             value::reply(reply, field.map(|field| field.value));
-            hash.remove(args.at(arg), now_ms)
+            hash.remove(args.at(arg), expired_ms)
         });
         removed.count()
     })?;

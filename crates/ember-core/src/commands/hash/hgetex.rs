@@ -57,8 +57,9 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
     call.keys.key(1).value::<Hash>()?;
     let (change, at) = change(args, now_ms)?;
     let names = fields::named(args, at, NOT_POSITIVE)?;
+    let (expired_ms, past_ms) = (call.keys.turn.expired_ms(), call.keys.turn.past_ms());
     let event = Event::hash(match change {
-        Change::ExpireAt(at_ms) if at_ms <= now_ms => "hdel",
+        Change::ExpireAt(at_ms) if at_ms <= past_ms => "hdel",
         Change::ExpireAt(_) => "hexpire",
         Change::Persist | Change::None => "hpersist",
     });
@@ -70,13 +71,13 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
         let mut changes = 0;
         for arg in names.clone() {
             let name = args.at(arg);
-            let Some(field) = hash.get(name, now_ms) else {
+            let Some(field) = hash.get(name, expired_ms) else {
                 reply.null();
                 continue;
             };
             value::reply(reply, Some(field.value));
             let is_volatile = field.expire_at_ms.is_some();
-            if apply(hash, name, change, is_volatile, now_ms) {
+            if apply(hash, name, change, is_volatile, past_ms) {
                 touched.add(name);
                 changes += 1;
             }
@@ -92,12 +93,13 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 /// Changes the expiry of a field that is there; true if that changes anything.
-fn apply(hash: &mut Hash, name: &[u8], change: Change, is_volatile: bool, now_ms: i64) -> bool {
+fn apply(hash: &mut Hash, name: &[u8], change: Change, is_volatile: bool, past_ms: i64) -> bool {
     match change {
         Change::None => return false,
         Change::Persist if !is_volatile => return false,
         Change::Persist => hash.set_expiry(name, None),
-        Change::ExpireAt(at_ms) if at_ms <= now_ms => return hash.remove(name, now_ms),
+        // It is there for the caller, whatever its own expiry.
+        Change::ExpireAt(at_ms) if at_ms <= past_ms => return hash.remove(name, i64::MIN),
         Change::ExpireAt(at_ms) => hash.set_expiry(name, Some(at_ms)),
     }
     true

@@ -31,13 +31,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn hincrby(call: &mut Call<'_, '_>) -> CommandResult {
     let (name, increment) = (call.args.at(2), integer(call.args, 3)?);
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
+    let (expired_ms, limits) = (call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);
     let mut key = access::key(&mut call.keys)?;
     let sum = key.edit_or_create(Event::hash("hincrby"), |hash: &mut Hash| {
-        let sum = old_value(hash.get(name, now_ms))?.checked_add(increment).ok_or(CommandError::Overflow)?;
+        let sum =
+            old_value(hash.get(name, expired_ms))?.checked_add(increment).ok_or(CommandError::Overflow)?;
         let mut digits = itoa::Buffer::new();
         let value = digits.format(sum).as_bytes();
-        hash.set(&NewField { name, value, shared: None, expiry: NewExpiry::Kept }, now_ms, &limits);
+        hash.set(&NewField { name, value, shared: None, expiry: NewExpiry::Kept }, expired_ms, &limits);
         Ok::<_, CommandError>(Edited::changed(sum))
     })??;
     call.reply.integer(sum.result);

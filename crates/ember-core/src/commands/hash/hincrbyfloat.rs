@@ -37,16 +37,16 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     if LongDouble::ZERO.checked_add(increment).is_none() {
         return Err("ERR value is NaN or Infinity".into());
     }
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
+    let (expired_ms, limits) = (call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);
     let mut key = access::key(&mut call.keys)?;
     let mut is_volatile = false;
     let sum = key.edit_or_create(Event::hash("hincrbyfloat"), |hash: &mut Hash| {
-        let old = hash.get(name, now_ms);
+        let old = hash.get(name, expired_ms);
         is_volatile = old.is_some_and(|field| field.expire_at_ms.is_some());
         let sum = old_value(old)?.checked_add(increment);
         let text = sum.ok_or(CommandError::NanOrInfinity)?.to_text();
         let new = NewField { name, value: text.as_bytes(), shared: None, expiry: NewExpiry::Kept };
-        hash.set(&new, now_ms, &limits);
+        hash.set(&new, expired_ms, &limits);
         Ok::<_, CommandError>(Edited::changed(text))
     })??;
     let text = sum.result.as_bytes();

@@ -29,10 +29,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn hmget(call: &mut Call<'_, '_>) -> CommandResult {
     let names = call.args.skip(2);
-    access::read(call, |hash, reply, now_ms| {
+    access::read(call, |hash, reply, expired_ms| {
         reply.array(names.len());
         for name in names.iter() {
-            let field = hash.and_then(|hash| hash.get(name, now_ms));
+            let field = hash.and_then(|hash| hash.get(name, expired_ms));
             value::reply(reply, field.map(|field| field.value));
         }
     })

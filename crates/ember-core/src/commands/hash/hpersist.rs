@@ -33,7 +33,7 @@ const NO_EXPIRY: i64 = -1;
 const NO_FIELD: i64 = -2;
 
 fn hpersist(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, expired_ms) = (call.args, call.keys.turn.expired_ms());
     call.keys.key(1).value::<Hash>()?;
     let names = fields::named(args, 2, NOT_POSITIVE)?;
     let reply = &mut *call.reply;
@@ -41,7 +41,7 @@ fn hpersist(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = access::key(&mut call.keys)?;
     let changed = key.edit_value::<Hash, usize>(Event::hash("hpersist"), |hash| {
         let changes = names.clone().filter(|&arg| {
-            let outcome = persist(hash, args.at(arg), now_ms);
+            let outcome = persist(hash, args.at(arg), expired_ms);
             reply.integer(outcome);
             outcome == PERSISTED
         });
@@ -54,8 +54,8 @@ fn hpersist(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 /// Takes the expiry off one field, and returns what to reply.
-fn persist(hash: &mut Hash, name: &[u8], now_ms: i64) -> i64 {
-    let Some(field) = hash.get(name, now_ms) else { return NO_FIELD };
+fn persist(hash: &mut Hash, name: &[u8], expired_ms: i64) -> i64 {
+    let Some(field) = hash.get(name, expired_ms) else { return NO_FIELD };
     if field.expire_at_ms.is_none() {
         return NO_EXPIRY;
     }

@@ -65,28 +65,47 @@ const FIELD_REPLY_BYTES_MIN: u64 = 6;
 fn hrandfield(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
-    // Whatever has expired goes: a draw that meets only such fields would not end.
-    access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
+    // Whatever has expired goes, or is left out: a draw that meets only such fields would not end.
+    let keeps_expired = call.keys.turn.keeps_expired;
+    if !keeps_expired {
+        access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
+    }
     let mut random = Random::seeded(call.keys.turn.random.next_u64());
-    let bytes_max = call.keys.turn.settings.string_bytes_max;
-    access::read(call, |hash, reply, _| match (wanted, hash) {
+    let (bytes_max, limits) = (call.keys.turn.settings.string_bytes_max, call.keys.turn.settings.encoding);
+    access::read(call, |hash, reply, expired_ms| {
+        let due = hash.filter(|hash| keeps_expired && hash.is_due(expired_ms));
+        let rest = due.map(|hash| hash.without_expired(expired_ms, &limits));
+        let hash = rest.as_ref().or(hash).filter(|hash| !hash.is_empty());
+        reply_fields(reply, hash, wanted, &mut random, bytes_max)
+    })?
+}
+
+/// Replies with fields of a hash in which nothing has expired.
+fn reply_fields(
+    reply: &mut Reply,
+    hash: Option<&Hash>,
+    wanted: Option<Wanted>,
+    random: &mut Random,
+    bytes_max: usize,
+) -> CommandResult {
+    match (wanted, hash) {
         (None, hash) => {
-            let field = hash.and_then(|hash| hash.random(&mut random));
+            let field = hash.and_then(|hash| hash.random(random));
             value::reply(reply, field.map(|field| field.name));
             Ok(())
         }
         (Some(wanted), Some(hash)) if wanted.count > 0 && wanted.may_repeat => {
-            reply_repeating(reply, hash, wanted, &mut random, bytes_max)
+            reply_repeating(reply, hash, wanted, random, bytes_max)
         }
         (Some(wanted), Some(hash)) => {
-            reply_different(reply, hash, wanted, &mut random);
+            reply_different(reply, hash, wanted, random);
             Ok(())
         }
         (Some(_), None) => {
             reply.array(0);
             Ok(())
         }
-    })?
+    }
 }
 
 /// The head of a reply of `count` fields.

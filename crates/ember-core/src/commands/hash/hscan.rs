@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let from = cursor(args, 2)?;
-    access::read(call, |hash, reply, now_ms| {
+    access::read(call, |hash, reply, expired_ms| {
         // As in Redis, the options are not read when there is nothing to look for.
         let Some(hash) = hash else {
             write_nothing(reply);
@@ -47,7 +47,7 @@ fn hscan(call: &mut Call<'_, '_>) -> CommandResult {
         let mut found = Reply::new(reply.protocol());
         let mut count = 0;
         let next = hash.scan(from, options.count, |field| {
-            if field.is_expired(now_ms) || !options.accept(field.name.bytes(&mut itoa::Buffer::new())) {
+            if field.is_expired(expired_ms) || !options.accept(field.name.bytes(&mut itoa::Buffer::new())) {
                 return;
             }
             value::reply(&mut found, Some(field.name));

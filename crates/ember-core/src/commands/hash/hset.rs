@@ -53,7 +53,8 @@ fn hmset(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// Sets the fields in the arguments from 2 on, and returns how many are new. `command` is named in errors.
 fn set_pairs(call: &mut Call<'_, '_>, command: &'static str) -> Result<usize, CommandError> {
-    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.settings.encoding);
+    let (args, expired_ms, limits) =
+        (call.args, call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);
     if args.len() % 2 == 1 {
         return Err(CommandError::WrongArity(command.into()));
     }
@@ -61,7 +62,7 @@ fn set_pairs(call: &mut Call<'_, '_>, command: &'static str) -> Result<usize, Co
     let set = key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {
         hash.expect_fields((args.len() - 2) / 2, &limits);
         let fields = (2..args.len()).step_by(2).map(|arg| new_field(args, arg, NewExpiry::None));
-        Edited::changed(fields.filter(|field| hash.set(field, now_ms, &limits)).count())
+        Edited::changed(fields.filter(|field| hash.set(field, expired_ms, &limits)).count())
     })?;
     Ok(set.result)
 }

@@ -113,10 +113,11 @@ fn pairs(args: Args<'_>, at: usize) -> Result<Range<usize>, CommandError> {
 fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
     let (args, now_ms) = (call.args, call.keys.turn.now_ms);
     let options = Options::parse(args, now_ms)?;
+    let expired_ms = call.keys.turn.expired_ms();
     let key = access::key(&mut call.keys)?;
     let is_allowed = {
         let hash = key.value::<Hash>()?;
-        let is_there = |arg: usize| hash.is_some_and(|hash| hash.get(args.at(arg), now_ms).is_some());
+        let is_there = |arg: usize| hash.is_some_and(|hash| hash.get(args.at(arg), expired_ms).is_some());
         let mut names = options.pairs.clone().step_by(2);
         let is_key_allowed = options.is_key_there.is_none_or(|wanted| wanted == hash.is_some());
         is_key_allowed
@@ -135,28 +136,29 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// Sets the fields. One event reports that and another the expiry; when that has passed, the second reports the removal.
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
-    let (args, now_ms, limits) = (call.args, call.keys.turn.now_ms, call.keys.turn.settings.encoding);
+    let (args, limits) = (call.args, call.keys.turn.settings.encoding);
+    let (expired_ms, past_ms) = (call.keys.turn.expired_ms(), call.keys.turn.past_ms());
     let Options { expiry, pairs, .. } = options;
+    let is_past = matches!(expiry, NewExpiry::At(at_ms) if at_ms <= past_ms);
     let names = pairs.clone().step_by(2);
     let mut key = call.keys.key(1);
     key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {
         hash.expect_fields(pairs.len() / 2, &limits);
         for arg in pairs.clone().step_by(2) {
-            let is_past = matches!(expiry, NewExpiry::At(at_ms) if at_ms <= now_ms);
             let expiry = if is_past { NewExpiry::Kept } else { expiry };
-            hash.set(&new_field(args, arg, expiry), now_ms, &limits);
+            hash.set(&new_field(args, arg, expiry), expired_ms, &limits);
         }
     })?;
-    if matches!(expiry, NewExpiry::At(at_ms) if at_ms <= now_ms) {
+    if is_past {
         key.journal("HDEL", |words| names.for_each(|arg| _ = words.word(args.at(arg))));
     } else {
         journal_set(&mut key, args, expiry, &pairs);
     }
     match expiry {
-        NewExpiry::At(at_ms) if at_ms > now_ms => key.notify(Event::hash("hexpire")),
+        NewExpiry::At(_) if !is_past => key.notify(Event::hash("hexpire")),
         NewExpiry::At(_) => {
             key.edit_value::<Hash, usize>(Event::hash("hdel"), |hash| {
-                pairs.step_by(2).filter(|&arg| hash.remove(args.at(arg), now_ms)).count()
+                pairs.step_by(2).filter(|&arg| hash.remove(args.at(arg), expired_ms)).count()
             })?;
         }
         NewExpiry::None | NewExpiry::Kept => {}

@@ -28,11 +28,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn hsetnx(call: &mut Call<'_, '_>) -> CommandResult {
-    let (now_ms, limits) = (call.keys.turn.now_ms, call.keys.turn.settings.encoding);
+    let (expired_ms, limits) = (call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);
     let field = new_field(call.args, 2, NewExpiry::None);
     let mut key = access::key(&mut call.keys)?;
     let is_new = key.edit_or_create(Event::hash("hset"), |hash: &mut Hash| {
-        hash.get(field.name, now_ms).is_none() && hash.set(&field, now_ms, &limits)
+        hash.get(field.name, expired_ms).is_none() && hash.set(&field, expired_ms, &limits)
     })?;
     call.reply.integer(is_new.into());
     Ok(())

@@ -24,8 +24,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn hstrlen(call: &mut Call<'_, '_>) -> CommandResult {
     let name = call.args.at(2);
-    access::read(call, |hash, reply, now_ms| {
-        let field = hash.and_then(|hash| hash.get(name, now_ms));
+    access::read(call, |hash, reply, expired_ms| {
+        let field = hash.and_then(|hash| hash.get(name, expired_ms));
         reply.integer(value::len(field.map(|field| field.value)) as i64);
     })
 }

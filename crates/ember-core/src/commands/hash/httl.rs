@@ -87,16 +87,17 @@ fn in_seconds(milliseconds: i64) -> i64 {
 /// Replies for each field with what `shown` makes of its expiry and now (both Unix time in ms), or says that there is none.
 fn reply_expiries(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
     let args = call.args;
-    call.keys.key(1).value::<Hash>()?;
+    call.keys.value::<Hash>(1)?;
     let names = fields::named(args, 2, NOT_POSITIVE)?;
-    access::read(call, |hash, reply, now_ms| {
+    let now_ms = call.keys.turn.now_ms;
+    access::read(call, |hash, reply, expired_ms| {
         reply.array(names.len());
         for arg in names {
-            let field = hash.and_then(|hash| hash.get(args.at(arg), now_ms));
+            let field = hash.and_then(|hash| hash.get(args.at(arg), expired_ms));
             reply.integer(match field.map(|field| field.expire_at_ms) {
                 None => -2,
                 Some(None) => -1,
-                Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms),
+                Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms.min(expire_at_ms)),
             });
         }
     })

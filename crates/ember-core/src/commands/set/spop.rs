@@ -51,9 +51,9 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
             write_member(reply, member);
         });
     })?;
-    journal_popped(&mut key, &gone);
-    if popped.is_none() {
-        reply.null();
+    match popped {
+        Some(_) => key.journal("SREM", |words| gone.write(words)),
+        None => reply.null(),
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Records what was popped: all members with their key, or these.
+/// Records what was popped: all members with their key, or these. Of a single one it is told as in Redis, by its name.
 fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
         key.journal_removal();

@@ -7,6 +7,7 @@ use crate::call::CommandResult;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::keys::Key;
+use crate::turn::Turn;
 use crate::types::limits::EncodingLimits;
 use crate::types::stream::{BlockLimits, References, Stream, StreamId, Trim};
 
@@ -105,11 +106,12 @@ impl TrimOptions {
     }
 
     /// What the options mean together; `None` if nothing is to be trimmed.
-    pub(super) fn finish(
-        self,
-        is_required: bool,
-        limits: EncodingLimits,
-    ) -> Result<Option<Trimming>, CommandError> {
+    pub(super) fn finish(mut self, is_required: bool, turn: &Turn) -> Result<Option<Trimming>, CommandError> {
+        // Redis writes `=` for what it has trimmed with `~`, and leaves a limit there that must not count again.
+        if turn.is_replay() && !self.is_approximate {
+            self.limit = None;
+        }
+        let limits = turn.settings.encoding;
         if self.limit.is_some_and(|limit| limit != 0) && self.trim.is_none() {
             return Err(
                 "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy".into()

@@ -63,7 +63,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {
             break;
         }
     }
-    let trimming = trim.finish(false, call.keys.turn.settings.encoding)?;
+    let trimming = trim.finish(false, call.keys.turn)?;
     let words = args.len().saturating_sub(arg + 1);
     if words < 2 || !words.is_multiple_of(2) {
         return Err(CommandError::WrongArity("xadd".into()));

@@ -39,7 +39,7 @@ fn read_trimming(call: &Call<'_, '_>) -> Result<Trimming, CommandError> {
     while arg < call.args.len() {
         arg = options.read(call.args, arg)?.ok_or(CommandError::Syntax)?;
     }
-    Ok(options.finish(true, call.keys.turn.settings.encoding)?.expect("the options must say what to trim"))
+    Ok(options.finish(true, call.keys.turn)?.expect("the options must say what to trim"))
 }
 
 fn xtrim(call: &mut Call<'_, '_>) -> CommandResult {

@@ -68,12 +68,13 @@ fn getdel(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     if key.remove().is_some() {
         key.notify(Event::DEL);
+        key.journal_removal();
     }
     Ok(())
 }
 
 fn getex(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let mut persist = false;
     let mut expiry = None;
     let mut arg = 2;

@@ -36,7 +36,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn msetex(call: &mut Call<'_, '_>) -> CommandResult {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let pairs = pairs(args)?;
     let mut options = Options::NONE;
     let mut arg = pairs.end;
@@ -74,9 +74,9 @@ fn pairs(args: Args<'_>) -> Result<Range<usize>, CommandError> {
 
 /// Records which keys were set, whatever the conditions were.
 fn journal(call: &mut Call<'_, '_>, pairs: Range<usize>, expiry: Expiry, expire_at_ms: Option<i64>) {
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, past_ms) = (call.args, call.keys.turn.past_ms());
     call.keys.key(pairs.start).journal_words(|words, _| match expire_at_ms {
-        Some(at_ms) if at_ms <= now_ms => {
+        Some(at_ms) if at_ms <= past_ms => {
             words.word(b"DEL");
             pairs.step_by(2).for_each(|arg| _ = words.word(args.at(arg)));
         }

@@ -123,7 +123,7 @@ fn set(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     let SetOptions { common: Options { condition, expiry }, if_equal, get } = read_options(call)?;
-    let (args, now_ms) = (call.args, call.keys.turn.now_ms);
+    let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let expire_at_ms = expiry.resolve(args, now_ms, "set")?;
     if get {
         value::reply(call.reply, value::string(call.keys.read(1))?);
@@ -183,7 +183,7 @@ fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Op
 }
 
 fn set_expiring(call: &mut Call<'_, '_>, unit: ExpiryUnit, name: &'static str) -> CommandResult {
-    let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.now_ms, name)?;
+    let expire_at_ms = positive_expiry(call.args, 2, unit, call.keys.turn.clock_ms(), name)?;
     let mut key = call.keys.key(1);
     value::store(&mut key, value::of_argument(call.args, 3), Some(expire_at_ms));
     journal_set(&mut key, call.args.at(3), Expiry::None, Some(expire_at_ms));

@@ -1,11 +1,12 @@
 //! The value inside an entry, changed where it stands.
 #![allow(unsafe_code, reason = "a part of the entry layout")]
 
-use std::ptr;
+use std::alloc::dealloc;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::{Encoding, NewValue, Shape, SharedValue, Slot};
-use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, size_class};
+use super::{Encoding, NewValue, Shape, SharedValue, Slot, layout_of};
+use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, room_class};
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
@@ -30,7 +31,7 @@ impl Slot {
     /// The value is copied if it is to be changed while the other owner lives.
     pub fn share(&mut self) -> Option<SharedValue> {
         match self.entry().encoding() {
-            Encoding::Int | Encoding::Embstr | Encoding::Raw => None,
+            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart => None,
             Encoding::Large => {
                 let StringValue::Large(large) = self.entry().string() else { return None };
                 Some(SharedValue::String(large.share()))
@@ -117,25 +118,41 @@ impl Slot {
         }
     }
 
+    /// Has the entry own `bytes`, whose content is to be written next, as those of a string that stands apart.
+    ///
     /// # Safety
-    /// `shape` describes this entry's allocation with `value` in it, and whatever value was there before holds no
-    /// reference.
+    /// `shape` describes this entry with a string apart, whatever value was there before holds no reference, and `bytes` is
+    /// an allocation as `shape` says, owned by nobody.
+    pub(super) unsafe fn write_apart(&mut self, shape: Shape, bytes: NonNull<u8>) {
+        // SAFETY: by the caller the eight value bytes are there, for an address.
+        unsafe { self.base().add(shape.value_offset()).cast::<NonNull<u8>>().write_unaligned(bytes) };
+    }
+
+    /// # Safety
+    /// `shape` describes this entry's allocations with `value` in it. Whatever value was there before holds no reference,
+    /// but where the string is to stand apart the bytes for it are there, as [`Slot::write_apart`] leaves them.
     pub(super) unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
         let base = self.base();
-        let (encoding, value_type) = (value.encoding(), value.value_type());
-        // SAFETY: by the caller the value's bytes fit behind the key, and nobody else sees the entry.
+        let is_apart = shape.apart_bytes > 0;
+        let encoding = if is_apart { Encoding::Apart } else { value.encoding() };
+        let value_type = value.value_type();
+        // SAFETY: by the caller the value's bytes fit behind the key or apart, and nobody else sees the entry.
         unsafe {
             base.write(value_type as u8 | (encoding as u8) << 4);
-            let inline_len =
-                if matches!(encoding, Encoding::Embstr | Encoding::Raw) { shape.value_bytes } else { 0 };
-            let inline_len =
-                u16::try_from(inline_len).expect("inline values are below LARGE_VALUE_MIN_BYTES");
-            base.add(6).cast::<u16>().write_unaligned(inline_len);
+            let string_len = match encoding {
+                Encoding::Embstr | Encoding::Raw => shape.value_bytes,
+                _ => shape.apart_bytes,
+            };
+            let string_len =
+                u16::try_from(string_len).expect("strings in an entry are below LARGE_VALUE_MIN_BYTES");
+            base.add(6).cast::<u16>().write_unaligned(string_len);
             let target = base.add(shape.value_offset());
             match value {
                 NewValue::Int(number) => target.cast::<i64>().write_unaligned(number),
                 NewValue::Bytes(bytes) | NewValue::Edited(bytes) => {
-                    ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_ptr(), bytes.len());
+                    let target =
+                        if is_apart { target.cast::<*mut u8>().read_unaligned() } else { target.as_ptr() };
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
                 }
                 NewValue::Large(large) => {
                     target.cast::<*const Vec<u8>>().write_unaligned(Arc::into_raw(large))
@@ -173,6 +190,10 @@ impl Slot {
                 let value = base.add(shape.value_offset());
                 Some(std::slice::from_raw_parts_mut(value.as_ptr(), shape.value_bytes))
             },
+            // SAFETY: as above, with the bytes apart, which the entry owns.
+            Encoding::Apart => unsafe {
+                Some(std::slice::from_raw_parts_mut(self.apart_bytes(shape).as_ptr(), shape.apart_bytes))
+            },
         }
     }
 
@@ -203,17 +224,22 @@ impl Slot {
     /// Appends zeros to an inline value until it has `len` bytes, more than it had.
     fn grow_inline(&mut self, len: usize) {
         let old = self.entry().shape();
-        let new = Shape { value_bytes: len, ..old };
+        let is_apart = old.apart_bytes > 0;
+        let new =
+            if is_apart { Shape { apart_bytes: len, ..old } } else { Shape { value_bytes: len, ..old } };
         match u16::try_from(len) {
-            Ok(inline_len)
-                if len < LARGE_VALUE_MIN_BYTES && new.allocation_bytes() == old.allocation_bytes() =>
-            {
+            Ok(string_len) if len < LARGE_VALUE_MIN_BYTES && old.has_room_for(new) => {
                 let base = self.base();
-                // SAFETY: the allocation has room for `new`, of which only the value's length differs; the bytes added
-                // to the value are initialised here.
+                // SAFETY: the allocations have room for `new`, of which only the string's length differs; the bytes added
+                // to the string are initialised here.
                 unsafe {
-                    base.add(old.value_offset() + old.value_bytes).write_bytes(0, len - old.value_bytes);
-                    base.add(6).cast::<u16>().write_unaligned(inline_len);
+                    let (place, old_len) = if is_apart {
+                        (self.apart_bytes(old), old.apart_bytes)
+                    } else {
+                        (base.add(old.value_offset()), old.value_bytes)
+                    };
+                    place.add(old_len).write_bytes(0, len - old_len);
+                    base.add(6).cast::<u16>().write_unaligned(string_len);
                 }
             }
             _ => {
@@ -222,6 +248,15 @@ impl Slot {
                 self.move_padded(&bytes, len);
             }
         }
+    }
+
+    /// Where the bytes of a string stand that stands apart.
+    ///
+    /// # Safety
+    /// `shape` is the entry's, and says that there is such a string.
+    unsafe fn apart_bytes(&self, shape: Shape) -> NonNull<u8> {
+        // SAFETY: by the caller the eight value bytes are the address.
+        unsafe { self.base().add(shape.value_offset()).cast::<NonNull<u8>>().read_unaligned() }
     }
 
     /// Makes `bytes`, with zeros behind them up to `len_min` bytes, the value in a new allocation.
@@ -263,12 +298,28 @@ impl Slot {
     /// Gives up what the value bytes refer to; they are to be overwritten or freed next.
     #[inline]
     pub(super) fn release_owned(&mut self) {
+        if !matches!(self.entry().encoding(), Encoding::Int | Encoding::Embstr | Encoding::Raw) {
+            self.release_elsewhere();
+        }
+    }
+
+    /// Gives up what the value bytes refer to, which is elsewhere.
+    #[cold]
+    fn release_elsewhere(&mut self) {
         match self.entry().encoding() {
             Encoding::Int | Encoding::Embstr | Encoding::Raw => {}
             Encoding::Large => {
                 let StringValue::Large(large) = self.entry().string() else { return };
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
                 drop(unsafe { Arc::from_raw(large.as_raw()) });
+            }
+            Encoding::Apart => {
+                let shape = self.entry().shape();
+                // SAFETY: the entry owns the allocation, made with this very layout; the caller overwrites or frees the
+                // bytes that held its address.
+                unsafe {
+                    dealloc(self.apart_bytes(shape).as_ptr(), layout_of(shape.apart_allocation_bytes()))
+                };
             }
             Encoding::Aggregate => {
                 if let Some(aggregate) = self.take_aggregate() {
@@ -296,7 +347,7 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
         return;
     }
     let spare = if len < MAPPED_MIN_BYTES { len.min(SPARE_BYTES.max(len / 8)) } else { SPARE_BYTES };
-    let capacity = size_class(len + spare);
+    let capacity = room_class(len + spare);
     if len - bytes.len() < bytes.len() {
         bytes.reserve_exact(capacity - bytes.len());
         bytes.resize(len, 0);

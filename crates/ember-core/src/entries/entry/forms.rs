@@ -7,7 +7,7 @@ use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 /// Strings up to this length report the encoding `embstr`, as in Redis.
-const EMBSTR_MAX_BYTES: usize = 44;
+pub(super) const EMBSTR_MAX_BYTES: usize = 44;
 
 /// How a value is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub(super) enum Encoding {
     Large = 3,
     Aggregate = 4,
     Shared = 5,
+    Apart = 6,
 }
 
 impl Encoding {
@@ -29,7 +30,8 @@ impl Encoding {
             2 => Encoding::Raw,
             3 => Encoding::Large,
             4 => Encoding::Aggregate,
-            _ => Encoding::Shared,
+            5 => Encoding::Shared,
+            _ => Encoding::Apart,
         }
     }
 }
@@ -124,6 +126,7 @@ impl<'a> NewValue<'a> {
         }
     }
 
+    /// How it is laid out in an entry of its own allocation; the bytes of a string may stand apart from it instead.
     pub(super) fn encoding(&self) -> Encoding {
         match self {
             NewValue::Int(_) => Encoding::Int,
@@ -140,13 +143,6 @@ impl<'a> NewValue<'a> {
             NewValue::Int(_) | NewValue::Bytes(_) | NewValue::Edited(_) | NewValue::Large(_) => {
                 ValueType::String
             }
-        }
-    }
-
-    pub(super) fn stored_bytes(&self) -> usize {
-        match self {
-            NewValue::Int(_) | NewValue::Large(_) | NewValue::Aggregate(_) => 8,
-            NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A bucket: the elements whose hashes begin with the same bits, in one table, and its division in two.
 //!
 //! ```text
-//! hash   prefix (depth bits) | tag (20 bits) | not looked at
+//! hash   prefix (depth bits) | tag (TAG_BITS) | not looked at
 //! ```
 //!
 //! The tag in a slot is what follows the prefix, so a bucket's table is in the order of hashes. A division makes the first

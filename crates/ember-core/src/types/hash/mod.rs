@@ -116,6 +116,18 @@ impl Hash {
         }
     }
 
+    /// The fields that have not expired, as a hash of their own. O(fields).
+    pub fn without_expired(&self, now_ms: i64, limits: &EncodingLimits) -> Hash {
+        let mut hash = Hash::default();
+        self.for_each(now_ms, |field| {
+            let (mut name, mut value) = (itoa::Buffer::new(), itoa::Buffer::new());
+            let expiry = field.expire_at_ms.map_or(NewExpiry::None, NewExpiry::At);
+            let (name, value) = (field.name.bytes(&mut name), field.value.bytes(&mut value));
+            hash.set(&NewField { name, value, shared: None, expiry }, now_ms, limits);
+        });
+        hash
+    }
+
     /// The number of fields that have not expired. O(1) unless some have and are not removed yet.
     pub fn live_len(&self, now_ms: i64) -> usize {
         if !self.is_due(now_ms) {

@@ -22,7 +22,7 @@ use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
 use super::node::{Node, NodeLimit};
 use super::{End, Side};
-use crate::memory::size_class;
+use crate::memory::{room_class, size_class};
 use crate::types::listpack::Listpack;
 
 const _: () = assert!(size_of::<Node>() == 24);
@@ -578,7 +578,7 @@ impl Quicklist {
         self.count += node.len();
         self.nodes_bytes += node.memory_bytes();
         if self.nodes.len() == self.nodes.capacity() {
-            let wanted = size_class((self.nodes.len() + 1) * size_of::<Node>()) / size_of::<Node>();
+            let wanted = room_class((self.nodes.len() + 1) * size_of::<Node>()) / size_of::<Node>();
             self.nodes.reserve_exact(wanted - self.nodes.len());
         }
         self.nodes.insert(at, node);

@@ -124,8 +124,8 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
 /// Redis gives a sorted set its large encoding before it is sorted.
 fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = call.keys.turn.settings.encoding;
-    let mut key = call.keys.key(1);
-    if let Ok(Some(_)) = key.value::<SortedSet>() {
+    if let Ok(Some(_)) = call.keys.value::<SortedSet>(1) {
+        let mut key = call.keys.key(1);
         key.edit_value(Event::sorted_set("sort"), |set: &mut SortedSet| {
             set.expect_members(usize::MAX, &limits);
             false

@@ -44,7 +44,7 @@ impl<'a> Pattern<'a> {
         let entry = keys.entry_named(&[prefix, element, suffix].concat())?;
         let value = match (field, entry.aggregate()) {
             (None, None) => entry.string(),
-            (Some(field), Some(Aggregate::Hash(hash))) => hash.get(field, keys.turn.now_ms)?.value,
+            (Some(field), Some(Aggregate::Hash(hash))) => hash.get(field, keys.turn.expired_ms())?.value,
             _ => return None,
         };
         Some(bytes_of(value))

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# How late answers are while memory grows and when it does not, and while keys expire, are evicted, saved and rewritten:
+# p99 and requests a second of ember with one worker beside redis-server, both on one core, the load on another. Settings:
+# BENCH_REQUESTS (1000000 for each measurement), BENCH_ROUNDS (3, the median counts; each begins with empty servers),
+# BENCH_CLIENTS (50), BENCH_PIPELINE (16), ELEMENT_COUNT (1000000 keys or elements to choose from), VALUE_SIZE (64).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+need redis-benchmark "install the package redis-tools"
+need redis-cli "install the package redis-tools"
+choose_processors
+BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
+BENCH_ROUNDS=${BENCH_ROUNDS:-3}
+BENCH_CLIENTS=${BENCH_CLIENTS:-50}
+BENCH_PIPELINE=${BENCH_PIPELINE:-16}
+ELEMENT_COUNT=${ELEMENT_COUNT:-1000000}
+VALUE_SIZE=${VALUE_SIZE:-64}
+
+servers=(ember)
+if has_peer "$redis_program"; then servers=(redis ember); fi
+data=$(printf "%${VALUE_SIZE}s" "" | tr " " x)
+declare -A words=(
+    [LPUSH]="LPUSH list $data"
+    [HSET]="HSET hash element:__rand_int__ $data"
+    [SADD]="SADD set element:__rand_int__"
+    [ZADD]="ZADD zset __rand_int__ element:__rand_int__"
+    [SET]="SET key:__rand_int__ $data"
+    [GET]="GET key:__rand_int__"
+    [expiring]="SET expiring:__rand_int__ $data PX 200"
+)
+# What is measured: a command, and what goes on meanwhile.
+rows=("LPUSH growing" "HSET growing" "SADD growing" "ZADD growing" "SET growing" "HSET steady" "SADD steady" "ZADD steady"
+    "SET steady" "GET steady" "SET expiring" "GET expiring" "SET evicting" "SET saving" "SET rewriting")
+
+load() { # port, words of a command; prints requests a second and p99 in ms
+    local port=$1
+    shift
+    taskset -c "$load_cpu" redis-benchmark -h 127.0.0.1 -p "$port" -n "$BENCH_REQUESTS" -c "$BENCH_CLIENTS" \
+        -P "$BENCH_PIPELINE" -r "$ELEMENT_COUNT" --csv "$@" 2>/dev/null |
+        awk -F '","' 'NR > 1 { sub(/\..*/, "", $(NF - 6)); print $(NF - 6), $(NF - 1); found = 1 } END { exit !found }' ||
+        fail "redis-benchmark failed on port $port: $*"
+}
+
+# Asks for something again and again until it is ended; sets asking.
+ask_again() { # port, words of a command
+    redis-cli -p "$1" -r -1 -i 0.1 "${@:2}" >/dev/null 2>&1 &
+    asking=$!
+}
+
+settled() { # port
+    while redis-cli -p "$1" INFO persistence | grep -qE '^(rdb_bgsave|aof_rewrite)_in_progress:1'; do sleep 0.1; done
+}
+
+measure() { # port, command, what goes on
+    local asking="" command=$2 used
+    case $3 in
+        expiring)
+            [ "$command" = GET ] || command=expiring
+            # Others read while what was written last expires.
+            [ "$command" = expiring ] || load "$1" ${words[expiring]} >/dev/null ;;
+        evicting)
+            used=$(redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print $2 + 0 }')
+            redis-cli -p "$1" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
+            redis-cli -p "$1" CONFIG SET maxmemory $((used * 9 / 10)) >/dev/null ;;
+        saving) ask_again "$1" BGSAVE ;;
+        rewriting)
+            redis-cli -p "$1" CONFIG SET appendonly yes >/dev/null
+            settled "$1"
+            ask_again "$1" BGREWRITEAOF ;;
+    esac
+    # Words of a command have no blanks.
+    # shellcheck disable=SC2086
+    load "$1" ${words[$command]}
+    if [ -n "$asking" ]; then
+        kill "$asking"
+        wait "$asking" 2>/dev/null || true
+        settled "$1"
+    fi
+    case $3 in
+        evicting) redis-cli -p "$1" CONFIG SET maxmemory 0 >/dev/null ;;
+        rewriting) redis-cli -p "$1" CONFIG SET appendonly no >/dev/null ;;
+    esac
+}
+
+for ((round = 0; round < BENCH_ROUNDS; round++)); do
+    [ "${#servers[@]}" -eq 1 ] || start_pinned redis "$redis_program" --appendonly no
+    start_pinned ember "$(ember_server)" --shards 1
+    for row in "${rows[@]}"; do
+        for server in "${servers[@]}"; do
+            port="${server}_port"
+            # shellcheck disable=SC2086
+            figures=$(measure "${!port}" $row)
+            read -r rate late <<<"$figures"
+            echo "$rate" >>"$bench_work/$server-${row/ /-}-rate"
+            echo "$late" >>"$bench_work/$server-${row/ /-}-p99"
+        done
+    done
+    bench_cleanup_servers
+done
+
+columns=("ember, p99 in ms" "ember, requests/s")
+[ "${#servers[@]}" -eq 1 ] || columns=("redis-server, p99 in ms" "redis-server, requests/s" "${columns[@]}" "ratio of p99")
+describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS pipeline=$BENCH_PIPELINE" \
+    "elements=$ELEMENT_COUNT value-bytes=$VALUE_SIZE cores=$(nproc)"
+table_begin "" measured "${columns[@]}"
+for row in "${rows[@]}"; do
+    cells=()
+    for server in "${servers[@]}"; do
+        cells+=("$(median <"$bench_work/$server-${row/ /-}-p99")" "$(median <"$bench_work/$server-${row/ /-}-rate")")
+    done
+    [ "${#servers[@]}" -eq 1 ] || cells+=("$(ratio "${cells[2]}" "${cells[0]}")")
+    table_row "${row/ /, }" "${cells[@]}"
+done

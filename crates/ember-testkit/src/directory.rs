@@ -1,0 +1,25 @@
+//! A directory for the files of one test.
+
+use std::path::PathBuf;
+
+/// A directory that is removed with this.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    /// An empty one. No two tests of a program that run at once may give the same name.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).expect("the directory of temporary files can be written to");
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs the test programs of ember-peers: test-peers.sh PROGRAM…
+# `clients` runs beside the others: it waits for programs in other languages more than it computes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+log=$(mktemp)
+beside=
+trap 'kill $beside 2>/dev/null || true; rm -f "$log"' EXIT
+
+run() {
+    local arguments=() name
+    for name in "$@"; do arguments+=(--test "$name"); done
+    "$cargo" test --workspace "${arguments[@]}" --no-fail-fast
+}
+
+others=()
+for name in "$@"; do
+    if [[ $name == clients ]]; then
+        RUST_TEST_THREADS=$(nproc) run clients >"$log" 2>&1 &
+        beside=$!
+    else
+        others+=("$name")
+    fi
+done
+status=0
+if ((${#others[@]})); then run "${others[@]}" || status=$?; fi
+if [[ $beside ]]; then
+    wait "$beside" || status=$?
+    cat "$log"
+    beside=
+fi
+exit "$status"
