@@ -46,7 +46,7 @@ complete -c ember-server -l tls-session-caching -d 'Whether clients may resume a
 no\t''"
 complete -c ember-server -l tls-session-cache-size -d 'How many sessions are kept for that. (default: 20480)' -r
 complete -c ember-server -l tls-session-cache-timeout -d 'For how many seconds a session is kept. (default: 300)' -r
-complete -c ember-server -l tls-auto-reload-interval -d 'Every how many seconds the files of TLS are read again; 0 for never. (default: 0)' -r -f -a "0\t''"
+complete -c ember-server -l tls-auto-reload-interval -d 'Every how many seconds the files of TLS are looked at, and read again if they have changed; 0 for never. (default: 0)' -r
 complete -c ember-server -l shards -d 'How many worker threads serve clients; 0 for one per core. (default: 0)' -r
 complete -c ember-server -l concurrent -d 'Whether the worker which reads a command also runs it (yes), or forwards it to the worker which owns the key (no). (default: yes)' -r -f -a "yes\t''
 no\t''"
@@ -74,6 +74,8 @@ no\t''"
 complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether values which a command overwrites are freed in the background. No effect: a value with many elements is always freed in the background. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-del -d 'Whether DEL frees in the background, as UNLINK does. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l import-mode -d 'Whether this server is being filled from another one, which decides when keys expire: nothing expires or is evicted by itself; see CLIENT IMPORT-SOURCE. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''
 no\t''"
@@ -190,55 +192,52 @@ complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are r
 no\t''"
 complete -c ember-server -l rdb-version-check -d 'Whether RDB files, and payloads of RESTORE, of versions that are not known yet are refused: strict; with relaxed they are read as far as they hold nothing that is unknown, and refused where they do. (default: strict)' -r -f -a "strict\t''
 relaxed\t''"
-complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate. (default: empty) Also --slaveof.' -r -f -a """\t''
-no one\t''"
-complete -c ember-server -l masterauth -l primaryauth -d 'The password that a replica shows to its primary. No effect: replication is not available in this version. (default: empty) Also --primaryauth.' -r
-complete -c ember-server -l masteruser -l primaryuser -d 'The user that a replica is to its primary. No effect: replication is not available in this version. (default: empty) Also --primaryuser.' -r
-complete -c ember-server -l bind-source-addr -d 'The address that connections to a primary come from. No effect: replication is not available in this version. (default: empty)' -r
-complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. No effect: replication is not available in this version. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
+complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate: its host and port. At run time the command REPLICAOF changes it. (default: empty) Also --slaveof.' -r
+complete -c ember-server -l masterauth -l primaryauth -d 'The password that a replica shows to its primary. (default: empty) Also --primaryauth.' -r
+complete -c ember-server -l masteruser -l primaryuser -d 'The user that a replica is to its primary; without one it shows the password alone. (default: empty) Also --primaryuser.' -r
+complete -c ember-server -l bind-source-addr -d 'The address that connections to a primary come from. No effect: replication does without it in this version. (default: empty)' -r
+complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. No effect: replication is not available in this version. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''
+complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''"
+complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''"
+complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication does without it in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-ignore-maxmemory -l slave-ignore-maxmemory -d 'Whether a replica leaves eviction to its primary. No effect: replication is not available in this version. (default: yes) Also --slave-ignore-maxmemory.' -r -f -a "yes\t''
+complete -c ember-server -l replica-announced -d 'Whether Sentinel is told of this replica. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-lazy-flush -l slave-lazy-flush -d 'Whether a replica frees its old data set in the background when it gets a new one. No effect: replication is not available in this version. (default: no) Also --slave-lazy-flush.' -r -f -a "yes\t''
+complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-announced -d 'Whether Sentinel is told of this replica. No effect: replication is not available in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. (default: 100) Also --slave-priority.' -r
+complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary; empty for the one that it connects from. (default: empty) Also --slave-announce-ip.' -r
+complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica tells its primary; 0 for the real one. (default: 0) Also --slave-announce-port.' -r
+complete -c ember-server -l repl-diskless-sync -d 'Whether a primary sends its data set to replicas without a file. No effect: replication does without it in this version. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l replica-ignore-disk-write-errors -d 'Whether a replica goes on when it cannot write to its disk. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
-no\t''"
-complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. No effect: replication is not available in this version. (default: 100) Also --slave-priority.' -r
-complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica tells its primary. No effect: replication is not available in this version. (default: empty) Also --slave-announce-ip.' -r
-complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica tells its primary; 0 for the real one. No effect: replication is not available in this version. (default: 0) Also --slave-announce-port.' -r
-complete -c ember-server -l repl-diskless-sync -d 'Whether a primary sends its data set to replicas without a file. No effect: replication is not available in this version. (default: yes)' -r -f -a "yes\t''
-no\t''"
-complete -c ember-server -l repl-diskless-sync-delay -d 'For how many seconds a primary waits for more replicas before it sends its data set. No effect: replication is not available in this version. (default: 5)' -r
-complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many replicas it does not wait any longer; 0 for any number. No effect: replication is not available in this version. (default: 0)' -r
-complete -c ember-server -l repl-diskless-load -d 'Whether a replica loads the data set as it comes, without a file. No effect: replication is not available in this version. (default: disabled)' -r -f -a "disabled\t''
+complete -c ember-server -l repl-diskless-sync-delay -d 'For how many seconds a primary waits for more replicas before it copies its data set for them. (default: 1)' -r
+complete -c ember-server -l repl-diskless-sync-max-replicas -d 'With how many replicas it does not wait any longer; 0 for any number. (default: 0)' -r
+complete -c ember-server -l repl-diskless-load -d 'How a replica loads the data of its primary: as it comes, without a file, in the place of its own. (default: disabled)' -r -f -a "disabled\t''
 on-empty-db\t''
-swapdb\t''"
-complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+flush-before-load\t''"
+complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and larger packets go to replicas, later. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. No effect: replication is not available in this version. (default: 10) Also --repl-ping-slave-period.' -r
-complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. No effect: replication is not available in this version. (default: 60)' -r
-complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept for those that come back. No effect: replication is not available in this version. (default: 1mb)' -r
-complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. No effect: replication is not available in this version. (default: 3600)' -r
-complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. No effect: replication is not available in this version. (default: 0) Also --min-slaves-to-write.' -r
-complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. No effect: replication is not available in this version. (default: 10) Also --min-slaves-max-lag.' -r
-complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. (default: 10) Also --repl-ping-slave-period.' -r
+complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. (default: 60)' -r
+complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept for those that come back. (default: 16mb)' -r
+complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. (default: 3600)' -r
+complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. (default: 0) Also --min-slaves-to-write.' -r
+complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. (default: 10) Also --min-slaves-max-lag.' -r
+complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: replication is not available in this version. (default: ignore)' -r -f -a "ignore\t''
+complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: replication does without it in this version. (default: ignore)' -r -f -a "ignore\t''
 panic\t''
 panic-on-replicas\t''"
-complete -c ember-server -l tls-replication -d 'Whether replicas speak TLS with their primary. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l tls-replication -d 'Whether a replica speaks TLS with its primary, whose certificate must be of an authority of tls-ca-cert-file or tls-ca-cert-dir and for the host that replicaof names. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica shows to its primary. No effect: replication is not available in this version. (default: empty)' -r
-complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. No effect: replication is not available in this version. (default: empty)' -r
-complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. No effect: replication is not available in this version. (default: empty)' -r
-complete -c ember-server -l replica-full-sync-buffer-limit -d 'How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of client-output-buffer-limit. No effect: replication is not available in this version. (default: 0)' -r
-complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full synchronization comes over a connection of its own. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica shows to its primary; empty for that of tls-cert-file. (default: empty)' -r -F
+complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. (default: empty)' -r -F
+complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. (default: empty)' -r
+complete -c ember-server -l replica-full-sync-buffer-limit -d 'How much of what the primary sends during a full synchronization a replica keeps; 0 for the limit of client-output-buffer-limit. No effect: replication does without it in this version. (default: 0)' -r
+complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full synchronization comes over a connection of its own. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l repl-mptcp -d 'Whether a replica speaks Multipath TCP with its primary. No effect: replication is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l repl-mptcp -d 'Whether a replica speaks Multipath TCP with its primary. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node keeps what it knows of the others. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r

@@ -227,7 +227,7 @@ fn lines_are_remembered_but_no_secret() {
     terminal.run("config set requirepass hunter2", "OK");
     terminal.run("auth hunter2", "OK");
     terminal.run("hello 2 auth default hunter2", "server");
-    terminal.run("migrate 127.0.0.1 1 k 0 10 auth hunter2", "unknown command");
+    terminal.run("migrate 127.0.0.1 1 k 0 10 auth hunter2", "NOKEY");
     terminal.run("auth \"hunter2", "Invalid argument(s)");
     terminal.run("set remembered yes", "OK");
     terminal.type_keys("clear\r");

@@ -454,7 +454,7 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
 }
 
 /// Name and arity of all commands the generators know, subcommands included, from Redis.
-fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
+pub(crate) fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
     let names = COMMANDS.iter().copied().flatten().map(|generator| generator.name);
     let mut words = vec!["COMMAND", "INFO"];
     words.extend(names.filter(|name| *name != "nosuchcommand"));

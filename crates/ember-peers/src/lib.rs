@@ -10,6 +10,7 @@ mod exceptions;
 mod generate;
 mod programs;
 mod walk;
+mod writer;
 
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
@@ -19,3 +20,4 @@ pub use programs::{
     tools_directory,
 };
 pub use walk::{PORTS, Walk};
+pub use writer::Writer;

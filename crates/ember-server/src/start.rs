@@ -25,7 +25,11 @@ use crate::commands;
 use crate::config::{ConfigHandle, RenameDirective, notice_without_effect};
 use crate::control_plane::Sockets;
 use crate::files::encryption::FileEncryption;
+use crate::journal::Reader;
 use crate::metrics::memory_report;
+use crate::migration::Migrations;
+use crate::replication::link::{Link, role};
+use crate::replication::primary::{Primary, StreamSubscriber};
 use crate::server::conditions::Condition;
 use crate::server::services::Services;
 use crate::server::{Parts, Server};
@@ -103,7 +107,10 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let services = Services::default()
         .with(Aof::default())
         .with(SnapshotState::default())
-        .with(Listening::new(&listeners));
+        .with(Link::default())
+        .with(Migrations::default())
+        .with(Listening::new(&listeners))
+        .with(Primary::new(workers, run_id.clone()));
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);
@@ -212,15 +219,17 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     if server.is_stopping() {
         // Commands are kept from what there is, to the end.
         tracing::info!("loading is given up");
-        return aof::start::start(server, None);
+        return aof::start::start(server, None, Vec::new());
     }
     let aof = loaded?;
     let is_kept = aof.is_some();
-    let writer = aof::start::start(server, aof)?;
+    let writer = aof::start::start(server, aof, vec![Box::new(StreamSubscriber::new(server))])?;
     server.gate.while_empty(|| {
-        server.journal.switch(is_kept);
+        server.journal.switch(Reader::Aof, is_kept);
+        let role = role::take_at_start(server);
         server.conditions.set(Condition::LOADING, false);
-    });
+        role
+    })?;
     Ok(writer)
 }
 

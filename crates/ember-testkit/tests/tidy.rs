@@ -35,7 +35,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/ember-scripting/src/stack.rs", "what scripts pass and get, on Lua's own stack"),
     (
         "crates/ember-server/src/system/allocator.rs",
-        "what is very large is mapped by itself; the symbol jemalloc reads its options from",
+        "what is very large is mapped by itself; pages are collapsed; the symbol jemalloc reads its options from",
     ),
 ];
 
@@ -53,7 +53,12 @@ const SLEEPING_FILES: &[(&str, &str)] = &[
         "to wait is what rdb-key-save-delay and key-load-delay ask for",
     ),
     ("crates/ember-server/src/aof/loading.rs", "other workers publish at times that nobody is told of"),
+    ("crates/ember-server/src/aof/subscriber.rs", "to sleep is what DEBUG AOF-FLUSH-SLEEP is for"),
     ("crates/ember-server/src/aof/rewriting.rs", "other workers publish at times that nobody is told of"),
+    (
+        "crates/ember-server/src/system/huge_pages.rs",
+        "the kernel tells nobody which pages have come into use",
+    ),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
     ("crates/ember-testkit/src/waiting.rs", "what is waited for is asked for again after a pause"),
 ];

@@ -1,27 +1,80 @@
 //! The same random commands give the same replies from ember as from redis-server, byte for byte.
 //!
 //! `PEERS_SEED` and `PEERS_COMMANDS` change the seed and the number of commands of each run.
+//!
+//! In one run of each mode ember has a redis-server as its replica, whose connection is cut again and again: it has the same
+//! data in the end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use ember_peers::{Mode, Plan, Protocol, compare_servers, start_ember, start_redis};
+use ember_testkit::{OnDrop, Server, Value, wait_until};
 
 /// Commands of each run: four of them make a million.
 const COMMANDS: usize = 250_000;
 
 const SEED: u64 = 20_261;
 
-fn compare(mode: Mode, protocol: Protocol, offset: u64) {
+/// Bytes of the stream between two cuts of the link to a replica.
+const CUT_BYTES: i64 = 300_000;
+
+fn plan(protocol: Protocol, offset: u64) -> Plan {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let plan = Plan {
+    Plan {
         seed: number("PEERS_SEED").unwrap_or(SEED + offset),
         commands: number("PEERS_COMMANDS").map_or(COMMANDS, |count| count as usize),
         protocol,
-    };
-    compare_servers(&start_redis(), &start_ember(mode), plan);
+    }
+}
+
+fn compare(mode: Mode, protocol: Protocol, offset: u64) {
+    compare_servers(&start_redis(), &start_ember(mode), plan(protocol, offset));
+}
+
+/// The same, and what ember's replica has in the end.
+fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
+    let (redis, ember, replica) = (start_redis(), start_ember(mode), start_redis());
+    let port = ember.port().to_string();
+    assert_eq!(replica.client().command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
+    let link = || replica.client().info("master_link_status");
+    wait_until("the replica has its copy", || link() == "up");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _ends_cutting = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+        scope.spawn(|| cut_again_and_again(&ember, &is_over));
+        compare_servers(&redis, &ember, plan(protocol, offset));
+    });
+    wait_until("the replica has all", || {
+        let offset = |server: &Server| server.client().info("master_repl_offset");
+        link() == "up" && offset(&ember) == offset(&replica)
+    });
+    let digest = |server: &Server| server.client().run("DEBUG DIGEST");
+    // What has just expired is deleted on both soon.
+    wait_until("both have the same", || digest(&ember) == digest(&replica));
+    let mut client = ember.client();
+    let counts = ["sync_full", "sync_partial_err"].map(|name| client.info_number(name));
+    // The replica has begun with a history of its own.
+    assert_eq!(counts, [1, 1], "{} partial ones", client.info_number("sync_partial_ok"));
+    assert!(client.info_number("sync_partial_ok") > 0);
+}
+
+fn cut_again_and_again(ember: &Server, is_over: &AtomicBool) {
+    let mut client = ember.client();
+    let mut cuts_at = CUT_BYTES;
+    while !is_over.load(Ordering::Relaxed) {
+        let offset = client.run("ROLE").elements().and_then(|parts| parts[1].integer()).unwrap();
+        if offset >= cuts_at {
+            cuts_at = offset + CUT_BYTES;
+            client.run("CLIENT KILL TYPE replica");
+        }
+        thread::yield_now();
+    }
 }
 
 #[test]
 fn concurrent_mode_replies_like_redis_over_resp2() {
-    compare(Mode::Concurrent, Protocol::Resp2, 0);
+    compare_with_a_replica(Mode::Concurrent, Protocol::Resp2, 0);
 }
 
 #[test]
@@ -36,5 +89,5 @@ fn sharded_mode_replies_like_redis_over_resp2() {
 
 #[test]
 fn sharded_mode_replies_like_redis_over_resp3() {
-    compare(Mode::Sharded, Protocol::Resp3, 3);
+    compare_with_a_replica(Mode::Sharded, Protocol::Resp3, 3);
 }

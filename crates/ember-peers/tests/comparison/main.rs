@@ -7,6 +7,7 @@ mod command_facts;
 mod differential;
 mod info_fields;
 mod main_job;
+mod migration;
 mod payloads;
 mod raw_input;
 mod rdb_files;

@@ -9,13 +9,13 @@ const PEER_VERSION_MAX: u8 = 10;
 /// Payloads end with two bytes of version and eight of checksum.
 const FOOTER_BYTES: usize = 10;
 
-struct Case {
-    key: &'static str,
-    lines: Vec<String>,
+pub(crate) struct Case {
+    pub(crate) key: &'static str,
+    pub(crate) lines: Vec<String>,
     /// Commands whose replies tell the value.
     show: &'static [&'static str],
     /// Whether the other server is too old for what ember writes.
-    is_newer: bool,
+    pub(crate) is_newer: bool,
 }
 
 fn list_of(command: &str, count: usize, element: impl Fn(usize) -> String) -> String {
@@ -26,7 +26,7 @@ fn case(key: &'static str, lines: &[&str], show: &'static [&'static str]) -> Cas
     Case { key, lines: lines.iter().map(|&line| line.to_owned()).collect(), show, is_newer: false }
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let large = "x".repeat(40_000);
     let mut stream: Vec<String> =
         (1..=250).map(|number| format!("XADD stream {number}-1 f {number} g{} v", number % 3)).collect();
@@ -80,7 +80,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// What a server says of a key; without times that pass and what only one of the servers tells.
-fn told(client: &mut RawClient, case: &Case) -> Vec<Value> {
+pub(crate) fn told(client: &mut RawClient, case: &Case) -> Vec<Value> {
     let mut told: Vec<Value> = case.show.iter().map(|line| client.run(line)).collect();
     for value in &mut told {
         assert!(!value.is_error(), "{}: {value:?}", case.key);

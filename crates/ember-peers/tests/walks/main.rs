@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ember_peers::{PORTS, Walk, require_program, tools_directory};
-use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server};
+use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server, wait_until};
 
 const REDIS: &str = PORTS[0];
 const EMBER: &str = PORTS[1];
@@ -206,6 +206,17 @@ fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Valu
     fill(&mut client);
     let all = contents(&mut client);
     (walk, all)
+}
+
+#[test]
+fn ember_follows_redis_and_is_followed_by_it() {
+    let (mut walk, all) = with_data("replication", "redis-server --port 6379 --dir redis", REDIS);
+    assert!(walk.follow(section(&document("docs/migration.md"), "By replication"), |_| false) >= 3);
+    assert_eq!(contents(&mut walk.client(EMBER)), all);
+    let (mut ember, mut redis) = (walk.client(EMBER), walk.client(REDIS));
+    assert_eq!(ember.run("SET written-on-ember yes"), Value::ok());
+    wait_until("Redis has it", || redis.run("GET written-on-ember").text() == "yes");
+    end(walk);
 }
 
 #[test]

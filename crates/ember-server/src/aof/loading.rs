@@ -20,6 +20,7 @@ use crate::aof::service::Aof;
 use crate::catalogue::registry::Handler;
 use crate::config::Config;
 use crate::executor::Executor;
+use crate::journal::Reader;
 use crate::script_host::functions;
 use crate::server::Server;
 use crate::snapshot::loading::{self, Present};
@@ -106,7 +107,7 @@ pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     if Aof::of(server).state.is_rewriting() {
         return Err("a rewrite of the AOF is under way; try again when it has ended".to_owned());
     }
-    if server.journal.is_on() {
+    if server.journal.is_read_by(Reader::Aof) {
         wait_until_written(server)?;
     }
     let directory = open(server, &config)?;
@@ -194,7 +195,7 @@ fn load_file(
     let split = AofReader::split(opened, path, limits, config.version_check());
     let source: Source<_> = match split.map_err(|error| shown(&error))? {
         Ok(mut rdb) => {
-            loading::load_from(server, config, &mut rdb, path, Present::Refused)?;
+            loading::load_from(server, config, &mut rdb, path, Present::Refused, total)?;
             rdb.into_source()
         }
         Err(source) => source,

@@ -1,10 +1,6 @@
 //! What the AOF writer is told to do, in the order it is told.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
-use parking_lot::Mutex;
 
 use super::rewriting::{Base, BaseWritten};
 
@@ -44,36 +40,5 @@ impl Order {
             Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
             Order::Rotate { behind, .. } | Order::End { behind } | Order::Stop { behind } => *behind,
         }
-    }
-}
-
-/// Orders on their way to the AOF writer.
-#[derive(Default)]
-pub(crate) struct Orders {
-    waiting: Mutex<VecDeque<Order>>,
-    has_some: AtomicBool,
-}
-
-impl Orders {
-    /// Adds one. The AOF writer is to be woken.
-    pub(super) fn add(&self, order: Order) {
-        let mut waiting = self.waiting.lock();
-        waiting.push_back(order);
-        self.has_some.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether there is any.
-    pub(super) fn has_some(&self) -> bool {
-        self.has_some.load(Ordering::SeqCst)
-    }
-
-    /// Takes all of them.
-    pub(super) fn take(&self) -> VecDeque<Order> {
-        if !self.has_some() {
-            return VecDeque::new();
-        }
-        let mut waiting = self.waiting.lock();
-        self.has_some.store(false, Ordering::SeqCst);
-        std::mem::take(&mut waiting)
     }
 }

@@ -15,6 +15,7 @@ use super::orders::{Beginning, Order};
 use super::service::{Aof, order};
 use crate::config::Config;
 use crate::executor::Executor;
+use crate::journal::Reader;
 use crate::server::Server;
 use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
@@ -68,7 +69,7 @@ pub(crate) struct BaseWritten {
 pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let server = executor.server;
     let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
-    if !server.journal.is_on() {
+    if !server.journal.is_read_by(Reader::Aof) {
         return begin_apart(executor, claim).map_err(Err);
     }
     executor.with_exclusive_access(|executor, _| {
@@ -111,7 +112,7 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
         && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_rewrite_scheduled.load(Ordering::Relaxed)
             || aof.wants_base.load(Ordering::Relaxed)
-            || (server.journal.is_on() && aof.failing_ms() == 0 && is_grown(server, config)))
+            || (server.journal.is_read_by(Reader::Aof) && aof.failing_ms() == 0 && is_grown(server, config)))
 }
 
 /// Does what is due. The worker is inside the gate and holds no lock.
@@ -245,7 +246,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     })?;
     executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
-        let behind = server.journal.switch(true);
+        let behind = server.journal.switch(Reader::Aof, true);
         Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
         order(server, Order::Begin(Box::new(files.begin(base, behind, false))));
     });
@@ -256,7 +257,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
 pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
     executor.with_exclusive_access(|_, _| {
-        let behind = server.journal.switch(false);
+        let behind = server.journal.switch(Reader::Aof, false);
         order(server, Order::End { behind });
     });
 }

@@ -1,7 +1,9 @@
 //! What other parts of the server know of the AOF.
 
-use super::orders::{Order, Orders};
+use super::orders::Order;
 use super::state::AofState;
+use crate::journal::Reader;
+use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
 
 /// The AOF.
@@ -10,7 +12,7 @@ pub(crate) struct Aof {
     /// How it goes.
     pub(crate) state: AofState,
     /// What its subscriber is to do.
-    pub(super) orders: Orders,
+    pub(super) orders: OrderQueue<Order>,
 }
 
 impl Aof {
@@ -21,7 +23,8 @@ impl Aof {
 
     /// Whether its files are still in use although it is switched off.
     pub(super) fn is_ending(&self, server: &Server) -> bool {
-        !server.journal.is_on() && self.state.is_enabled.load(std::sync::atomic::Ordering::Relaxed)
+        !server.journal.is_read_by(Reader::Aof)
+            && self.state.is_enabled.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 

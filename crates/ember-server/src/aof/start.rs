@@ -1,4 +1,4 @@
-//! Starting and ending the journal with the AOF as its subscriber.
+//! Starting and ending the journal with the AOF as its last subscriber.
 
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
@@ -8,6 +8,7 @@ use ember_persistence::aof::{AofDirectory, AofWriter, SyncTask};
 use super::orders::Order;
 use super::service::order;
 use super::subscriber::AofSubscriber;
+use crate::journal::stream::Subscriber;
 use crate::server::Server;
 use crate::system::affinity;
 
@@ -19,6 +20,7 @@ use crate::system::affinity;
 pub(crate) fn start(
     server: &'static Server,
     files: Option<(AofDirectory, AofWriter)>,
+    others: Vec<Box<dyn Subscriber>>,
 ) -> Result<JoinHandle<()>, String> {
     let failed = |error: std::io::Error| format!("cannot start a thread for the journal: {error}");
     let (to_sync, tasks) = channel::<SyncTask>();
@@ -35,7 +37,9 @@ pub(crate) fn start(
     thread::Builder::new().name("aof-sync".to_owned()).spawn(sync).map_err(failed)?;
     let subscriber = AofSubscriber::new(server, files, to_sync, from_sync);
     let wake = |worker: usize| server.workers[worker].mailbox.ring();
-    server.journal.start(vec![Box::new(subscriber)], wake).map_err(failed)
+    let mut subscribers = others;
+    subscribers.push(Box::new(subscriber));
+    server.journal.start(subscribers, wake).map_err(failed)
 }
 
 /// Ends the journal when all is written. No worker runs any more.

@@ -86,7 +86,7 @@ pub(super) struct AofSubscriber {
     files: Option<Files>,
     orders: VecDeque<Order>,
     rewriting: Option<Rewriting>,
-    /// What is written in front of the next records: the time, and the database where a file begins.
+    /// What is written in front of the next records: the time.
     lead: Batch,
     /// Records that could not be written, up to this number.
     pending: Batch,
@@ -220,12 +220,12 @@ impl AofSubscriber {
             self.lead.time(now_s);
             self.told_time = Some(now_s);
         }
-        if std::mem::take(&mut self.needs_database)
-            && let Some(database) = records.database
-        {
-            self.lead.command(&[b"SELECT", itoa::Buffer::new().format(database).as_bytes()]);
-        }
+        self.needs_database = false;
         write_lead(&mut self.lead, &mut files.writer)?;
+        let delay_us = self.server.debug.aof_write_delay_us.load(Ordering::Relaxed);
+        if delay_us != 0 {
+            std::thread::sleep(Duration::from_micros(delay_us));
+        }
         files.writer.append(records.batch)?;
         self.begins_interval |= self.oldest.is_none();
         self.oldest.get_or_insert_with(Instant::now);
@@ -623,6 +623,10 @@ impl Subscriber for AofSubscriber {
         self.orders.front().map_or(u64::MAX, Order::behind)
     }
 
+    fn needs_database(&self, last: u64) -> bool {
+        self.needs_database && last >= self.skipped && self.files.is_some()
+    }
+
     fn refresh(&mut self) {
         let generation = self.server.config.generation();
         if generation != self.generation {
@@ -636,7 +640,13 @@ impl Subscriber for AofSubscriber {
             return;
         }
         match self.write(&mut records) {
-            Ok(()) => self.appended = self.appended.max(records.last),
+            Ok(()) => {
+                self.appended = self.appended.max(records.last);
+                if self.files.is_none() && self.new_files.is_none() {
+                    // Records are made for others.
+                    self.synced = self.appended;
+                }
+            }
             Err(error) => {
                 std::mem::swap(&mut self.pending, records.batch);
                 self.pending_last = records.last;
@@ -664,10 +674,10 @@ impl Subscriber for AofSubscriber {
     }
 
     fn is_left_to_thread(&self) -> bool {
-        self.policy() == AppendFsync::Always
+        (self.files.is_some() && self.policy() == AppendFsync::Always)
             || self.trouble.is_some()
             || self.syncing.is_some()
-            || self.files.is_none()
+            || self.new_files.is_some()
             || !self.orders.is_empty()
             || self.aof.orders.has_some()
     }

@@ -297,6 +297,7 @@ impl<'s> Parser<'s> {
         let mut argument = if values.is_empty() {
             let name = match token {
                 "=" => "equal".to_owned(),
+                "\"\"" => "empty-string".to_owned(),
                 "~" => "approximately".to_owned(),
                 "*" => "auto_id".to_owned(),
                 "CH" => "change".to_owned(),

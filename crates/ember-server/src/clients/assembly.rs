@@ -18,6 +18,8 @@ pub(crate) struct Forwarded {
     pub(crate) client_id: u64,
     pub(crate) database: usize,
     pub(crate) no_touch: bool,
+    /// Whether nothing has expired to the client.
+    pub(crate) sees_expired: bool,
     pub(crate) commands: OwnedBatch,
     /// For each command its index in the registry and the hash of its key.
     pub(crate) prepared: Vec<(u16, KeyHash)>,
@@ -38,6 +40,7 @@ impl Forwarded {
             client_id: 0,
             database: 0,
             no_touch: false,
+            sees_expired: false,
             commands: OwnedBatch::new(),
             prepared: Vec::new(),
             reply: Reply::new(Protocol::Resp2),

@@ -1,4 +1,4 @@
-//! A call of a connection that waits for a key, or for a write to be durable.
+//! A call of a connection that waits for a key, for a write to be durable, or for another thread to do its work.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,8 +6,8 @@ use std::time::Instant;
 use ember_protocol::Reply;
 use emberkv_core::observers::Waiter;
 
-/// Writes a reply that is known beforehand.
-pub(crate) type Answer = fn(&mut Reply);
+/// Writes the reply to a call that waits no longer.
+pub(crate) type Answer = Box<dyn Fn(&mut Reply) + Send>;
 
 /// A connection's call that waits.
 pub(crate) struct Blocked {
@@ -18,6 +18,8 @@ pub(crate) struct Blocked {
     pub(crate) on_timeout: Answer,
     /// The number of a record that is waited for to be durable, and what is answered then.
     pub(crate) durable: Option<(u64, Answer)>,
+    /// Whether it goes on when the peer sends no more: its work is under way.
+    pub(crate) is_under_way: bool,
     /// About the memory in bytes that the waiting takes.
     pub(crate) bytes: usize,
 }

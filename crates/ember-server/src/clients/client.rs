@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
+use super::primary::FromPrimary;
+use super::replica::Replica;
 use super::subscriptions::Subscriptions;
 use super::tracking::Tracking;
 use super::transaction::{Transaction, Watched};
@@ -93,6 +95,8 @@ pub(crate) struct ClientView {
     pub(crate) created_ms: i64,
     /// The memory in bytes of its connection, without what that holds.
     pub(crate) connection_bytes: usize,
+    /// Whether it is this server's primary.
+    pub(crate) is_primary: bool,
     // Shared. All are plain values for display, or flags that the worker looks at in its own time.
     pub(crate) names: Mutex<Names>,
     /// Who the client is.
@@ -104,6 +108,8 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
+    /// Whether it brings data from another server (`CLIENT IMPORT-SOURCE`).
+    pub(crate) is_import_source: AtomicBool,
     /// Whether it follows redirections to another server (`CLIENT CAPA redirect`).
     pub(crate) follows_redirects: AtomicBool,
     // What it takes, in bytes; counted by its worker ([`ClientMemory`](crate::clients::memory::ClientMemory)).
@@ -127,6 +133,8 @@ pub(crate) struct ClientView {
     pub(crate) waiter: Mutex<Option<Arc<Waiter>>>,
     /// Whether it is shown the commands of others.
     pub(crate) is_monitor: AtomicBool,
+    /// Whether it is a replica of this server.
+    pub(crate) is_replica: AtomicBool,
     /// How the client tracks what it has read, if it does.
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
@@ -198,6 +206,10 @@ pub(crate) struct Client {
     pub(crate) watched: Option<Box<Watched>>,
     /// The number of the last record of the journal of what it has changed; 0 if there is none.
     pub(crate) last_record: u64,
+    /// What is known of it if it is this server's primary.
+    pub(crate) primary: Option<Box<FromPrimary>>,
+    /// What it is as a replica, if it is one or has begun to say so.
+    pub(crate) replica: Option<Box<Replica>>,
 }
 
 impl Client {
@@ -217,6 +229,8 @@ impl Client {
             subscriptions: None,
             last_record: 0,
             watched: None,
+            primary: None,
+            replica: None,
         }
     }
 
@@ -276,6 +290,11 @@ impl Client {
     /// Looks the connection's user up again; false when there is no such user any more.
     #[cold]
     pub(crate) fn refresh_user(&mut self) -> bool {
+        // A primary is no user.
+        if self.primary.is_some() {
+            self.identity.generation = self.identity.acl.generation();
+            return true;
+        }
         let Identity { acl, ref user, has_authenticated, .. } = self.identity;
         let Standing { user: found, is_open, generation } = acl.look_up(&user.name);
         let Some(found) = found.filter(|found| found.id == user.id) else { return false };
@@ -414,7 +433,9 @@ impl ClientView {
         let tracking = self.tracking.lock().clone();
         let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);
         let flags = [
+            (self.is_primary, 'M'),
             (self.is_monitor.load(Ordering::Relaxed), 'O'),
+            (self.is_replica.load(Ordering::Relaxed), 'S'),
             (self.is_subscribed(), 'P'),
             (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
             (self.is_paused.load(Ordering::Relaxed) || self.waiter.lock().is_some(), 'b'),
@@ -424,6 +445,7 @@ impl ClientView {
             (matches!(self.peer, Peer::Unix(_)), 'U'),
             (self.no_evict.load(Ordering::Relaxed), 'e'),
             (self.no_touch.load(Ordering::Relaxed), 'T'),
+            (self.is_import_source.load(Ordering::Relaxed), 'I'),
         ];
         let flags: String = flags.into_iter().filter(|&(is_set, _)| is_set).map(|(_, flag)| flag).collect();
         if flags.is_empty() { "N".to_owned() } else { flags }

@@ -354,6 +354,11 @@ impl Connection {
             }
             ParseStatus::Full => true,
             ParseStatus::Err(error) => {
+                if let Some(primary) = &self.client.primary {
+                    primary.link.fail(format!("it is no command at offset {}: {error}", primary.position()));
+                    self.closing = true;
+                    return false;
+                }
                 self.output.protocol_error(error);
                 self.closing = true;
                 false

@@ -161,7 +161,7 @@ impl Listener {
         }
         socket.bind(&SockAddr::unix(path)?)?;
         if !config.unixsocketgroup.is_empty() {
-            std::os::unix::fs::chown(path, None, Some(group_number(&config.unixsocketgroup)?))?;
+            give_to_group(config)?;
         }
         if config.unixsocketperm != 0 {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(config.unixsocketperm))?;
@@ -224,6 +224,22 @@ impl Listener {
                 Ok(Peer::Unix(Arc::from(path.to_string_lossy().as_ref())))
             }
         }
+    }
+}
+
+/// Gives the Unix socket, if there is one, to the group of the configuration.
+///
+/// # Errors
+/// If there is no such group, or the system does not let this process do it.
+pub(crate) fn give_to_group(config: &Config) -> io::Result<()> {
+    let group = match &*config.unixsocketgroup {
+        "" => rustix::process::getgid().as_raw(),
+        group => group_number(group)?,
+    };
+    if config.unixsocket.is_empty() {
+        Ok(())
+    } else {
+        std::os::unix::fs::chown(&config.unixsocket, None, Some(group))
     }
 }
 

@@ -6,6 +6,7 @@ use ember_protocol::Reply;
 
 use super::assembly::Forwarded;
 use super::listener::{Incoming, Listener};
+use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
 use crate::system::driver::Bell;
 
@@ -25,10 +26,16 @@ pub(crate) enum Message {
     Served(usize, u64, Box<Reply>, u64),
     /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
     Unblock(usize, u64, bool),
+    /// Transfers of keys to other servers are over: their calls can be answered.
+    Migrated,
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
+    /// There is something for the replicas among your connections.
+    Feed,
     /// Calls that had to wait for a snapshot may be tried again.
     TryAgain,
+    /// Do this for the link to the primary.
+    Primary(PrimaryOrder),
     /// Accept connections here, and from now on nowhere else over TCP.
     Listen(Vec<Arc<Listener>>),
     /// A signal asks for the end: save, then ask for it.

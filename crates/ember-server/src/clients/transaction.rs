@@ -57,8 +57,8 @@ pub(crate) struct Watched {
     pub(crate) watch: Arc<Watch>,
     /// The calls of WATCH, whose arguments are the keys.
     calls: OwnedBatch,
-    /// The database of each call.
-    databases: Vec<usize>,
+    /// The database of each call, and when it was, Unix time in ms.
+    moments: Vec<(usize, i64)>,
     /// About the memory in bytes that the shards' tables take for it.
     observed_bytes: usize,
 }
@@ -76,23 +76,24 @@ impl Watched {
             keys.watch(arg, &self.watch);
         });
         self.calls.append(args);
-        self.databases.push(database);
+        self.moments.push((database, turn.now_ms));
         self.observed_bytes += args.total_bytes() + args.len() * OBSERVED_KEY_BYTES;
     }
 
     /// About the memory in bytes that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.calls.memory_bytes() + size_of_val(&self.databases[..]) + self.observed_bytes
+        self.calls.memory_bytes() + size_of_val(&self.moments[..]) + self.observed_bytes
     }
 
-    /// The calls of WATCH, with their databases.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, Args<'_>)> {
-        self.databases.iter().enumerate().map(|(number, &database)| (database, self.calls.command(number)))
+    /// The calls of WATCH, with the database and the time (Unix time in ms) of each.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, i64, Args<'_>)> {
+        let moments = self.moments.iter().enumerate();
+        moments.map(|(number, &(database, at_ms))| (database, at_ms, self.calls.command(number)))
     }
 
     /// Stops watching. No lock is held.
     pub(crate) fn end(&self, keyspace: &'static Keyspace, turn: &mut Turn) {
-        for (database, args) in self.calls() {
+        for (database, _, args) in self.calls() {
             with_watched_keys(keyspace, turn, database, args, |keys, arg| {
                 keys.unwatch(database, arg, &self.watch);
             });

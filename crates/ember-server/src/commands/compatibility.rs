@@ -20,14 +20,9 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 7] = [
-    // They talk to other servers.
-    "migrate",
+const ABSENT: [&str; 2] = [
+    // It talks to other servers.
     "failover",
-    "psync",
-    "replconf",
-    "restore-asking",
-    "sync",
     // Valkey's alone.
     "cluster|slot-stats",
 ];
@@ -48,7 +43,8 @@ fn table() -> String {
     }
     let more: Vec<String> =
         beyond(&registry, &known).map(|command| format!("`{}`", shown(&command.full_name))).collect();
-    let _ = writeln!(text, "\nBeyond Redis 7.2: {}.", more.join(", "));
+    text.push_str(&wrapped(&format!("Beyond Redis 7.2: {}.", more.join(", "))).replace("\n  ", "\n"));
+    text.push('\n');
     text
 }
 

@@ -4,6 +4,7 @@ mod cluster;
 #[cfg(test)]
 mod compatibility;
 mod connection;
+mod generic;
 mod help;
 mod pubsub;
 mod replication;
@@ -18,6 +19,7 @@ use crate::executor::session::ServerHandler;
 pub(crate) const FAMILIES: Families<ServerHandler> = &[
     cluster::COMMANDS,
     connection::COMMANDS,
+    generic::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
     scripting::COMMANDS,

@@ -136,7 +136,8 @@ fn every_example_answers_what_it_says() {
     let mut differences = Vec::new();
     for command in registry().all() {
         let example = &command.spec.example;
-        if example.call.is_empty() {
+        // What these two answer is a file, and empty lines until it is there.
+        if example.call.is_empty() || matches!(command.spec.name, "psync" | "sync") {
             continue;
         }
         let mut client = connect();

@@ -11,6 +11,7 @@ use super::cpu_list::CpuList;
 use super::on_signal::OnSignal;
 use super::oom_score_values::OomScoreValues;
 use super::output_buffer_limit::OutputBufferLimits;
+use super::primary_address::PrimaryAddress;
 use super::rename::RenameDirective;
 use super::save_rules::SaveRules;
 use super::stored::StoredValues;
@@ -79,6 +80,8 @@ config! {
     tls_session_caching: bool,
     tls_session_cache_size: usize,
     /// In seconds.
+    /// In seconds; 0 is never.
+    tls_auto_reload_interval: u32,
     tls_session_cache_timeout: u32,
     /// Worker threads; 0 for one per core.
     shards: usize,
@@ -95,6 +98,7 @@ config! {
     lfu_decay_time: u32,
     lazyfree_lazy_user_del: bool,
     lazyfree_lazy_user_flush: bool,
+    import_mode: bool,
     hash_max_listpack_entries: usize,
     hash_max_listpack_value: usize,
     set_max_intset_entries: usize,
@@ -160,6 +164,20 @@ config! {
     aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,
     auto_aof_rewrite_min_size: u64,
+    /// In seconds.
+    repl_diskless_sync_delay: u32,
+    /// 0 for any number.
+    repl_diskless_sync_max_replicas: u32,
+    /// In seconds.
+    repl_ping_replica_period: u32,
+    /// In seconds.
+    repl_timeout: u32,
+    repl_backlog_size: u64,
+    /// In seconds; 0 for ever.
+    repl_backlog_ttl: i64,
+    min_replicas_to_write: u32,
+    /// In seconds.
+    min_replicas_max_lag: u32,
     aof_lag_limit: u64,
     aof_wait_limit: u64,
     dbfilename: String,
@@ -168,6 +186,18 @@ config! {
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
     encryption_key_file: String,
+    replicaof: PrimaryAddress,
+    masteruser: String,
+    masterauth: Secret,
+    replica_serve_stale_data: bool,
+    replica_announced: bool,
+    replica_priority: u32,
+    replica_announce_ip: String,
+    replica_announce_port: u16,
+    tls_replication: bool,
+    tls_client_cert_file: String,
+    tls_client_key_file: String,
+    tls_client_key_file_pass: Secret,
     pidfile: String,
     daemonize: bool,
     set_proc_title: bool,

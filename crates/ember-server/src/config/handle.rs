@@ -11,6 +11,7 @@ use emberkv_core::glob::{self, Case};
 
 use super::fields::Config;
 use super::parameter::Parameter;
+use super::primary_address::PrimaryAddress;
 use super::rewrite;
 use super::table::{DIRECTORY, OWN_AT_START, PARAMETERS, PROTECTED};
 use super::users::StoredUser;
@@ -121,6 +122,16 @@ impl ConfigHandle {
         Ok(())
     }
 
+    /// Sets which server is the primary, which CONFIG SET may not.
+    pub(crate) fn set_primary(&self, primary: PrimaryAddress) {
+        let mut current = self.lock_current();
+        if current.replicaof != primary {
+            *current = Arc::new(Config { replicaof: primary, ..Config::clone(&current) });
+            // Pairs with the Acquire in `generation`, as in `set_if`.
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
     /// CONFIG REWRITE: brings the configuration file up to date, atomically, with these users.
     ///
     /// # Errors
@@ -129,6 +140,17 @@ impl ConfigHandle {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
         rewrite::rewrite_file(file, &self.snapshot(), users)
+            .map_err(|error| format!("ERR Rewriting config file: {error}"))
+    }
+
+    /// As [`ConfigHandle::rewrite`], with a line for every parameter.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn rewrite_in_full(&self, users: &[StoredUser]) -> Result<(), String> {
+        let file = self.file().ok_or("ERR The server is running without a config file")?;
+        let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
+        rewrite::rewrite_file_in_full(file, &self.snapshot(), users)
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 

@@ -2,7 +2,6 @@
 
 use super::fields::Config;
 use super::parameter::{Kind, Parameter};
-use super::stored::Form;
 use super::table::{ENCRYPTION_KEY_FILE, PARAMETERS};
 
 impl Parameter {
@@ -59,9 +58,7 @@ fn edit_distance(from: &str, to: &str) -> usize {
 /// Whether `name` is that of a parameter whose value is a password.
 pub(crate) fn is_secret_parameter(name: &[u8]) -> bool {
     let parameter = std::str::from_utf8(name).ok().and_then(Parameter::find);
-    parameter.is_some_and(|parameter| {
-        matches!(parameter.kind, Kind::Secret { .. } | Kind::Stored { form: Form::Secret, .. })
-    })
+    parameter.is_some_and(|parameter| matches!(parameter.kind, Kind::Secret { .. }))
 }
 
 /// The sentence for the log about what is set in `config` and has no effect.

@@ -24,6 +24,7 @@ mod oom_score_values;
 mod output_buffer_limit;
 mod parameter;
 mod percentiles;
+mod primary_address;
 mod reference;
 mod rename;
 mod rewrite;
@@ -45,6 +46,7 @@ pub(crate) use lookup::{
 };
 pub(crate) use on_signal::OnSignal;
 pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
+pub(crate) use primary_address::PrimaryAddress;
 pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{

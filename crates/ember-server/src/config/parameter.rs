@@ -85,8 +85,17 @@ impl<T> Field<T> {
     }
 }
 
-/// Further names that only ember has for parameters of Redis.
-const OWN_NAMES: [&str; 4] = ["data-dir", "eviction-policy", "host", "max-memory"];
+/// Further names for parameters of Redis that Redis 7.2 does not know: ember's own, and newer spellings.
+const OWN_NAMES: [&str; 8] = [
+    "aof-rewrite-cpulist",
+    "bgsave-cpulist",
+    "bio-cpulist",
+    "data-dir",
+    "eviction-policy",
+    "host",
+    "max-memory",
+    "server-cpulist",
+];
 
 impl Parameter {
     /// A parameter that is checked, kept and shown, but has no effect, for `reason`.

@@ -69,7 +69,7 @@ fn stored_shape(form: &Form) -> String {
         Form::Integer(range) => integer_shape(range),
         Form::Memory(range) => memory_shape(range),
         Form::Choice(names) => choice_shape(names),
-        Form::Text | Form::Secret => "a text".to_owned(),
+        Form::Text => "a text".to_owned(),
         Form::Checked { shape, .. } => (*shape).to_owned(),
     }
 }

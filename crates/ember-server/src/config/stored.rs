@@ -21,8 +21,6 @@ pub(crate) enum Form {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A text that logs do not show.
-    Secret,
     /// A text that passes `check`.
     Checked { shape: &'static str, check: fn(&str) -> Result<(), String> },
 }
@@ -41,7 +39,7 @@ impl Form {
             Form::Integer(range) => value::parse_integer(text, range)?.to_string(),
             Form::Memory(range) => value::parse_memory(text, range)?.to_string(),
             Form::Choice(names) => names[value::parse_choice(text, names)?].to_owned(),
-            Form::Text | Form::Secret => text.to_owned(),
+            Form::Text => text.to_owned(),
             Form::Checked { check, .. } => check(text).map(|()| text.to_owned())?,
         })
     }

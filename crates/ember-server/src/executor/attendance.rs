@@ -23,7 +23,13 @@ pub(crate) fn beside<R>(others: &mut dyn Attend, act: impl FnOnce() -> R) -> R {
 /// Serves the connections of this thread's worker for a moment, if it has any.
 pub(crate) fn attend(executor: &mut Executor) {
     if ATTENDANT.is_set() {
+        // For them it is now, even if what goes on is a replay.
+        let (now_ms, noted_ms) = (executor.turn.now_ms, executor.turn.noted_ms.take());
+        executor.turn.now_ms = noted_ms.unwrap_or(now_ms);
+        let applies = executor.pause_applying(false);
         ATTENDANT.with(|others| others.attend(executor));
+        executor.pause_applying(applies);
+        (executor.turn.now_ms, executor.turn.noted_ms) = (now_ms, noted_ms);
     }
 }
 

@@ -77,7 +77,7 @@ impl Executor {
     }
 
     /// Whether a script has been running for so long that others are told.
-    fn is_script_busy(&self) -> bool {
+    pub(crate) fn is_script_busy(&self) -> bool {
         self.server.scripting.running.is_busy(self.config.busy_reply_threshold)
     }
 
@@ -99,6 +99,7 @@ impl Executor {
         // The script's own time goes on.
         let clock = self.clock;
         let runs_script = std::mem::take(&mut self.runs_script);
+        let sees_expired = self.turn.sees_expired;
         let mut progress = Progress::Done;
         for number in start..batch.len() {
             if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
@@ -108,6 +109,7 @@ impl Executor {
         }
         self.clock = clock;
         self.runs_script = runs_script;
+        self.turn.sees_expired = sees_expired;
         progress
     }
 
@@ -139,7 +141,7 @@ impl Executor {
         let mark = client.reply_mode.is_silent().then(|| reply.mark());
         let result = self.complete(command, None, client, guards, args, reply);
         let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
-        self.finish(command, result, args, Some(client), reply);
+        self.finish(command, result, args, Some(&client.view), reply);
         self.apply_reply_mode(client, mark, reply);
         flow
     }

@@ -1,4 +1,5 @@
-//! What a command meets that does not run at once: data being loaded, a disk that fails, a snapshot that has to save first.
+//! What a command meets that does not run at once: data being loaded, a disk that fails, a snapshot that has to save first,
+//! keys that another server is being given.
 
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
@@ -8,10 +9,15 @@ use emberkv_core::spec::Flags;
 use super::Executor;
 use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
-use crate::server::conditions::{Condition, LOADING_ERROR};
+use crate::server::conditions::{
+    Condition, FEW_REPLICAS_ERROR, LINK_DOWN_ERROR, LOADING_ERROR, READ_ONLY_ERROR,
+};
 
 /// What may change keys.
 const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);
+
+/// What keeps some keys from being changed.
+const KEEPS_KEYS: Condition = Condition::SNAPSHOT.union(Condition::KEYS_HELD);
 
 impl Executor {
     /// Whether a command of a client is to be tried again later.
@@ -28,6 +34,9 @@ impl Executor {
     ) -> Result<bool, CommandError> {
         let conditions = &self.server.conditions;
         let now = conditions.get();
+        if client.primary.is_none() {
+            self.check_role(now, client, command)?;
+        }
         if now.contains(Condition::LOADING) && !command.spec.flags.contains(Flags::LOADING) {
             return Err(LOADING_ERROR.into());
         }
@@ -36,17 +45,21 @@ impl Executor {
         }
         let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
         let flags = queued.map_or(command.spec.flags, |transaction| transaction.flags());
-        if now.intersects(Condition::REFUSES_WRITES)
+        if now.intersects(Condition::DISK_REFUSES_WRITES)
+            && client.primary.is_none()
             && (flags.contains(Flags::WRITE) || command.spec.name == "ping")
-            && let Some(error) = conditions.write_refusal()
+            && let Some(error) = conditions.disk_refusal()
         {
             return Err(error.into());
+        }
+        if now.contains(Condition::FEW_REPLICAS) && flags.contains(Flags::WRITE) {
+            return Err(FEW_REPLICAS_ERROR.into());
         }
         let runs_now = client.transaction.is_none() || command.spec.is_immediate;
         if now.contains(Condition::AOF_BEHIND) && flags.contains(Flags::WRITE) && runs_now {
             return Ok(true);
         }
-        if !now.contains(Condition::SNAPSHOT) || !flags.intersects(CHANGES) || !runs_now {
+        if !now.intersects(KEEPS_KEYS) || !flags.intersects(CHANGES) || !runs_now {
             return Ok(false);
         }
         Ok(match queued {
@@ -58,10 +71,38 @@ impl Executor {
         })
     }
 
-    /// Whether one of the keys of a call cannot be changed before a snapshot has saved it.
+    /// Whether a replica lets a client make a call.
+    ///
+    /// # Errors
+    /// `READONLY` or `MASTERDOWN`.
+    fn check_role(&self, now: Condition, client: &Client, command: &Command) -> Result<(), CommandError> {
+        let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
+        let has_flag = |flag| {
+            command.spec.flags.contains(flag) || queued.is_some_and(|queued| queued.flags().contains(flag))
+        };
+        if now.contains(Condition::REPLICA) && has_flag(Flags::WRITE) {
+            return Err(READ_ONLY_ERROR.into());
+        }
+        if now.contains(Condition::LINK_DOWN) && !self.config.replica_serve_stale_data {
+            let is_allowed = |flags: Flags| flags.contains(Flags::STALE);
+            let mut calls = queued.into_iter().flat_map(|queued| queued.calls());
+            let all = is_allowed(command.spec.flags)
+                && calls.all(|(index, _)| is_allowed(self.server.registry.get(index).spec.flags));
+            if !all {
+                return Err(LINK_DOWN_ERROR.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of the keys of a call cannot be changed now: it is held, or a snapshot has to save it first.
     fn is_kept_waiting(&mut self, guards: &mut Guards<'static>, command: &Command, args: Args<'_>) -> bool {
         let keyspace = &self.server.keyspace;
+        let holds_keys = self.server.conditions.get().contains(Condition::KEYS_HELD);
         command.spec.key_positions(args).any(|arg| {
+            if holds_keys && self.server.held_keys.contains(args.at(arg)) {
+                return true;
+            }
             let hash = keyspace.hash(args.at(arg));
             guards.hold_one(keyspace, &mut self.turn, hash);
             guards.data(hash.shard()).must_wait(hash, args.at(arg))
@@ -89,8 +130,8 @@ impl Executor {
         args: Args<'_>,
     ) -> bool {
         let changes = command.spec.flags.intersects(CHANGES);
-        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND;
-        if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND)
+        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND | Condition::REPLICA;
+        if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND | Condition::LINK_DOWN)
             || (changes && now.intersects(delays))
         {
             return false;

@@ -115,7 +115,7 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let reply_start = local.reply.len_bytes();
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
-            self.finish(command, result, args, Some(client), &mut local.reply);
+            self.finish(command, result, args, Some(&client.view), &mut local.reply);
             self.note_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
             self.deliver(&mut guards, Some(client.view.id));
         }
@@ -158,6 +158,7 @@ impl Executor {
         message.client_id = client.view.id;
         message.database = client.database;
         message.no_touch = client.view.no_touch.load(Ordering::Relaxed);
+        message.sees_expired = self.turn.sees_expired;
         message.reply.set_protocol(protocol);
         message
     }
@@ -182,6 +183,7 @@ impl Executor {
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
+        self.turn.sees_expired = message.sees_expired;
         let mut fetched = 0;
         for number in 0..message.prepared.len() {
             let (command, hash) = message.prepared[number];
@@ -206,6 +208,7 @@ impl Executor {
             self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;
+        self.turn.sees_expired = false;
         guards.release(keyspace, &mut self.turn);
         self.server.gate.leave(self.index);
         message.marks.push(message.reply.mark());

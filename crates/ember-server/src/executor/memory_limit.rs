@@ -36,6 +36,10 @@ impl Executor {
         guards: &mut Guards<'static>,
         incoming: usize,
     ) -> Result<(), CommandError> {
+        // A replica leaves eviction to its primary.
+        if self.is_replica {
+            return Ok(());
+        }
         // The write may be of a key that may go.
         self.has_nothing_to_evict = false;
         let keyspace = &self.server.keyspace;
@@ -45,6 +49,9 @@ impl Executor {
         }
         if !self.exceeds_limit(incoming) {
             return Ok(());
+        }
+        if self.leaves_expiry_to_others() {
+            return Err(CommandError::OutOfMemory);
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         let incoming = incoming.saturating_add(self.client_memory.total());
@@ -85,7 +92,7 @@ impl Executor {
         self.deliver_notices(guards, None, Some((client, reply)));
     }
 
-    /// Frees memory, but not much at once, and nothing while writes are paused. No lock is held.
+    /// Frees memory, but not much at once, and nothing while writes are paused or others decide. No lock is held.
     fn evict_some(&mut self) {
         if self.turn.keeps_expired {
             return;

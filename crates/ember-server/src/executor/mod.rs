@@ -9,11 +9,13 @@
 //! In the sharded mode a command on one key whose shard belongs to another worker goes there, all of a batch in one
 //! message; replies are put in order when the answers are back ([`Assembly`]).
 
+mod applying;
 pub(crate) mod attendance;
 pub(crate) mod authorization;
 mod beside_script;
 mod conditions;
 mod delivery;
+mod expiry_rules;
 mod forwarding;
 mod hot_keys;
 mod memory_limit;
@@ -46,7 +48,7 @@ use monitoring::{MonitoredCaller, is_monitored};
 use sampling::Sampling;
 use sizes::SizeLimits;
 
-use crate::clients::client::{Client, ReplyMode};
+use crate::clients::client::{Client, ClientView, ReplyMode};
 
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients;
@@ -57,6 +59,7 @@ use crate::clients::memory::ClientMemory;
 use crate::config::Config;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
+use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
 use tracking::AtOnce;
@@ -142,6 +145,11 @@ pub(crate) struct Executor {
     pub(crate) runs_script: bool,
     /// The error of the call that ends was counted as that of a call of its script.
     pub(crate) is_error_counted: bool,
+    /// The calls that are run are those of the primary, and why one has failed.
+    applies: bool,
+    failure: Option<String>,
+    /// The server was a replica when the turn began.
+    is_replica: bool,
     /// A script has kept this worker from closing the gate, which left it outside.
     is_outside: bool,
     /// The number of the last record of what the batch under way has changed and that was published; 0 if there is none.
@@ -181,6 +189,9 @@ impl Executor {
             section: Section::Shared,
             runs_script: false,
             is_error_counted: false,
+            applies: false,
+            failure: None,
+            is_replica: false,
             is_outside: false,
             last_record: 0,
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
@@ -194,8 +205,8 @@ impl Executor {
     /// worker was last told so.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
-        // What writes waits for the end of a pause, so expiry does.
-        self.turn.keeps_expired = self.server.pause.holds(self.turn.now_ms, true);
+        self.is_replica = self.server.conditions.get().contains(Condition::REPLICA);
+        self.note_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);
         // Also before expiry and eviction, which may come before any batch.
@@ -239,6 +250,7 @@ impl Executor {
         self.turn.settings.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
+        self.note_expiry_rules();
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
@@ -260,15 +272,22 @@ impl Executor {
         self.sample(client, batch, input, start);
         self.prepare(batch, input, start, client.database);
         if !self.enter_gate() {
+            if client.primary.is_some() {
+                return Progress::Paused(start);
+            }
             return self.run_beside_script(client, batch, input, start, reply);
         }
+        self.note_who_decides(client);
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
-        let progress = if self.has_foreign_keys() {
+        let progress = if client.primary.is_some() {
+            self.apply(client, batch, input, start, reply)
+        } else if self.has_foreign_keys() {
             self.run_forwarding(token, client, batch, input, start, reply)
         } else {
             self.run_here(client, batch, input, start, reply)
         };
         self.server.gate.leave(self.index);
+        self.turn.sees_expired = false;
         self.settle_quick();
         self.publish();
         // A server command has noted itself, a subcommand under its own name.
@@ -437,7 +456,7 @@ impl Executor {
         };
         // That a client listens or no longer does is said as a message is.
         let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
-        self.finish(command, result, args, Some(client), reply);
+        self.finish(command, result, args, Some(&client.view), reply);
         self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         self.apply_reply_mode(client, mark, reply);
         self.deliver(guards, Some(client.view.id));
@@ -466,6 +485,7 @@ impl Executor {
         if matches!(command.handler, Handler::Server) {
             // What CONFIG SET has set holds for the next command, and for whether this one is logged.
             self.refresh_config();
+            self.note_who_decides(client);
         }
         if !self.server.monitors.is_empty() && is_monitored(command) {
             let limit = &self.config.client_output_buffer_limit.pubsub;
@@ -532,6 +552,9 @@ impl Executor {
     ) -> Flow {
         if let Some(command) = command {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
+        }
+        if self.applies {
+            self.note_failure(&error);
         }
         let mut error = error;
         if let Some(transaction) = &mut client.transaction {
@@ -654,9 +677,14 @@ impl Executor {
         command: &'static Command,
         result: SessionResult,
         args: Args<'_>,
-        client: Option<&Client>,
+        client: Option<&ClientView>,
         reply: &mut Reply,
     ) {
+        if self.applies
+            && let Err(error) = &result
+        {
+            self.note_failure(error);
+        }
         if let Err(error @ CommandError::OutOfMemory) = result {
             return self.answer_rejected(command, &error, reply);
         }
@@ -709,7 +737,7 @@ impl Executor {
         command: &'static Command,
         nanoseconds: u64,
         args: Args<'_>,
-        client: Option<&Client>,
+        client: Option<&ClientView>,
     ) {
         let microseconds = nanoseconds / 1000;
         let threshold = self.config.slowlog_log_slower_than;
@@ -722,13 +750,19 @@ impl Executor {
         let threshold_ms = self.config.latency_monitor_threshold;
         if threshold_ms != 0 && microseconds / 1000 >= threshold_ms {
             let event = if command.spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
-            self.server.latency.enter(event, self.turn.now_ms / 1000, microseconds / 1000);
+            self.server.latency.enter(event, self.turn.clock_ms() / 1000, microseconds / 1000);
         }
     }
 
     #[cold]
-    fn note_slow(&mut self, command: &Command, microseconds: u64, args: Args<'_>, client: Option<&Client>) {
-        self.log_command(LogKind::Slow, command, microseconds, args, client.map(|client| &*client.view));
+    fn note_slow(
+        &mut self,
+        command: &Command,
+        microseconds: u64,
+        args: Args<'_>,
+        client: Option<&ClientView>,
+    ) {
+        self.log_command(LogKind::Slow, command, microseconds, args, client);
     }
 
     /// Publishes what the keyspace counted and grew by.

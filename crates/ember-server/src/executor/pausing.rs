@@ -18,6 +18,9 @@ impl Executor {
 
     #[cold]
     fn is_held_back(&self, client: &Client, command: &Command, args: Args<'_>) -> bool {
+        if client.primary.is_some() {
+            return false;
+        }
         let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
         self.server.pause.holds(self.turn.now_ms, false)
             || self.may_write(command, args)

@@ -93,6 +93,8 @@ impl Executor {
         {
             let shards = self.shards_of_transaction(&transaction, watched.as_deref());
             Ok(self.with_pinned(shards, run))
+        } else if self.applies {
+            Ok(self.with_exclusive_access(run))
         } else {
             self.with_exclusive_access_for(client_id, run)
         };
@@ -171,7 +173,7 @@ impl Executor {
             let positions = self.server.registry.get(index).spec.key_positions(args);
             shards.extend(positions.map(|arg| keyspace.hash(args.at(arg)).shard()));
         }
-        for (_, args) in watched.into_iter().flat_map(Watched::calls) {
+        for (.., args) in watched.into_iter().flat_map(Watched::calls) {
             shards.extend(args.iter().skip(1).map(|key| keyspace.hash(key).shard()));
         }
         shards
@@ -180,12 +182,14 @@ impl Executor {
     /// Whether a watched key has changed or expired since it is watched.
     fn is_broken(&mut self, watched: &Watched, guards: &mut Guards<'static>) -> bool {
         let keyspace = &self.server.keyspace;
-        for (database, args) in watched.calls() {
+        for (database, since_ms, args) in watched.calls() {
             for arg in 1..args.len() {
                 let hash = keyspace.hash(args.at(arg));
                 guards.hold_one(keyspace, &mut self.turn, hash);
-                // The look-up removes an expired key, which breaks the watch.
-                Keys::new(keyspace, guards, args, database, (arg, hash), &mut self.turn).key(arg);
+                let mut keys = Keys::new(keyspace, guards, args, database, (arg, hash), &mut self.turn);
+                if keys.has_expired_since(arg, since_ms) {
+                    return true;
+                }
             }
         }
         watched.watch.is_broken()
@@ -213,7 +217,7 @@ impl Executor {
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = authorization::authorize_queued(self.server, client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
-            self.finish(command, result, args, Some(client), reply);
+            self.finish(command, result, args, Some(&client.view), reply);
             self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
             take_back_if_silent(client, mark, reply);
             let bytes = (reply.len_bytes() - start_bytes) as u64;

@@ -70,7 +70,37 @@ impl Executor {
         let timeout = wait.timeout_ms.map(|ms| Duration::from_millis(ms).min(TIMEOUT_MAX));
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.server.waiting_in_time.fetch_add(u64::from(deadline.is_some()), Ordering::Relaxed);
-        Box::new(Blocked { waiter, deadline, on_timeout: Reply::null_array, durable: None, bytes })
+        Box::new(Blocked {
+            waiter,
+            deadline,
+            on_timeout: Box::new(Reply::null_array),
+            durable: None,
+            is_under_way: false,
+            bytes,
+        })
+    }
+
+    /// Parks a call whose work another thread does: nothing ends its waiting but the answer.
+    pub(crate) fn park(&self, command: &'static Command, client: &Client, reply: &Reply) -> Box<Blocked> {
+        let view = &client.view;
+        // It waits for no key.
+        let mut call = OwnedBatch::new();
+        call.push(&[command.spec.name.as_bytes()]);
+        let address = (view.worker, view.token, view.id);
+        let waiter = Waiter::new(call, command.index, client.database, reply.protocol(), address);
+        let waiter = Arc::new(waiter);
+        waiter.claim();
+        *view.waiter.lock() = Some(Arc::clone(&waiter));
+        self.server.blocked_clients.fetch_add(1, Ordering::Relaxed);
+        let bytes = waiter.call.memory_bytes();
+        Box::new(Blocked {
+            waiter,
+            deadline: None,
+            on_timeout: Box::new(Reply::null),
+            durable: None,
+            is_under_way: true,
+            bytes,
+        })
     }
 
     /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one BLMOVE moves it to.
@@ -110,9 +140,11 @@ impl Executor {
     /// Serves those who wait for the keys that have changed, as long as there is something for them. Further keys may change
     /// by that (BLMOVE), which then are ready too. No lock is held.
     pub(crate) fn serve_ready(&mut self) {
+        let sees_expired = std::mem::take(&mut self.turn.sees_expired);
         for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
             self.serve_key(database, &key);
         }
+        self.turn.sees_expired = sees_expired;
     }
 
     fn serve_key(&mut self, database: usize, key: &[u8]) {

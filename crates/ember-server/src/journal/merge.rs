@@ -90,9 +90,9 @@ impl Merger {
         self.queues[worker].segments.push_back(segment);
     }
 
-    /// The database of the last command that was taken; `None` if there was none.
-    pub(super) fn database(&self) -> Option<usize> {
-        self.database
+    /// Says the database of the next command, whatever that of the last one was.
+    pub(super) fn say_database(&mut self) {
+        self.database = None;
     }
 
     /// Moves records up to number `upto` into `batch`, until it has `target` bytes or the next record has not come.
@@ -135,10 +135,10 @@ impl Merger {
             if batch.len() > SPLIT_BYTES {
                 return false;
             }
-            choose_database(&mut self.database, effect.database, batch);
             if is_unit && self.taken == 0 {
                 batch.command(&[b"MULTI"]);
             }
+            choose_database(&mut self.database, effect.database, batch);
             batch.encoded(effect.command);
             self.taken += 1;
         }

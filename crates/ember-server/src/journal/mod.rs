@@ -14,12 +14,13 @@
 //! so there is one number from which on all records are journaled, and one up to which.
 
 mod merge;
+pub(crate) mod order_queue;
 pub(crate) mod stream;
 mod thread;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread::Thread;
 
 use crossbeam_utils::CachePadded;
@@ -42,10 +43,21 @@ struct Outbox {
 /// the journal's thread.
 const ROUNDS_MAX: usize = 4;
 
+/// Who reads the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Reader {
+    /// The append-only file.
+    Aof = 1,
+    /// The stream for replicas.
+    Replicas = 2,
+}
+
 /// What all workers and the journal's thread share.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
-    is_on: AtomicBool,
+    /// The [`Reader`]s that there are.
+    readers: AtomicU8,
     outboxes: Box<[CachePadded<Outbox>]>,
     /// All records up to this number are durable.
     durable: AtomicU64,
@@ -68,7 +80,7 @@ impl JournalHub {
     pub(crate) fn new(workers: usize) -> JournalHub {
         JournalHub {
             sequence: Arc::default(),
-            is_on: AtomicBool::new(false),
+            readers: AtomicU8::new(0),
             outboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             durable: AtomicU64::new(0),
             released: AtomicU64::new(0),
@@ -80,14 +92,23 @@ impl JournalHub {
         }
     }
 
-    /// Whether the journal is read.
+    /// Whether anybody reads the journal.
     pub(crate) fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Relaxed)
+        self.readers.load(Ordering::Relaxed) != 0
     }
 
-    /// Switches the journal on or off, and returns the number of the last record before that. The gate is closed.
-    pub(crate) fn switch(&self, on: bool) -> u64 {
-        self.is_on.store(on, Ordering::Relaxed);
+    /// Whether this reader reads it.
+    pub(crate) fn is_read_by(&self, reader: Reader) -> bool {
+        self.readers.load(Ordering::Relaxed) & reader as u8 != 0
+    }
+
+    /// Lets a reader read from here on, or no longer, and returns the number of the last record before that. The gate is
+    /// closed.
+    pub(crate) fn switch(&self, reader: Reader, on: bool) -> u64 {
+        match on {
+            true => self.readers.fetch_or(reader as u8, Ordering::Relaxed),
+            false => self.readers.fetch_and(!(reader as u8), Ordering::Relaxed),
+        };
         self.last_number()
     }
 
@@ -99,7 +120,7 @@ impl JournalHub {
     /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it.
     #[inline]
     pub(crate) fn attach(&self, journal: &mut Journal) {
-        if journal.is_on() != self.is_on.load(Ordering::Relaxed) {
+        if journal.is_on() != self.is_on() {
             journal.set_sequence(self.is_on().then(|| Arc::clone(&self.sequence)));
         }
     }

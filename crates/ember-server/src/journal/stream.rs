@@ -24,8 +24,6 @@ const AT_ONCE_MAX: usize = BATCH_BYTES;
 pub(crate) struct Records<'b> {
     /// The commands, with SELECT wherever the database changes. Who has no use for them afterwards may take them.
     pub(crate) batch: &'b mut Batch,
-    /// The database that the commands before were for; `None` if there were none.
-    pub(crate) database: Option<usize>,
     /// The number of the first record.
     pub(crate) first: u64,
     /// The number of the last record that is whole. A record that is too long for one batch comes in several.
@@ -47,6 +45,9 @@ pub(crate) trait Subscriber: Send {
 
     /// The last record that it takes before it has something else to do; `last` is the last one that it was given.
     fn limit(&self, last: u64) -> u64;
+
+    /// Whether the records behind `last`, which is the last one that it was given, are to begin with SELECT.
+    fn needs_database(&self, last: u64) -> bool;
 
     /// Takes the configuration of now.
     fn refresh(&mut self);
@@ -181,7 +182,10 @@ impl Stream {
     fn pump(&mut self) -> bool {
         let mut has_any = false;
         loop {
-            let (before, database) = (self.merger.last(), self.merger.database());
+            let before = self.merger.last();
+            if self.subscribers.iter().any(|subscriber| subscriber.needs_database(before)) {
+                self.merger.say_database();
+            }
             let limits = self.subscribers.iter().map(|subscriber| subscriber.limit(before));
             let limit = limits.min().unwrap_or(u64::MAX);
             self.merger.fill(&mut self.batch, limit, BATCH_BYTES);
@@ -191,7 +195,7 @@ impl Stream {
             has_any = true;
             for subscriber in &mut self.subscribers {
                 let (first, last) = (before + 1, self.merger.last());
-                subscriber.append(Records { batch: &mut self.batch, database, first, last });
+                subscriber.append(Records { batch: &mut self.batch, first, last });
             }
             if self.batch.len() > BATCH_KEPT_BYTES {
                 self.batch = Batch::new();

@@ -14,6 +14,7 @@ pub(crate) mod memory_report;
 mod metric;
 mod persistence;
 mod process;
+mod replication;
 mod workers;
 
 use metric::{Metric, Scene};
@@ -32,6 +33,7 @@ const FAMILIES: &[(&str, &[Metric])] = &[
     ("Keyspace", keyspace::METRICS),
     ("Memory", memory::METRICS),
     ("Persistence", persistence::METRICS),
+    ("Replication", replication::METRICS),
 ];
 
 /// The values of all metrics, in the text format 0.0.4 of Prometheus. Takes the lock of each shard once; O(shards +

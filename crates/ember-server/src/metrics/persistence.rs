@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::metric::{Metric, Scene, counter, gauge};
 use crate::aof::service::Aof;
 use crate::aof::state::AofState;
+use crate::journal::Reader;
 use crate::snapshot::background::Background;
 use crate::snapshot::state::SnapshotState;
 
@@ -44,7 +45,7 @@ pub(super) const METRICS: &[Metric] = &[
         number(&SnapshotState::of(scene.server).expired)
     }),
     gauge("ember_aof_enabled", "1 while writes are kept in an append-only file, else 0", |scene| {
-        flag(scene.server.journal.is_on())
+        flag(scene.server.journal.is_read_by(Reader::Aof))
     }),
     gauge("ember_aof_size_bytes", "All files of the AOF", |scene| number(&aof(scene).size)),
     gauge("ember_aof_base_size_bytes", "The same after the last rewrite, or at the start", |scene| {
@@ -77,7 +78,7 @@ pub(super) const METRICS: &[Metric] = &[
         aof(scene).last_rewrite_s.load(Ordering::Relaxed).max(0) as f64
     }),
     gauge("ember_writes_refused", "1 while writes are refused because of the disk, else 0", |scene| {
-        flag(scene.server.conditions.write_refusal().is_some())
+        flag(scene.server.conditions.disk_refusal().is_some())
     }),
 ];
 

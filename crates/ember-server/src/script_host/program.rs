@@ -16,6 +16,7 @@ use crate::clients::client::Client;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::executor::{attendance, authorization};
+use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 use crate::snapshot::state::SnapshotState;
 use ember_scripting::confinement::Confinement;
 use ember_scripting::interpreter::CommandRunner;
@@ -108,8 +109,19 @@ pub(crate) fn run_program(
                 .into(),
         );
     }
-    if program.may_write() && !program.flags.contains(ScriptFlags::UNDECLARED) {
+    let is_client = client.primary.is_none();
+    if is_client && program.may_write() && !program.flags.contains(ScriptFlags::UNDECLARED) {
         executor.server.conditions.script_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
+    }
+    let is_stale = executor.server.conditions.get().contains(Condition::LINK_DOWN)
+        && !executor.config.replica_serve_stale_data;
+    if is_client && is_stale && !program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_STALE)
+    {
+        return Err(
+            "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not \
+             set on the script."
+                .into(),
+        );
     }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let client_id = client.view.id;
@@ -263,13 +275,31 @@ impl Host<'_> {
         if !self.program.may_write() && flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
-        if flags.contains(Flags::WRITE)
-            && let Some(error) = self.executor.server.conditions.write_refusal()
-        {
-            return Err(error.into());
+        if !self.executor.server.conditions.get().is_empty() && self.client.primary.is_none() {
+            self.check_conditions(flags)?;
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
             return Err(CommandError::OutOfMemory);
+        }
+        Ok(())
+    }
+
+    /// Whether the role of the server and its disk let the script make a call with these flags now.
+    #[cold]
+    fn check_conditions(&self, flags: Flags) -> Result<(), CommandError> {
+        let Executor { server, config, .. } = &*self.executor;
+        let now = server.conditions.get();
+        if flags.contains(Flags::WRITE) {
+            if now.contains(Condition::REPLICA) {
+                return Err(READ_ONLY_ERROR.into());
+            }
+            server.conditions.write_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
+        }
+        if now.contains(Condition::LINK_DOWN)
+            && !config.replica_serve_stale_data
+            && !flags.contains(Flags::STALE)
+        {
+            return Err("ERR Can not execute the command on a stale replica".into());
         }
         Ok(())
     }
@@ -353,7 +383,7 @@ impl CommandRunner for Host<'_> {
         let result = result.map(|(command, hash)| {
             self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
             let result = self.executor.complete(command, hash, self.client, self.guards, args, reply);
-            self.executor.finish(command, result, args, Some(self.client), reply);
+            self.executor.finish(command, result, args, Some(&self.client.view), reply);
             if self.is_long {
                 self.release_locks();
             }

@@ -1,9 +1,9 @@
 //! What keeps commands from running for the moment: data that is being loaded, a disk that does not take what is written,
 //! a snapshot under way.
 //!
-//! All of it is one byte, which each command looks at once: as long as it is 0 that is one branch.
+//! All of it is one number, which each command looks at once: as long as it is 0 that is one branch.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use bitflags::bitflags;
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 bitflags! {
     /// Why some commands do not run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Condition: u8 {
+    pub(crate) struct Condition: u16 {
         /// The data set is being loaded: commands that need it are refused.
         const LOADING = 1;
         /// A snapshot is under way: calls that change keys may have to wait until those are saved.
@@ -24,14 +24,31 @@ bitflags! {
         const AOF_BEHIND = 16;
         /// Many pushes wait for a worker that is busy: commands wait.
         const PUSHES_BEHIND = 32;
+        /// There are fewer good replicas than `min-replicas-to-write`: commands that write are refused.
+        const FEW_REPLICAS = 64;
+        /// Another server is being given keys: calls that may change those wait.
+        const KEYS_HELD = 128;
+        /// The server is a replica: clients do not write, and nothing expires by itself.
+        const REPLICA = 256;
+        /// It is not connected to its primary, or has not all of its data: reads may be refused.
+        const LINK_DOWN = 512;
 
         /// Commands that write are refused because of the disk.
-        const REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();
+        const DISK_REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();
+        /// Commands that write are refused.
+        const REFUSES_WRITES = Self::DISK_REFUSES_WRITES.bits() | Self::FEW_REPLICAS.bits();
     }
 }
 
 /// What commands are answered while data is loaded.
 pub(crate) const LOADING_ERROR: &str = "LOADING Redis is loading the dataset in memory";
+
+/// What clients of a replica are answered that write.
+pub(crate) const READ_ONLY_ERROR: &str = "READONLY You can't write against a read only replica.";
+
+/// What they are answered that read while there is no link, if `replica-serve-stale-data` says so.
+pub(crate) const LINK_DOWN_ERROR: &str =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 
 /// What commands that write are answered after a snapshot has failed.
 const SNAPSHOT_ERROR: &str = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -40,10 +57,13 @@ const SNAPSHOT_ERROR: &str = "MISCONF Redis is configured to save RDB snapshots,
                               (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
                               error.";
 
+/// What commands that write are answered while there are too few replicas.
+pub(crate) const FEW_REPLICAS_ERROR: &str = "NOREPLICAS Not enough good replicas to write.";
+
 /// The conditions of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
-    now: AtomicU8,
+    now: AtomicU16,
     /// What the disk said when the append-only file was written.
     aof_error: Mutex<String>,
 }
@@ -72,11 +92,13 @@ impl Conditions {
         self.set(Condition::AOF_FAILED, failed);
     }
 
-    /// What a script that may write and says what it does is answered, if the disk is why it is refused.
+    /// What a script that may write and says what it does is answered, if the role or the disk is why it is refused.
     pub(crate) fn script_refusal(&self) -> Option<String> {
         const WRITABLE: &str = "Writable scripts are blocked. Use 'no-writes' flag for read only scripts.";
         let now = self.get();
-        if now.contains(Condition::SNAPSHOT_FAILED) {
+        if now.contains(Condition::REPLICA) {
+            Some("READONLY Can not run script with write flag on readonly replica.".to_owned())
+        } else if now.contains(Condition::SNAPSHOT_FAILED) {
             Some(format!(
                 "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
                  {WRITABLE}"
@@ -87,13 +109,15 @@ impl Conditions {
                 "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. \
                  {WRITABLE} AOF error: {error}"
             ))
+        } else if now.contains(Condition::FEW_REPLICAS) {
+            Some(FEW_REPLICAS_ERROR.to_owned())
         } else {
             None
         }
     }
 
     /// What a command that writes is answered, if the disk is why it is refused.
-    pub(crate) fn write_refusal(&self) -> Option<String> {
+    pub(crate) fn disk_refusal(&self) -> Option<String> {
         let now = self.get();
         if now.contains(Condition::SNAPSHOT_FAILED) {
             Some(SNAPSHOT_ERROR.to_owned())
@@ -102,5 +126,11 @@ impl Conditions {
         } else {
             None
         }
+    }
+
+    /// What a command that writes is answered, if it is refused.
+    pub(crate) fn write_refusal(&self) -> Option<String> {
+        let is_short = self.get().contains(Condition::FEW_REPLICAS);
+        self.disk_refusal().or_else(|| is_short.then(|| FEW_REPLICAS_ERROR.to_owned()))
     }
 }

@@ -1,6 +1,6 @@
 //! What DEBUG switches on for tests. All of it is off at the start.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// See the module. Any thread may look at any time.
 #[derive(Debug, Default)]
@@ -13,4 +13,6 @@ pub(crate) struct DebugSwitches {
     pub(crate) skips_checksums: AtomicBool,
     /// Scripts may call commands that are not for scripts, as far as these can run there.
     pub(crate) opens_scripts: AtomicBool,
+    /// How long each write to the append-only file takes at least, in µs.
+    pub(crate) aof_write_delay_us: AtomicU64,
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod conditions;
 pub(crate) mod debug_switches;
+pub(crate) mod held_keys;
 pub(crate) mod services;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use parking_lot::{Condvar, Mutex};
 
 use conditions::{Condition, Conditions};
 use debug_switches::DebugSwitches;
+use held_keys::HeldKeys;
 use services::Services;
 
 use crate::acl::selector::Grammar;
@@ -107,11 +109,11 @@ pub(crate) struct Server {
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) conditions: Conditions,
+    /// Keys that calls must not change for the moment.
+    pub(crate) held_keys: HeldKeys,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) debug: DebugSwitches,
-    /// Names the history of the data: 40 hexadecimal digits.
-    pub(crate) replication_id: Mutex<String>,
     /// The most that was allocated, as far as somebody looked; worker 0 looks in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
     /// What was allocated when the server was ready.
@@ -154,7 +156,6 @@ impl Server {
             started: Instant::now(),
             started_ms: unix_ms(),
             services,
-            replication_id: Mutex::new(run_id.clone()),
             run_id,
             log,
             acl,
@@ -170,6 +171,7 @@ impl Server {
             monitors: Monitors::default(),
             pause: Pause::default(),
             conditions: Conditions::default(),
+            held_keys: HeldKeys::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),
             debug: DebugSwitches::default(),

@@ -156,8 +156,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let spawned = thread::Builder::new().name("bgsave".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
         affinity::keep_to(&config.bgsave_cpulist, "bgsave_cpulist");
-        run(server, point, &config);
-        drop(claim);
+        run(server, point, claim, &config);
         background.note_end();
     });
     if let Err(error) = spawned {
@@ -171,10 +170,12 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     Ok(())
 }
 
-fn run(server: &Server, point: PointInTime, config: &Config) {
+fn run(server: &Server, point: PointInTime, claim: Claim, config: &Config) {
     let begun = Instant::now();
     let changes = point.changes;
     let written = write_file(server, config, |writer| point.fill(writer, false));
+    // Before anybody is told: who knows that it has ended may begin the next one.
+    drop(claim);
     let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());
     let background = &state.background;
     background.last_s.store(seconds as i64 + 1, Ordering::Relaxed);

@@ -3,13 +3,14 @@
 //! for that.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_persistence::encryption::{Ending, FileSource};
+use ember_persistence::encryption::Ending;
 use ember_persistence::files::{directory_of, remove_leftovers};
 use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Source, Step};
 use ember_scripting::library::Libraries;
@@ -126,7 +127,7 @@ pub(crate) fn load_at_start(server: &Server) -> Result<(), String> {
     let reader = RdbReader::from_source(source, path, config.encoding_limits(), config.version_check());
     let mut reader = reader.map_err(|error| format!("cannot load the data set: {error}"))?;
     SnapshotState::of(server).loading.begin(total);
-    load_from(server, &config, &mut reader, path, Present::Refused)
+    load_from(server, &config, &mut reader, path, Present::Refused, total)
 }
 
 /// What becomes of keys and libraries that are there already when a file has them too.
@@ -161,7 +162,7 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     executor.turn.notices.is_flushed = true;
     let state = SnapshotState::of(server);
     state.loading.begin(total);
-    load_from(server, &config, &mut reader, path, present)
+    load_from(server, &config, &mut reader, path, present, total)
 }
 
 /// Removes all keys and all libraries, for what is about to be loaded. The worker has exclusive access and holds no lock.
@@ -183,22 +184,24 @@ pub(crate) fn log_removed(leftovers: usize) {
     }
 }
 
-/// Reads an RDB file, or the RDB part of an AOF, into a keyspace that nobody else is at.
+/// Reads an RDB file, the RDB part of an AOF, or one that a primary sends, into a keyspace that nobody else is at. Room is
+/// made for no more keys beforehand than a file of `file_bytes` bytes may have.
 ///
 /// # Errors
 /// As [`load_at_start`].
 pub(crate) fn load_from(
     server: &Server,
     config: &Config,
-    reader: &mut RdbReader<FileSource>,
+    reader: &mut RdbReader<impl Read>,
     path: &Path,
     present: Present,
+    file_bytes: u64,
 ) -> Result<(), String> {
     let state = SnapshotState::of(server);
     if server.debug.skips_checksums.load(Ordering::Relaxed) {
         reader.ignore_checksum();
     }
-    let mut possible_keys = state.loading.total_bytes.load(Ordering::Relaxed) / KEY_BYTES_MIN;
+    let mut possible_keys = file_bytes / KEY_BYTES_MIN;
     let mut expected = BTreeSet::new();
     let mut delayed = state.loaded.load(Ordering::Relaxed);
     let begun = Instant::now();
@@ -271,6 +274,10 @@ fn insert_into<'s>(
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
+    if config.replicaof.get().is_some() {
+        // What has expired its primary says.
+        turn.replay_at(turn.now_ms);
+    }
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits())
         .replacing(present == Present::Replaced);
     move |batch| {

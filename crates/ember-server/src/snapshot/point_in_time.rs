@@ -34,6 +34,8 @@ pub(crate) enum Purpose {
     Save,
     /// The base of an append-only file.
     AofBase,
+    /// The copy that replicas get.
+    Sync,
 }
 
 /// Who takes a snapshot, and how far it is.
@@ -140,6 +142,7 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
         form: match claim.1 {
             Purpose::AofBase => base_form(server, config),
             Purpose::Save => rdb_form(server, config),
+            Purpose::Sync => KeyForm::Rdb { version: FILE_VERSION, is_packed: config.rdbcompression },
         },
         clocks: ClockReading {
             policy: config.maxmemory_policy,

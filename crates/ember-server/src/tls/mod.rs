@@ -1,14 +1,17 @@
 //! TLS: encrypted connections, made by rustls without any I/O of its own.
 //!
 //! [`Tls`] holds what new connections begin with: certificate, key and rules, made from the configuration at the start and
-//! again by each CONFIG SET that names one of its parameters, which reads the files again. Connections that are there keep
-//! what they began with. [`TlsStream`] is the part of a connection that turns the socket's bytes into requests and replies
-//! into the socket's bytes; a handshake is a few such steps, taken in the worker's loop between those of others.
+//! again by each CONFIG SET that names one of its parameters, which reads the files again, by SIGHUP, and when the files
+//! have changed (`tls-auto-reload-interval`). Connections that are there keep what they began with. [`TlsStream`] is the
+//! part of a connection that turns the socket's bytes into requests and replies into the socket's bytes; a handshake is a
+//! few such steps, taken in the worker's loop between those of others.
 
 mod certificate;
 pub(crate) mod ciphers;
+mod client;
 mod der;
 mod encrypted_key;
+mod files;
 pub(crate) mod protocols;
 mod session_cache;
 mod settings;
@@ -20,6 +23,8 @@ use parking_lot::Mutex;
 use rustls::{ServerConfig, ServerConnection};
 
 use certificate::Certificate;
+pub(crate) use client::client_config;
+use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
 
 use crate::config::{Config, TlsAuthClientsUser};
@@ -61,7 +66,11 @@ impl CertificateFact {
 }
 
 /// What new TLS connections begin with; nothing when there is no TLS port.
-pub(crate) struct Tls(Mutex<Option<Settings>>);
+pub(crate) struct Tls {
+    settings: Mutex<Option<Settings>>,
+    /// The files as they were when they were last read, or could not be.
+    tried: Mutex<FileStates>,
+}
 
 impl Tls {
     /// The state for a configuration.
@@ -69,8 +78,9 @@ impl Tls {
     /// # Errors
     /// One line that names the parameter and what is wrong with its value or file.
     pub(crate) fn new(config: &Config) -> Result<Tls, String> {
-        let settings = if config.tls_port == 0 { None } else { Some(settings::load(config)?) };
-        Ok(Tls(Mutex::new(settings)))
+        let tls = Tls { settings: Mutex::default(), tried: Mutex::default() };
+        tls.reload(config)?;
+        Ok(tls)
     }
 
     /// Reads the files again and takes the values of `config` for connections to come.
@@ -79,9 +89,16 @@ impl Tls {
     /// As [`Tls::new`]; nothing is changed then.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         if config.tls_port != 0 {
-            *self.0.lock() = Some(settings::load(config)?);
+            // Before they are read: what changes meanwhile will have changed since.
+            *self.tried.lock() = FileStates::look(config);
+            *self.settings.lock() = Some(settings::load(config)?);
         }
         Ok(())
+    }
+
+    /// Whether the files have changed since they were last read.
+    pub(crate) fn has_new_files(&self, config: &Config) -> bool {
+        config.tls_port != 0 && FileStates::look(config) != *self.tried.lock()
     }
 
     /// The stream of a new connection.
@@ -89,7 +106,8 @@ impl Tls {
     /// # Errors
     /// What rustls says.
     pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
-        let begun_with = self.0.lock().as_ref().map(|settings| (Arc::clone(&settings.config), settings.user));
+        let begun_with =
+            self.settings.lock().as_ref().map(|settings| (Arc::clone(&settings.config), settings.user));
         let (config, user) =
             begun_with.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
         Ok(TlsStream::new(ServerConnection::new(config)?, user))
@@ -97,6 +115,6 @@ impl Tls {
 
     /// What is told of the certificates.
     pub(crate) fn certificate_facts(&self) -> CertificateFacts {
-        self.0.lock().as_ref().map(|settings| settings.facts.clone()).unwrap_or_default()
+        self.settings.lock().as_ref().map(|settings| settings.facts.clone()).unwrap_or_default()
     }
 }

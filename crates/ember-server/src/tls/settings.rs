@@ -1,7 +1,7 @@
 //! From the parameters `tls-…` to what rustls begins a connection with.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +12,11 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
+use super::files::authority_paths;
 use super::protocols::protocols;
 use super::session_cache::SessionCache;
 use super::{CertificateFact, CertificateFacts, Settings, ciphers, encrypted_key};
 use crate::config::{Config, TlsAuthClients};
-
-/// Files of `tls-ca-cert-dir` that are looked at.
-const CA_FILES_MAX: usize = 1024;
 
 /// Reads certificate, key and authorities, and puts all together.
 ///
@@ -35,12 +33,12 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(verifier),
     };
-    let chain = chain(config)?;
+    let chain = chain_of("tls-cert-file", &config.tls_cert_file)?;
     let facts = CertificateFacts {
         server: CertificateFact::of(&chain[0]),
         authority: first_authority(config).map(|der| CertificateFact::of(&der)).unwrap_or_default(),
     };
-    let mut settings = builder.with_single_cert(chain, key(config)?).map_err(wrong)?;
+    let mut settings = builder.with_single_cert(chain, server_key(config)?).map_err(wrong)?;
     settings.ignore_client_order = config.tls_prefer_server_ciphers;
     if config.tls_session_caching {
         let timeout = Duration::from_secs(u64::from(config.tls_session_cache_timeout));
@@ -52,23 +50,27 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
     Ok(Settings { config: Arc::new(settings), user: config.tls_auth_clients_user, facts })
 }
 
-fn chain(config: &Config) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain = certificates("tls-cert-file", &config.tls_cert_file)?;
+/// The certificates of a file in the PEM format, one at least.
+pub(super) fn chain_of(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain = certificates(parameter, path)?;
     if chain.is_empty() {
-        return Err(format!("tls-cert-file '{}': no certificate is in it", config.tls_cert_file));
+        return Err(format!("{parameter} '{path}': no certificate is in it"));
     }
     Ok(chain)
 }
 
-fn key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
-    let path = &config.tls_key_file;
-    if path.is_empty() {
+fn server_key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
+    if config.tls_key_file.is_empty() {
         return Err("tls-port needs tls-key-file".to_owned());
     }
-    let wrong = |error: &dyn std::fmt::Display| format!("tls-key-file '{path}': {error}");
+    key_of("tls-key-file", &config.tls_key_file, config.tls_key_file_pass.reveal())
+}
+
+/// The key of a file in the PEM format.
+pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<PrivateKeyDer<'static>, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{parameter} '{path}': {error}");
     let text = fs::read(path).map_err(|error| wrong(&error))?;
-    if let Some(key) = encrypted_key::read(&String::from_utf8_lossy(&text), config.tls_key_file_pass.reveal())
-    {
+    if let Some(key) = encrypted_key::read(&String::from_utf8_lossy(&text), password) {
         return key.map_err(|error| wrong(&error));
     }
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
@@ -94,7 +96,7 @@ fn client_verifier(
     if config.tls_auth_clients == TlsAuthClients::No {
         return Ok(None);
     }
-    let authorities = Arc::new(authorities(config)?);
+    let authorities = Arc::new(authorities(config, "tls-auth-clients")?);
     let mut builder = WebPkiClientVerifier::builder_with_provider(authorities, provider);
     if config.tls_auth_clients == TlsAuthClients::Optional {
         builder = builder.allow_unauthenticated();
@@ -108,12 +110,12 @@ fn first_authority(config: &Config) -> Option<CertificateDer<'static>> {
     CertificateDer::pem_file_iter(path).ok()?.next()?.ok()
 }
 
-/// The authorities whose clients are trusted.
-fn authorities(config: &Config) -> Result<RootCertStore, String> {
+/// The authorities that are trusted; `wanted_by` is the parameter that needs them.
+pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertStore, String> {
     let (file, directory) = (&config.tls_ca_cert_file, &config.tls_ca_cert_dir);
     let mut store = RootCertStore::empty();
     if file.is_empty() && directory.is_empty() {
-        return Err("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir (or set it to no)".to_owned());
+        return Err(format!("{wanted_by} needs tls-ca-cert-file or tls-ca-cert-dir (or set it to no)"));
     }
     if !file.is_empty() {
         for certificate in certificates("tls-ca-cert-file", file)? {
@@ -122,11 +124,7 @@ fn authorities(config: &Config) -> Result<RootCertStore, String> {
     }
     if !directory.is_empty() {
         let unreadable = |error: std::io::Error| format!("tls-ca-cert-dir '{directory}': {error}");
-        let entries = fs::read_dir(directory).map_err(unreadable)?.take(CA_FILES_MAX);
-        let paths: Vec<PathBuf> = entries
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()
-            .map_err(unreadable)?;
+        let paths = authority_paths(Path::new(directory)).map_err(unreadable)?;
         // What is no certificate is passed over: such a directory holds lists of revoked ones and readmes, too.
         let found = paths.iter().filter_map(|path| CertificateDer::pem_file_iter(path).ok());
         store.add_parsable_certificates(found.flatten().flatten());

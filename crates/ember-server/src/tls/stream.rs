@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustls::ServerConnection;
+use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::certificate::Certificate;
 use crate::config::TlsAuthClientsUser;
@@ -38,7 +38,7 @@ pub(crate) enum Received {
 
 /// The TLS part of a connection.
 pub(crate) struct TlsStream {
-    session: ServerConnection,
+    session: Connection,
     /// Encrypted bytes that rustls has not taken; empty nearly always.
     leftover: Vec<u8>,
     /// rustls holds requests that the last buffer had no room for.
@@ -52,6 +52,15 @@ pub(crate) struct TlsStream {
 impl TlsStream {
     /// A stream before its handshake.
     pub(super) fn new(session: ServerConnection, user: TlsAuthClientsUser) -> TlsStream {
+        TlsStream::of(session.into(), user)
+    }
+
+    /// The stream of a connection that this server has made; its handshake is over.
+    pub(crate) fn connected(session: ClientConnection) -> TlsStream {
+        TlsStream::of(session.into(), TlsAuthClientsUser::Off)
+    }
+
+    fn of(session: Connection, user: TlsAuthClientsUser) -> TlsStream {
         TlsStream { session, leftover: Vec::new(), has_plaintext: false, has_ended: false, user }
     }
 

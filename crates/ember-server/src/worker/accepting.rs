@@ -1,6 +1,6 @@
 //! Accepting: sockets become connections of a worker.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use super::other_connections::OtherConnections;
 use super::{LISTENER_TOKEN, NOBODY, Worker};
 use crate::acl::identity::Identity;
-use crate::clients::client::{Client, ClientView, Names};
+use crate::clients::client::{Client, ClientView, Names, Peer};
 use crate::clients::connection::Connection;
 use crate::clients::listener::{self, Accepted, Incoming, Listener};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
+use crate::tls::TlsStream;
 
 impl Worker {
     pub(super) fn accept_waiting(&mut self) {
@@ -113,20 +114,49 @@ impl OtherConnections<'_> {
                 return None;
             }
         };
+        let Incoming { socket, peer, .. } = incoming;
+        let clients_max = config.maxclients as usize;
+        let opened = self.open(executor, Socket { socket, tls, peer }, identity, clients_max, false);
+        match opened {
+            Ok(connection) => {
+                let token = connection.client.view.token;
+                executor.stats.connections_received.add(1);
+                self.connections[token] = Some(Box::new(connection));
+                Some(())
+            }
+            Err(Some(incoming)) => {
+                listener::turn_away(&incoming, listener::TOO_MANY);
+                None
+            }
+            Err(None) => None,
+        }
+    }
+
+    /// Makes a socket a connection that has a place here, but is not in it yet. It is given back if there are `clients_max`
+    /// clients already.
+    pub(super) fn open(
+        &mut self,
+        executor: &mut Executor,
+        Socket { socket, tls, peer }: Socket,
+        identity: Identity,
+        clients_max: usize,
+        is_primary: bool,
+    ) -> Result<Connection, Option<Incoming>> {
         let token = self.vacant.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
         let now_ms = executor.turn.now_ms;
         let worker = executor.index;
-        let view = self.server.clients.enter(config.maxclients as usize, |id| ClientView {
+        let view = self.server.clients.enter(clients_max, |id| ClientView {
             id,
-            peer: incoming.peer.clone(),
-            descriptor: incoming.socket.as_raw_fd(),
+            peer: peer.clone(),
+            descriptor: socket.as_raw_fd(),
             worker,
             token,
             created_ms: now_ms,
             connection_bytes: size_of::<Connection>(),
+            is_primary,
             names: Mutex::new(Names::default()),
             user: Mutex::new(Arc::clone(identity.user())),
             active_ms: AtomicI64::new(now_ms),
@@ -135,6 +165,7 @@ impl OtherConnections<'_> {
             is_resp3: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            is_import_source: AtomicBool::new(false),
             follows_redirects: AtomicBool::new(false),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
@@ -146,6 +177,7 @@ impl OtherConnections<'_> {
             is_paused: AtomicBool::new(false),
             waiter: Mutex::new(None),
             is_monitor: AtomicBool::new(false),
+            is_replica: AtomicBool::new(false),
             tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
             channels: AtomicU64::new(0),
@@ -153,21 +185,24 @@ impl OtherConnections<'_> {
             shard_channels: AtomicU64::new(0),
         });
         let Ok(view) = view else {
-            listener::turn_away(&incoming, listener::TOO_MANY);
             self.vacant.push(token);
-            return None;
+            return Err(Some(Incoming { socket, peer, is_tls: tls.is_some() }));
         };
-        if let Err(error) = self.driver.watch(incoming.socket.as_fd(), token) {
+        if let Err(error) = self.driver.watch(socket.as_fd(), token) {
             tracing::warn!("cannot watch a connection: {error}");
             self.server.clients.leave(view.id);
             self.vacant.push(token);
-            return None;
+            return Err(None);
         }
-        executor.stats.connections_received.add(1);
         executor.client_memory.enter(&view);
         let client = Client::new(view, identity);
-        self.connections[token] =
-            Some(Box::new(Connection::new(incoming.socket, tls, client, Reply::new(Protocol::Resp2))));
-        Some(())
+        Ok(Connection::new(socket, tls, client, Reply::new(Protocol::Resp2)))
     }
+}
+
+/// A socket that is to be a connection, and what encrypts it.
+pub(super) struct Socket {
+    pub(super) socket: OwnedFd,
+    pub(super) tls: Option<Box<TlsStream>>,
+    pub(super) peer: Peer,
 }

@@ -72,8 +72,9 @@ impl Worker {
         let durable = self.server.journal.durable();
         while let Some(token) = next(&mut self.barrier.awaited, durable) {
             if let Some(connection) = self.connections[token].as_deref_mut()
-                && let Some((record, _)) = connection.blocked.as_ref().and_then(|blocked| blocked.durable)
-                && record <= durable
+                && let Some((record, _)) =
+                    connection.blocked.as_ref().and_then(|blocked| blocked.durable.as_ref())
+                && *record <= durable
             {
                 let client_id = connection.client.view.id;
                 self.end_waiting(token, client_id, Ending::Durable);

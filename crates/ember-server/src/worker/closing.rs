@@ -31,6 +31,9 @@ impl Worker {
             blocked.waiter.cancel();
             self.withdraw(&blocked);
         }
+        if let Some(primary) = connection.client.primary.take() {
+            primary.link.end();
+        }
         set_paused(self.server, &connection.client.view, false);
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);

@@ -41,7 +41,10 @@ impl Worker {
                 Message::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
+                Message::Feed => self.list_replicas(),
+                Message::Migrated => self.end_migrations(),
                 Message::TryAgain => self.resume_paused(),
+                Message::Primary(order) => self.follow(order),
                 Message::Listen(listeners) => self.listen(listeners),
                 Message::SaveAndEnd { is_forced } => self.ending = Some(is_forced),
                 Message::Stop => self.stop(),
@@ -112,6 +115,8 @@ impl Worker {
         for token in 0..self.connections.len() {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.readable = true;
+                // What the primary sends does not end.
+                connection.closing |= connection.client.primary.is_some();
                 // A pause may last longer than the process will: its commands are not run, which their clients see.
                 connection.closing |= connection.parked.take_if(|parked| parked.is_paused).is_some();
                 // Who waits for a key is not served any more, as in Redis.

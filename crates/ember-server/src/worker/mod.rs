@@ -37,7 +37,9 @@ mod closing;
 mod evicting;
 mod messages;
 mod periodic;
+mod primary;
 mod serving;
+mod tls_files;
 mod waits;
 
 use std::collections::BTreeSet;
@@ -52,6 +54,7 @@ use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::observability::hot_keys::Announced;
+use crate::replication::primary::upkeep;
 use crate::server::Server;
 use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
@@ -119,6 +122,8 @@ pub(crate) struct Worker {
     /// Hot keys that worker 0 has announced, and when it looks for more.
     announced: Announced,
     announces_at: Instant,
+    /// When worker 0 has the files of TLS looked at.
+    looks_at_tls_at: Instant,
     /// A signal has asked for the end, and saving for that is still to be done.
     ending: Option<bool>,
     stop_at: Option<Instant>,
@@ -169,6 +174,7 @@ impl Worker {
             expire_turn: 0,
             announced: Announced::default(),
             announces_at: Instant::now(),
+            looks_at_tls_at: Instant::now(),
             ending: None,
             stop_at: None,
             woke_at: Instant::now(),
@@ -264,6 +270,7 @@ impl Worker {
         self.limits = RequestLimits::new(config.proto_max_bulk_len);
         self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
         SnapshotState::of(self.server).background.refuse_writes(self.server, config);
+        upkeep::refuse_writes(self.server, config);
     }
 }
 

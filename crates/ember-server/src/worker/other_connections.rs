@@ -51,7 +51,8 @@ impl Attend for OtherConnections<'_> {
         for token in 0..self.connections.len() {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
             let has_something = connection.readable || connection.has_unparsed;
-            if has_something && connection.may_run() && !connection.is_handshaking() {
+            let is_client = connection.client.primary.is_none();
+            if has_something && is_client && connection.may_run() && !connection.is_handshaking() {
                 serve(connection, self.limits, executor, &mut scratch);
                 // What is left to do is the worker's, after the script.
                 list(self.ready, connection, token);

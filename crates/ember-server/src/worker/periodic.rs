@@ -10,7 +10,9 @@ use crate::aof::rewriting;
 use crate::aof::service::Aof;
 use crate::executor::Executor;
 use crate::metrics::memory_report;
+use crate::migration::Migrations;
 use crate::observability::rates::Totals;
+use crate::replication::primary::upkeep;
 use crate::snapshot::background::begin_bgsave;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
@@ -39,6 +41,7 @@ impl Worker {
         }
         self.server.end_push_delay();
         self.resume_paused();
+        self.end_migrations();
         self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
     }
 
@@ -48,11 +51,15 @@ impl Worker {
             self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
         }
         self.check_timeouts();
+        self.list_replicas();
         if self.executor.index == 0 {
             self.sample();
+            self.look_at_tls_files();
+            Migrations::of(self.server).close_unused();
         }
         if self.executor.index == 0 && !self.server.is_loading() {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
+            self.observed("replication", |worker| upkeep::work(&mut worker.executor));
             if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
                 // What keeps it from beginning is on the log; it is tried again.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
@@ -178,7 +185,9 @@ impl Worker {
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
-            let is_idle = is_late || (timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
+            let is_client = connection.client.primary.is_none() && connection.client.replica.is_none();
+            let is_idle =
+                is_late || (is_client && timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
             if connection.is_held
                 && Aof::of(self.server).state.failing_ms() > self.executor.config.aof_wait_limit as i64
             {
@@ -206,7 +215,8 @@ impl Worker {
         client_memory.set(&view.multi_bytes, multi);
         client_memory.set(&view.kept_bytes, kept);
         client_memory.set(&view.output_bytes, connection.output_bytes());
-        if (query + multi + kept) as u64 > config.client_query_buffer_limit {
+        let is_client = connection.client.primary.is_none();
+        if is_client && (query + multi + kept) as u64 > config.client_query_buffer_limit {
             tracing::warn!(
                 "closing client {}: it has {query} bytes of requests, {multi} in a transaction, and keeps {kept}",
                 view.id

@@ -8,11 +8,12 @@ use ember_protocol::{Batch, Reply};
 
 use super::barrier::Barrier;
 use super::other_connections::OtherConnections;
-use super::{Worker, list};
+use super::{Worker, connection_of, list};
 use crate::clients::client::ClientView;
 use crate::clients::connection::{self, Connection, Fill, Parked};
 use crate::executor::Progress;
 use crate::executor::attendance;
+use crate::replication::primary::Primary;
 use crate::server::Server;
 
 /// After this time a connection with more to run lets others go first. Looked at between batches.
@@ -26,6 +27,9 @@ const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// Bytes of one connection's replies from which on they wait for nobody's.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes that one replica is given in a turn, give or take a portion.
+const FED_MAX: usize = 1024 * 1024;
 
 /// Time that all handshakes of one turn may take, give or take one step of one: their signatures are slow, and those who
 /// are connected already are not to wait for them.
@@ -85,7 +89,7 @@ impl Worker {
     /// Ends a connection's part of the turn: sends its replies, and sees what becomes of it. `goes_on` is false when it is
     /// broken.
     fn settle(&mut self, token: usize, goes_on: bool) {
-        let goes_on = goes_on && self.flush(token);
+        let goes_on = goes_on && self.flush(token) && self.feed(token);
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.closing && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
@@ -148,7 +152,7 @@ impl Worker {
                 // A pause can be long: who has gone is not kept for its end, as in Redis.
                 let connection = self.connections[token].as_deref();
                 connection.is_some_and(|connection| {
-                    connection.blocked.is_none()
+                    connection.blocked.as_ref().is_none_or(|blocked| blocked.is_under_way)
                         && !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
                 })
             }
@@ -162,6 +166,9 @@ impl Worker {
         if let Fill::Bytes(count) = fill {
             self.executor.stats.reads.add(1);
             self.executor.stats.input_bytes.add(count as u64);
+            if let Some(primary) = &connection.client.primary {
+                primary.link.note_read(count, self.executor.turn.now_ms);
+            }
         }
         fill
     }
@@ -191,6 +198,7 @@ impl Worker {
                 break;
             }
         }
+        check_position(&mut connection, &input);
         connection.put_input_back(input, is_own, &mut self.scratch);
         self.batch = batch;
         self.connections[token] = Some(connection);
@@ -242,6 +250,48 @@ impl Worker {
         true
     }
 
+    /// Gives a replica what there is for it, as far as its socket takes it; false when the connection is broken.
+    fn feed(&mut self, token: usize) -> bool {
+        let is_replica = |connection: &Connection| connection.client.replica.is_some();
+        !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
+    }
+
+    #[cold]
+    fn feed_replica(&mut self, token: usize) -> bool {
+        let mut fed = 0;
+        while let Some(connection) = self.connections[token].as_deref_mut()
+            && connection.unsent_bytes() == 0
+        {
+            if fed >= FED_MAX {
+                list(&mut self.ready, connection, token);
+                return true;
+            }
+            lend_buffer(&mut self.buffers, connection);
+            let Some(feed) = connection.client.replica.as_mut().and_then(|replica| replica.feed.as_mut())
+            else {
+                return true;
+            };
+            if let Err(reason) = feed.feed(&mut connection.output) {
+                tracing::warn!("closing client {}: the replica {reason}", connection.client.view.id);
+                return false;
+            }
+            fed += connection.output.len_bytes();
+            if connection.output.is_empty() || !self.flush(token) {
+                break;
+            }
+        }
+        self.connections[token].is_some()
+    }
+
+    /// Serves the replicas among the connections in this turn.
+    pub(super) fn list_replicas(&mut self) {
+        for (token, client_id) in Primary::of(self.server).replicas_of(self.executor.index) {
+            if let Some(connection) = connection_of(&mut self.connections, token, client_id) {
+                list(&mut self.ready, connection, token);
+            }
+        }
+    }
+
     /// Goes on with a connection whose waiting is over: the rest of its batch, then its input.
     pub(super) fn resume(&mut self, token: usize) {
         let Some(mut connection) = self.connections[token].take() else { return };
@@ -258,6 +308,18 @@ impl Worker {
             list(&mut self.ready, &mut connection, token);
         }
         self.connections[token] = Some(connection);
+    }
+}
+
+/// Whoever applies what a primary sends counts commands by their usual form; they are to be in that form.
+fn check_position(connection: &mut Connection, input: &[u8]) {
+    let Some(primary) = &connection.client.primary else { return };
+    let is_all = connection.parked.is_none() && connection.parser.is_between_commands(input);
+    if is_all && !connection.closing && primary.position() != primary.link.read() {
+        primary
+            .link
+            .fail(format!("the commands before offset {} are not in their usual form", primary.link.read()));
+        connection.closing = true;
     }
 }
 
@@ -320,8 +382,8 @@ fn note_progress(
         }
         Progress::Blocked(next, blocked) => {
             deadlines.extend(blocked.deadline.map(|deadline| (deadline, token)));
-            if let Some((record, _)) = blocked.durable {
-                barrier.wait_for(record, token);
+            if let Some((record, _)) = &blocked.durable {
+                barrier.wait_for(*record, token);
             }
             connection.blocked = Some(blocked);
             (next < batch_len).then_some((next, false))

@@ -11,10 +11,14 @@ use super::{Worker, connection_of, list};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::Connection;
+use crate::migration::{Migrations, Settled, settle};
 use crate::server::Server;
 
 /// What CLIENT UNBLOCK … ERROR lets a call be answered.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+/// What a call is answered that waits when the server becomes a replica.
+const DEMOTED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 /// After this time a call that is being served when its time is over is looked at again.
 const SERVING_MAX: Duration = Duration::from_millis(1);
 
@@ -31,20 +35,23 @@ impl Worker {
             (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
             (ReplyMode::On, Ending::TimedOut) => (blocked.on_timeout)(&mut connection.output),
             (ReplyMode::On, Ending::Durable) => {
-                if let Some((_, answer)) = blocked.durable {
+                if let Some((_, answer)) = &blocked.durable {
                     answer(&mut connection.output);
                 }
             }
-            (ReplyMode::On, Ending::WithError) => {
-                connection.output.error(UNBLOCKED);
-            }
+            (ReplyMode::On, Ending::WithError) => connection.output.error(UNBLOCKED),
+            (ReplyMode::On, Ending::Demoted) => connection.output.error(DEMOTED),
         }
         connection.client.reply_mode = mode.next();
         if let Ending::Served(_, record) = ending {
             connection.note_record(record);
         } else {
             if !matches!(ending, Ending::Durable) {
-                let error = matches!(ending, Ending::WithError).then_some(UNBLOCKED);
+                let error = match ending {
+                    Ending::WithError => Some(UNBLOCKED),
+                    Ending::Demoted => Some(DEMOTED),
+                    _ => None,
+                };
                 self.executor.count_unserved(&blocked, error);
             }
             self.withdraw(&blocked);
@@ -55,6 +62,22 @@ impl Worker {
             self.resume(token);
         } else {
             list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Answers calls of MIGRATE whose transfers are over.
+    pub(super) fn end_migrations(&mut self) {
+        let (server, worker) = (self.server, self.executor.index);
+        let migrations = Migrations::of(server);
+        if !migrations.has_ended(worker) || !self.executor.enter_gate() {
+            return; // after the script that runs; the next tick tries again
+        }
+        let ended = migrations.take_ended(worker).into_iter();
+        let settled: Vec<Settled> = ended.map(|ended| settle(&mut self.executor, ended)).collect();
+        server.gate.leave(worker);
+        self.executor.publish();
+        for Settled { token, client_id, reply, record } in settled {
+            self.end_waiting(token, client_id, Ending::Served(reply, record));
         }
     }
 
@@ -94,6 +117,8 @@ pub(super) enum Ending {
     /// The record that was waited for is durable.
     Durable,
     WithError,
+    /// The server has become a replica.
+    Demoted,
 }
 
 /// Notes that a connection does not wait any more.

@@ -87,6 +87,33 @@ fn rewrite_keeps_changes_for_the_next_start() {
     }
 }
 
+#[test]
+fn a_file_that_is_rewritten_in_full_starts_the_same_server() {
+    for mode in MODES {
+        let directory = tempfile_directory();
+        let file = directory.join("ember.conf");
+        fs::write(&file, "# mine\nenable-debug-command yes\nsave 900 1\n").unwrap();
+        let path = file.to_str().unwrap();
+        let server = builder(mode).arguments(&["--config", path]).start();
+        let mut client = server.client();
+        assert_ok(&mut client, "CONFIG SET maxmemory-policy allkeys-lfu");
+        let before = client.run("CONFIG GET *");
+        assert_ok(&mut client, "DEBUG CONFIG-REWRITE-FORCE-ALL");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("# mine\n") && text.lines().count() > 200, "{text}");
+        // What it was started with stands in the file, but for the address, which is the test's.
+        let server = builder(mode).arguments(&["--config", path]).start();
+        let own = ["port", "dir", "unixsocket", "pidfile", "logfile", "proc-title-template"];
+        let after = server.client().run("CONFIG GET *");
+        let differs = |name: &str| text_of(&before, name) != text_of(&after, name);
+        let names = before.elements().unwrap().iter().step_by(2).map(Value::text);
+        let different: Vec<String> = names.filter(|name| differs(name)).collect();
+        assert!(different.iter().all(|name| own.contains(&&**name)), "{different:?}");
+        drop(server);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
+
 fn tempfile_directory() -> std::path::PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNTER: AtomicU32 = AtomicU32::new(0);

@@ -339,6 +339,19 @@ fn nothing_happens_by_itself_while_periodic_work_is_paused() {
 }
 
 #[test]
+fn writes_to_the_append_only_file_take_as_long_as_is_wanted() {
+    everywhere(&["--enable-debug-command", "yes", "--appendonly", "yes"], |_, client| {
+        let error = "ERR value is not an integer or out of range";
+        assert_error(client, "DEBUG AOF-FLUSH-SLEEP -1", error);
+        assert_ok(client, "DEBUG AOF-FLUSH-SLEEP 100000");
+        let begun = microseconds(client);
+        assert_ok(client, "SET key value");
+        assert!(microseconds(client) >= begun + 100_000, "the reply waits for the file");
+        assert_ok(client, "DEBUG AOF-FLUSH-SLEEP 0");
+    });
+}
+
+#[test]
 fn change_repl_id_gives_another_name() {
     everywhere(&["--enable-debug-command", "yes"], |_, client| {
         let (before, run) = (client.info("master_replid"), client.info("run_id"));

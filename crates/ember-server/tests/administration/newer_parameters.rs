@@ -37,8 +37,8 @@ fn lines_of_the_log_have_the_form_that_is_wanted() {
         assert!(json.starts_with(&format!("{{\"pid\":{},\"timestamp\":\"1", server.pid())), "{json}");
         assert!(json.contains(",\"level\":\"warning\",\"message\":\"CONFIG SET: "), "{json}");
         assert_ok(&mut client, "CONFIG SET log-format legacy log-timestamp-format iso8601");
-        assert_ok(&mut client, "CONFIG SET repl-timeout 7");
-        let legacy = last("repl-timeout");
+        assert_ok(&mut client, "CONFIG SET activerehashing no");
+        let legacy = last("activerehashing");
         let (time, rest) = legacy.split_once(' ').unwrap();
         assert!(
             time.len() == 24 && time.ends_with('Z') && rest.starts_with(" WARN CONFIG SET: "),
@@ -60,6 +60,14 @@ fn the_unix_socket_has_a_group() {
     let server = builder(MODES[0]).arguments(&arguments).start();
     let found = fs::metadata(server.directory().join("s.sock")).unwrap();
     assert_eq!((found.gid().to_string(), found.permissions().mode() & 0o777), (group, 0o770));
+    let mut client = server.client();
+    assert_eq!(client.command(&["CONFIG", "SET", "unixsocketgroup", ""]).text(), "OK");
+    assert_error(
+        &mut client,
+        "CONFIG SET unixsocketgroup nobodys-group",
+        "ERR CONFIG SET failed (possibly related to argument 'unixsocketgroup') - Unable to change the group of the Unix \
+         socket: unixsocketgroup: there is no group 'nobodys-group'",
+    );
 }
 
 #[test]

@@ -54,8 +54,8 @@ fn parameters_without_effect_are_refused_as_by_redis() {
             ("repl-timeout 0", "argument must be between 1 and 2147483647 inclusive"),
             ("io-threads 4", "can't set immutable config"),
             (
-                "repl-diskless-load maybe",
-                "argument(s) must be one of the following: disabled, on-empty-db, swapdb",
+                "propagation-error-behavior maybe",
+                "argument(s) must be one of the following: ignore, panic, panic-on-replicas",
             ),
             (
                 "cluster-announce-hostname a_b",
@@ -73,18 +73,19 @@ fn parameters_without_effect_are_refused_as_by_redis() {
 #[test]
 fn parameters_without_effect_are_named_once_in_the_log() {
     let server =
-        builder(MODES[0]).arguments(&["--io-threads", "4", "--repl-timeout", "5", "--hz", "20"]).start();
+        builder(MODES[0]).arguments(&["--io-threads", "4", "--activedefrag", "yes", "--hz", "20"]).start();
     let lines = |text: &str| server.log().lines().filter(|line| line.ends_with(text)).count();
-    assert_eq!(lines(&format!("{NOTICE} io-threads, repl-timeout")), 1, "{}", server.log());
+    assert_eq!(lines(&format!("{NOTICE} activedefrag, io-threads")), 1, "{}", server.log());
     let mut client = server.client();
-    assert_ok(&mut client, "CONFIG SET slave-priority 1 hz 10 repl-timeout 60");
-    wait_until("the log names it", || lines(&format!("{NOTICE} replica-priority")) == 1);
+    assert_ok(&mut client, "CONFIG SET activerehashing no hz 10 activedefrag no");
+    wait_until("the log names it", || lines(&format!("{NOTICE} activerehashing")) == 1);
     assert_eq!(server.log().matches(NOTICE).count(), 2);
 }
 
 #[test]
 fn a_server_with_defaults_names_no_parameters() {
-    let server = builder(MODES[0]).arguments(&["--repl-timeout", "60", "--disable-thp", "yes"]).start();
+    let server =
+        builder(MODES[0]).arguments(&["--cluster-migration-barrier", "1", "--disable-thp", "yes"]).start();
     assert!(!server.log().contains(NOTICE), "{}", server.log());
 }
 

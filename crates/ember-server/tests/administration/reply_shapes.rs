@@ -10,10 +10,12 @@ use crate::{MODES, builder};
 const TABLE: &str = include_str!("reply_shapes.txt");
 
 /// Commands whose reply cannot be asked for here, and why.
-const LEFT_OUT: [(&str, &str); 4] = [
+const LEFT_OUT: [(&str, &str); 6] = [
     ("shutdown", "it has none"),
     ("bgsave", "a status or an error, as another save is running or not"),
     ("bgrewriteaof", "the same"),
+    ("psync", "what comes is a file and a stream"),
+    ("sync", "the same"),
     ("cluster|", "one error for all, which stands under CLUSTER INFO"),
 ];
 

@@ -4,6 +4,8 @@
 mod blocking;
 mod busy_scripts;
 mod expired;
+mod import_mode;
+mod migration;
 mod monitors;
 mod pubsub;
 mod several_keys;

@@ -497,3 +497,30 @@ fn it_can_be_switched_on_right_after_it_was_switched_off() {
         }
     }
 }
+
+#[test]
+fn what_was_given_to_another_server_is_recorded_as_removed() {
+    for mode in MODES {
+        let directory = Directory::new("aof-migrate");
+        let there = Server::start(program(), mode);
+        let server = start_in(&directory.0, &always(mode));
+        let mut client = server.client();
+        client.run("MSET a 1 b 2");
+        let port = there.port().to_string();
+        let words = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS", "a", "none", "b"];
+        assert_eq!(client.command(&words), Value::ok(), "{mode:?}");
+        for line in ["MULTI", "SET c 3", &format!("MIGRATE 127.0.0.1 {port} c 0 5000")] {
+            client.run(line);
+        }
+        assert_eq!(client.run("EXEC"), Value::Array(vec![Value::ok(), Value::ok()]), "{mode:?}");
+        let recorded = fs::read(increments(&directory.0).last().unwrap()).unwrap();
+        let recorded = String::from_utf8_lossy(&recorded);
+        let removed = recorded.find("*3\r\n$3\r\nDEL\r\n$1\r\na\r\n$1\r\nb\r\n");
+        let removed_later = recorded.find("*2\r\n$3\r\nDEL\r\n$1\r\nc\r\n");
+        assert!(removed.is_some() && removed < removed_later, "{recorded}");
+        assert!(!recorded.contains("MIGRATE"), "{recorded}");
+        drop(server.crash());
+        let server = start_in(&directory.0, &always(mode));
+        assert_eq!(server.client().run("DBSIZE"), Value::Integer(0));
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_testkit::{RawClient, Server, Value};
+use ember_testkit::{OnDrop, RawClient, Server, Value};
 
 use crate::{Directory, MODES, program, start_in};
 
@@ -58,6 +58,7 @@ fn a_bgsave_is_one_moment_while_others_write() {
         client.run("MSET a 0 b 0 n 0");
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
+            let _ends_writing = OnDrop(|| is_over.store(true, Ordering::Relaxed));
             for _ in 0..2 {
                 let mut client = server.client();
                 let is_over = &is_over;
@@ -103,7 +104,6 @@ fn a_bgsave_is_one_moment_while_others_write() {
                                 if redis.call('GET', 'bulk:' .. i):sub(-1) == 'x' then n = n + 1 end end return n";
                 assert_eq!(client.command(&["EVAL", appended, "0"]), Value::Integer(count.min(30_000)));
             }
-            is_over.store(true, Ordering::Relaxed);
             assert!(has_copied, "nothing was written while a save went on");
         });
         wait_for(&mut client, "rdb_bgsave_in_progress", "0");

@@ -11,7 +11,7 @@ mod snapshots;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ember_testkit::{RawClient, Server, ServerBuilder, Value};
+use ember_testkit::{Directory, RawClient, Server, ServerBuilder, Value};
 
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
@@ -67,22 +67,4 @@ fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> Stri
     let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{said}");
     said
-}
-
-/// A directory that is removed with this.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

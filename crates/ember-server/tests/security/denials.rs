@@ -80,3 +80,27 @@ fn refused_commands_are_counted_as_rejected() {
         assert_eq!(admin.info("errorstat_NOPERM"), "count=3");
     });
 }
+
+#[test]
+fn keys_are_given_away_only_by_those_who_may_read_and_remove_them() {
+    everywhere(&[], |server, admin| {
+        assert_ok(admin, "ACL SETUSER mover on >pw ~mine %R~seen +migrate");
+        let mut mover = login(server, "mover", "pw");
+        let migrate = |options: &[&str], key: &str| {
+            let words = [&["MIGRATE", "127.0.0.1", "1", key, "0", "9"], options].concat();
+            words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(mover.command(&migrate(&[], "mine")).text(), "NOKEY");
+        let calls = [
+            migrate(&[], "seen"),
+            migrate(&["KEYS", "mine", "seen"], ""),
+            // The last word KEYS is a key, and the one before it does not hide.
+            migrate(&["KEYS", "other", "KEYS", "mine"], ""),
+            migrate(&["AUTH2", "KEYS", "x", "KEYS", "other"], ""),
+        ];
+        for call in calls {
+            let answer = mover.command(&call).text();
+            assert!(answer.contains("NOPERM No permissions to access a key"), "{call:?}: {answer}");
+        }
+    });
+}

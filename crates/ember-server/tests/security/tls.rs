@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ember_testkit::{Server, Value, encode, free_port, read_frame};
+use ember_testkit::{Server, Value, encode, free_port, read_frame, wait_until};
 use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
@@ -381,6 +381,26 @@ fn sighup_reads_the_certificate_again_and_ends_nothing() {
         std::thread::yield_now();
     }
     assert_eq!(before.run("PING"), pong());
+}
+
+#[test]
+fn files_that_have_changed_are_read_again_by_themselves() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "no", &["--shards", "2", "--tls-auto-reload-interval", "1"]);
+    let config = authority.client(&[&TLS13], None);
+    let mut before = TlsClient::connect(port, &config).unwrap();
+    let certificate = || TlsClient::connect(port, &config).unwrap().certificate();
+    let first = before.certificate();
+    authority.issue("server");
+    wait_until("the new certificate is shown", || certificate() != first);
+    let second = certificate();
+    assert_eq!(before.run("PING"), pong(), "who was there goes on");
+    // What cannot be used changes nothing, and is told of once.
+    std::fs::write(authority.path("server.crt"), "half of it").unwrap();
+    wait_until("the mistake is told", || server.log().contains("tls-auto-reload-interval: tls-cert-file"));
+    assert_eq!(certificate(), second);
+    authority.issue("server");
+    wait_until("the third certificate is shown", || certificate() != second);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Commands about replicas, as far as they have a meaning while there are none.
+//! Commands about replication.
 
+mod psync;
 mod replicaof;
 mod role;
 mod wait;
@@ -7,4 +8,5 @@ mod wait;
 use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
-pub(super) const COMMANDS: &[&[ServerCommand]] = &[replicaof::COMMANDS, role::COMMANDS, wait::COMMANDS];
+pub(super) const COMMANDS: &[&[ServerCommand]] =
+    &[psync::COMMANDS, replicaof::COMMANDS, role::COMMANDS, wait::COMMANDS];

@@ -1,14 +1,21 @@
-//! REPLICAOF and SLAVEOF: this server is a primary and stays one.
+//! REPLICAOF and SLAVEOF: of which server this one is a replica.
 
+use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::config::PrimaryAddress;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::link::role::{self, Changed};
+
+/// The longest name the DNS can hold.
+const HOST_BYTES_MAX: usize = 253;
 
 const REPLICAOF: Spec = Spec {
     name: "replicaof",
-    summary: "Makes this server a primary with NO ONE, as it is anyway; of another server it cannot be a replica.",
+    summary: "Makes this server a replica of another, or with NO ONE a primary.",
     since: "5.0.0",
     group: Group::Server,
     complexity: "O(1)",
@@ -34,14 +41,33 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn replicaof(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
+    primary_of(session.args)?;
+    Ok(Outcome::Continue(|execution| {
+        let primary = primary_of(execution.args)?;
+        let client_id = execution.client.view.id;
+        match role::change(execution.executor, client_id, primary.clone())? {
+            Changed::No if primary.get().is_some() => {
+                execution.reply.simple("OK Already connected to specified master");
+            }
+            _ => execution.reply.ok(),
+        }
+        Ok(Outcome::Done)
+    }))
+}
+
+/// The primary that a call names.
+fn primary_of(args: Args<'_>) -> Result<PrimaryAddress, CommandError> {
     if is_word(args, 1, "NO") && is_word(args, 2, "ONE") {
-        session.reply.ok();
-        return Ok(Outcome::Done);
+        return Ok(PrimaryAddress::NONE);
     }
-    let is_port = parse_i64(args.at(2)).is_some_and(|port| (0..=65535).contains(&port));
-    if !is_port {
-        return Err("ERR Invalid master port".into());
-    }
-    Err("ERR this server has no replication and cannot be a replica; it takes REPLICAOF NO ONE only".into())
+    let port = parse_i64(args.at(2)).and_then(|port| u16::try_from(port).ok());
+    let port = port.ok_or("ERR Invalid master port")?;
+    let host = std::str::from_utf8(args.at(1)).ok().filter(|host| is_host(host));
+    Ok(PrimaryAddress::new(host.ok_or("ERR Invalid master host")?.to_owned(), port))
+}
+
+/// Whether a text may be the name or the address of a host, and a word of a configuration file.
+fn is_host(text: &str) -> bool {
+    let is_fit = |letter: char| !letter.is_whitespace() && !letter.is_control() && !"\"'\\#".contains(letter);
+    !text.is_empty() && text.len() <= HOST_BYTES_MAX && text.chars().all(is_fit)
 }

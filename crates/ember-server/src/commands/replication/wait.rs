@@ -1,7 +1,7 @@
 //! WAIT and WAITAOF: until enough replicas, or disks, have what the connection has written.
 //!
-//! There are no replicas, so none ever confirms anything: what is asked of them is waited for until the time is over. The
-//! disk of this server is that of its append-only file.
+//! What replicas have is what they have confirmed; those who wait have them asked. The disk of this server is that of its
+//! append-only file.
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
@@ -12,12 +12,14 @@ use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
+use crate::journal::Reader;
+use crate::replication::primary::Primary;
+use crate::replication::primary::waiting::Wanted;
 
 /// In Redis they are documented with the commands on keys.
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",
-    flags: Flags::BLOCKING,
     categories: Category::CONNECTION,
     is_in_group_category: false,
     tips: &["request_policy:all_shards", "response_policy:agg_min"],
@@ -36,13 +38,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             ..TEMPLATE
         },
         Some(|session| {
-            let wanted = integer(session.args, 1)?;
+            integer(session.args, 1)?;
             timeout_ms(session.args, 2)?;
-            if wanted <= 0 {
-                reply_count(session.reply);
-                return Ok(Outcome::Done);
-            }
-            Ok(Outcome::Continue(|execution| wait(execution, 2, reply_count)))
+            Ok(Outcome::Continue(|execution| {
+                let replicas = u64::try_from(integer(execution.args, 1)?).unwrap_or_default();
+                wait(execution, replicas, None, 2)
+            }))
         }),
     ),
     Command::new(
@@ -50,6 +51,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             name: "waitaof",
             summary: "Waits until the disks of this server and of a number of replicas have what the connection has written.",
             since: "7.2.0",
+            flags: Flags::NOSCRIPT,
             arity: 4,
             syntax: "numlocal numreplicas timeout",
             example: Example { given: &[], call: "WAITAOF 0 0 100", reply: "1) (integer) 0\n2) (integer) 0" },
@@ -60,61 +62,22 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             if !(0..=1).contains(&local) {
                 return Err("ERR value is out of range, must be between 0 and 1".into());
             }
-            let replicas = integer(session.args, 2)?;
-            if replicas < 0 {
+            if integer(session.args, 2)? < 0 {
                 return Err("ERR value is out of range, must be positive".into());
             }
             timeout_ms(session.args, 3)?;
-            if local > 0 && !session.server.journal.is_on() {
+            if local > 0 && !session.server.journal.is_read_by(Reader::Aof) {
                 return Err(
                     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into()
                 );
             }
-            Ok(Outcome::Continue(wait_for_disks))
+            Ok(Outcome::Continue(|execution| {
+                let (local, replicas) = (integer(execution.args, 1)?, integer(execution.args, 2)?);
+                wait(execution, replicas.unsigned_abs(), Some(local > 0), 3)
+            }))
         }),
     ),
 ];
-
-fn reply_count(reply: &mut Reply) {
-    reply.integer(0);
-}
-
-/// Answers how many disks have it: of this server and of replicas.
-fn reply_counts(reply: &mut Reply, local: i64) {
-    reply.array(2);
-    reply.integer(local);
-    reply.integer(0);
-}
-
-fn reply_none(reply: &mut Reply) {
-    reply_counts(reply, 0);
-}
-
-fn reply_local(reply: &mut Reply) {
-    reply_counts(reply, 1);
-}
-
-/// WAITAOF.
-fn wait_for_disks(execution: &mut Execution<'_>) -> SessionResult {
-    let Execution { executor, client, args, reply, .. } = execution;
-    let (local, replicas) = (integer(*args, 1)?, integer(*args, 2)?);
-    let journal = &executor.server.journal;
-    let record = executor.last_record.max(client.last_record);
-    let is_durable = journal.is_on() && record <= journal.durable();
-    if replicas == 0 && (local == 0 || is_durable) {
-        reply_counts(reply, i64::from(is_durable));
-        return Ok(Outcome::Done);
-    }
-    if replicas > 0 {
-        return wait(execution, 3, if is_durable { reply_local } else { reply_none });
-    }
-    let outcome = wait(execution, 3, reply_none)?;
-    if let Outcome::Wait(mut blocked) = outcome {
-        blocked.durable = Some((record, reply_local));
-        return Ok(Outcome::Wait(blocked));
-    }
-    Ok(outcome)
-}
 
 /// The time-out in argument `arg`, in ms; `None` is for ever.
 fn timeout_ms(args: ember_protocol::Args<'_>, arg: usize) -> Result<Option<u64>, CommandError> {
@@ -124,14 +87,29 @@ fn timeout_ms(args: ember_protocol::Args<'_>, arg: usize) -> Result<Option<u64>,
     Ok(Some(ms).filter(|&ms| ms > 0))
 }
 
-fn wait(execution: &mut Execution<'_>, timeout_arg: usize, empty_reply: fn(&mut Reply)) -> SessionResult {
+/// Waits until so many replicas have what the client has written, in memory or on disk (`on_disk`, with `Some(true)` on this
+/// server's too).
+fn wait(
+    execution: &mut Execution<'_>,
+    replicas: u64,
+    on_disk: Option<bool>,
+    timeout_arg: usize,
+) -> SessionResult {
     let Execution { executor, client, command, args, reply } = execution;
-    if executor.section != Section::Shared {
-        empty_reply(reply);
+    let server = executor.server;
+    let wanted = Wanted { record: executor.last_record.max(client.last_record), replicas, on_disk };
+    if wanted.is_so(server) || executor.section != Section::Shared {
+        wanted.answer(server, reply);
         return Ok(Outcome::Done);
     }
-    let wait = Wait { timeout_ms: timeout_ms(*args, timeout_arg)?, empty_reply, instead: None };
-    let mut blocked = executor.enlist(command, wait, *args, client, &mut Guards::None, reply);
-    blocked.on_timeout = empty_reply;
+    let timeout_ms = timeout_ms(*args, timeout_arg)?;
+    let waiting = Wait { timeout_ms, empty_reply: Reply::null, instead: None };
+    let mut blocked = executor.enlist(command, waiting, *args, client, &mut Guards::None, reply);
+    blocked.on_timeout = Box::new(move |reply| wanted.answer(server, reply));
+    if replicas > 0 {
+        Primary::of(server).wait(server, &blocked.waiter, wanted);
+    } else {
+        blocked.durable = Some((wanted.record, Box::new(move |reply| wanted.answer(server, reply))));
+    }
     Ok(Outcome::Wait(blocked))
 }

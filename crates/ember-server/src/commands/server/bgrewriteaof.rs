@@ -47,7 +47,7 @@ fn rewrite(execution: &mut Execution<'_>) -> SessionResult {
         Err(Ok(Purpose::AofBase)) => {
             return Err("ERR Background append only file rewriting already in progress".into());
         }
-        Err(Ok(Purpose::Save)) => {
+        Err(Ok(Purpose::Save | Purpose::Sync)) => {
             aof.is_rewrite_scheduled.store(true, Ordering::Relaxed);
             reply.simple("Background append only file rewriting scheduled");
         }

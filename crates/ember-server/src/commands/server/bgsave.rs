@@ -46,11 +46,11 @@ fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
     match begin_bgsave(executor) {
         Ok(()) => reply.simple("Background saving started"),
         Err(Unbegun::Taken(Purpose::Save)) => return Err("ERR Background save already in progress".into()),
-        Err(Unbegun::Taken(Purpose::AofBase)) if args.len() == 2 => {
+        Err(Unbegun::Taken(Purpose::AofBase | Purpose::Sync)) if args.len() == 2 => {
             state.background.schedule();
             reply.simple("Background saving scheduled");
         }
-        Err(Unbegun::Taken(Purpose::AofBase)) => {
+        Err(Unbegun::Taken(Purpose::AofBase | Purpose::Sync)) => {
             return Err(
                 "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in \
                         order to schedule a BGSAVE whenever possible."

@@ -8,12 +8,16 @@ use emberkv_core::reclaim;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::aof::rewriting;
+use crate::clients::listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::Message;
 use crate::commands::help::{help_subcommand, reply_help};
-use crate::config::{Config, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter};
+use crate::config::{
+    Config, StoredUser, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter,
+};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::journal::Reader;
 use crate::observability::stats::WorkerStats;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
@@ -250,6 +254,12 @@ fn put_into_effect(
             (oom_parameter(pairs), "Failed to set current oom_score_adj. Check server logs.".to_owned())
         })?;
     }
+    if before.unixsocketgroup != after.unixsocketgroup {
+        listener::give_to_group(after).map_err(|error| {
+            tracing::warn!("CONFIG SET unixsocketgroup: {error}");
+            ("unixsocketgroup", format!("Unable to change the group of the Unix socket: {error}"))
+        })?;
+    }
     // Behind all that may fail: who waits to be accepted elsewhere is turned away.
     if (&before.bind, before.port, before.tls_port) != (&after.bind, after.port, after.tls_port) {
         let listeners = server.services.get::<Listening>().change(after).map_err(|error| {
@@ -266,7 +276,7 @@ fn put_into_effect(
 
 /// Makes the server work in another directory, if nothing is written in the former one.
 fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
-    if config.appendonly || server.journal.is_on() {
+    if config.appendonly || server.journal.is_read_by(Reader::Aof) {
         return Err("the files of the AOF are in the directory: set appendonly to no before".to_owned());
     }
     if SnapshotState::of(server).claims.purpose().is_some() {
@@ -311,17 +321,28 @@ fn check_maxclients(value: &[u8]) -> Result<(), CommandError> {
 
 fn rewrite(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
-    let config = server.config.snapshot();
-    // Users of a file of their own do not belong into this one.
-    let users = if config.aclfile.is_empty() {
-        server.acl.stored_users(config.requirepass.reveal().as_bytes(), server.grammar())?
-    } else {
-        Vec::new()
-    };
-    server.config.rewrite(&users)?;
+    server.config.rewrite(&users_of_file(server)?)?;
     tracing::info!("CONFIG REWRITE executed");
     session.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// DEBUG CONFIG-REWRITE-FORCE-ALL.
+pub(super) fn rewrite_in_full(session: &mut Session<'_>) -> SessionResult {
+    let server = session.server;
+    server.config.rewrite_in_full(&users_of_file(server)?)?;
+    tracing::info!("DEBUG CONFIG-REWRITE-FORCE-ALL executed");
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// The users that belong into the configuration file: none, if they have a file of their own.
+fn users_of_file(server: &Server) -> Result<Vec<StoredUser>, CommandError> {
+    let config = server.config.snapshot();
+    if !config.aclfile.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(server.acl.stored_users(config.requirepass.reveal().as_bytes(), server.grammar())?)
 }
 
 fn resetstat(session: &mut Session<'_>) -> SessionResult {

@@ -80,6 +80,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "Whether DEL frees in the background, as UNLINK does.",
     },
     Parameter {
+        name: "import-mode",
+        aliases: &[],
+        kind: Kind::YesNo(field!(import_mode)),
+        default: "no",
+        mutable: true,
+        about: "Whether this server is being filled from another one, which decides when keys expire: nothing expires or \
+                is evicted by itself; see CLIENT IMPORT-SOURCE.",
+    },
+    Parameter {
         name: "lazyfree-lazy-user-flush",
         aliases: &[],
         kind: Kind::YesNo(field!(lazyfree_lazy_user_flush)),

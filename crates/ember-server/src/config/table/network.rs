@@ -61,7 +61,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
             set: |config, text| value::parse_line(text).map(|line| config.unixsocketgroup = line),
         },
         default: "",
-        mutable: false,
+        mutable: true,
         about: "The group that the Unix socket belongs to: a name of `/etc/group` or a number; empty for that of the process.",
     },
     Parameter {

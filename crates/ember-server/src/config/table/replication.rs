@@ -1,10 +1,22 @@
 //! Replication.
 
 use super::bounds::{BYTES_MAX, INT_MAX};
-use crate::config::parameter::{Kind, Parameter};
+use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::primary_address::PrimaryAddress;
 use crate::config::stored::{Form, check_source_address};
+use crate::config::value::parse_line;
 
-const REASON: &str = "replication is not available in this version";
+macro_rules! word {
+    ($field:ident, $shape:literal) => {
+        Kind::Words {
+            shape: $shape,
+            get: |config| config.$field.clone(),
+            set: |config, text| parse_line(text).map(|text| config.$field = text),
+        }
+    };
+}
+
+const REASON: &str = "replication does without it in this version";
 
 const fn stored(name: &'static str, form: Form, default: &'static str, about: &'static str) -> Parameter {
     Parameter::without_effect(name, form, default, REASON, about)
@@ -14,36 +26,65 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "replicaof",
         aliases: &["slaveof"],
-        kind: Kind::Fixed { accepts: &["", "no one"], reason: REASON },
+        kind: Kind::Words {
+            shape: "a host and a port, or `no one`",
+            get: |config| config.replicaof.format(),
+            set: |config, text| PrimaryAddress::parse(text).map(|primary| config.replicaof = primary),
+        },
         default: "",
         mutable: false,
-        about: "The primary to replicate.",
+        about: "The primary to replicate: its host and port. At run time the command REPLICAOF changes it.",
     },
-    stored("masterauth", Form::Secret, "", "The password that a replica shows to its primary.")
-        .or(&["primaryauth"]),
-    stored("masteruser", Form::Secret, "", "The user that a replica is to its primary.").or(&["primaryuser"]),
+    Parameter {
+        name: "masterauth",
+        aliases: &["primaryauth"],
+        kind: Kind::Secret { field: field!(masterauth), file: None },
+        default: "",
+        mutable: true,
+        about: "The password that a replica shows to its primary.",
+    },
+    Parameter {
+        name: "masteruser",
+        aliases: &["primaryuser"],
+        kind: word!(masteruser, "a name"),
+        default: "",
+        mutable: true,
+        about: "The user that a replica is to its primary; without one it shows the password alone.",
+    },
     stored(
         "bind-source-addr",
         Form::Checked { shape: "an address of this machine", check: check_source_address },
         "",
         "The address that connections to a primary come from.",
     ),
-    stored(
-        "replica-serve-stale-data",
-        Form::YesNo,
-        "yes",
-        "Whether a replica answers while it has no connection to its primary.",
-    )
-    .or(&["slave-serve-stale-data"]),
-    stored("replica-read-only", Form::YesNo, "yes", "Whether a replica refuses writes of its clients.")
-        .or(&["slave-read-only"]),
-    stored(
-        "replica-ignore-maxmemory",
-        Form::YesNo,
-        "yes",
-        "Whether a replica leaves eviction to its primary.",
-    )
-    .or(&["slave-ignore-maxmemory"]),
+    Parameter {
+        name: "replica-serve-stale-data",
+        aliases: &["slave-serve-stale-data"],
+        kind: Kind::YesNo(field!(replica_serve_stale_data)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a replica answers while it has no connection to its primary.",
+    },
+    Parameter {
+        name: "replica-read-only",
+        aliases: &["slave-read-only"],
+        kind: Kind::Fixed {
+            accepts: &["yes"],
+            reason: "what is written to a replica would be lost or would make it differ from its primary: it is always \
+                     read-only",
+        },
+        default: "yes",
+        mutable: true,
+        about: "Whether a replica refuses writes of its clients.",
+    },
+    Parameter {
+        name: "replica-ignore-maxmemory",
+        aliases: &["slave-ignore-maxmemory"],
+        kind: Kind::Fixed { accepts: &["yes"], reason: "a replica removes no key that its primary has" },
+        default: "yes",
+        mutable: true,
+        about: "Whether a replica leaves eviction to its primary.",
+    },
     stored(
         "replica-lazy-flush",
         Form::YesNo,
@@ -51,98 +92,131 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "Whether a replica frees its old data set in the background when it gets a new one.",
     )
     .or(&["slave-lazy-flush"]),
-    stored("replica-announced", Form::YesNo, "yes", "Whether Sentinel is told of this replica."),
+    Parameter {
+        name: "replica-announced",
+        aliases: &[],
+        kind: Kind::YesNo(field!(replica_announced)),
+        default: "yes",
+        mutable: true,
+        about: "Whether Sentinel is told of this replica.",
+    },
     stored(
         "replica-ignore-disk-write-errors",
         Form::YesNo,
         "no",
         "Whether a replica goes on when it cannot write to its disk.",
     ),
-    stored(
-        "replica-priority",
-        Form::Integer(0..=INT_MAX),
-        "100",
-        "Which replica Sentinel promotes first: the one with the lowest number; 0 for never.",
-    )
-    .or(&["slave-priority"]),
-    stored("replica-announce-ip", Form::Text, "", "The address that a replica tells its primary.")
-        .or(&["slave-announce-ip"]),
-    stored(
-        "replica-announce-port",
-        Form::Integer(0..=65535),
-        "0",
-        "The port that a replica tells its primary; 0 for the real one.",
-    )
-    .or(&["slave-announce-port"]),
+    Parameter {
+        name: "replica-priority",
+        aliases: &["slave-priority"],
+        kind: integer!(replica_priority, 0..=INT_MAX),
+        default: "100",
+        mutable: true,
+        about: "Which replica Sentinel promotes first: the one with the lowest number; 0 for never.",
+    },
+    Parameter {
+        name: "replica-announce-ip",
+        aliases: &["slave-announce-ip"],
+        kind: word!(replica_announce_ip, "an address"),
+        default: "",
+        mutable: true,
+        about: "The address that a replica tells its primary; empty for the one that it connects from.",
+    },
+    Parameter {
+        name: "replica-announce-port",
+        aliases: &["slave-announce-port"],
+        kind: integer!(replica_announce_port, 0..=65535),
+        default: "0",
+        mutable: true,
+        about: "The port that a replica tells its primary; 0 for the real one.",
+    },
     stored(
         "repl-diskless-sync",
         Form::YesNo,
         "yes",
         "Whether a primary sends its data set to replicas without a file.",
     ),
-    stored(
-        "repl-diskless-sync-delay",
-        Form::Integer(0..=INT_MAX),
-        "5",
-        "For how many seconds a primary waits for more replicas before it sends its data set.",
-    ),
-    stored(
-        "repl-diskless-sync-max-replicas",
-        Form::Integer(0..=INT_MAX),
-        "0",
-        "With how many replicas it does not wait any longer; 0 for any number.",
-    ),
-    stored(
-        "repl-diskless-load",
-        Form::Choice(&["disabled", "on-empty-db", "swapdb"]),
-        "disabled",
-        "Whether a replica loads the data set as it comes, without a file.",
-    ),
+    Parameter {
+        name: "repl-diskless-sync-delay",
+        aliases: &[],
+        kind: integer!(repl_diskless_sync_delay, 0..=INT_MAX),
+        default: "1",
+        mutable: true,
+        about: "For how many seconds a primary waits for more replicas before it copies its data set for them.",
+    },
+    Parameter {
+        name: "repl-diskless-sync-max-replicas",
+        aliases: &[],
+        kind: integer!(repl_diskless_sync_max_replicas, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "With how many replicas it does not wait any longer; 0 for any number.",
+    },
+    Parameter {
+        name: "repl-diskless-load",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["disabled", "on-empty-db", "flush-before-load"],
+            reason: "a replica removes its data before it loads that of its primary",
+        },
+        default: "disabled",
+        mutable: true,
+        about: "How a replica loads the data of its primary: as it comes, without a file, in the place of its own.",
+    },
     stored(
         "repl-disable-tcp-nodelay",
         Form::YesNo,
         "no",
         "Whether fewer and larger packets go to replicas, later.",
     ),
-    stored(
-        "repl-ping-replica-period",
-        Form::Integer(1..=INT_MAX),
-        "10",
-        "Every how many seconds a primary sends PING to its replicas.",
-    )
-    .or(&["repl-ping-slave-period"]),
-    stored(
-        "repl-timeout",
-        Form::Integer(1..=INT_MAX),
-        "60",
-        "After how many seconds of silence primary and replica take their connection for broken.",
-    ),
-    stored(
-        "repl-backlog-size",
-        Form::Memory(1..=BYTES_MAX),
-        "1mb",
-        "How much of what was sent to replicas is kept for those that come back.",
-    ),
-    stored(
-        "repl-backlog-ttl",
-        Form::Integer(0..=i64::MAX),
-        "3600",
-        "For how many seconds it is kept when there are no replicas; 0 for ever.",
-    ),
-    stored(
-        "min-replicas-to-write",
-        Form::Integer(0..=INT_MAX),
-        "0",
-        "Without this many replicas a primary refuses writes.",
-    )
-    .or(&["min-slaves-to-write"]),
-    stored(
-        "min-replicas-max-lag",
-        Form::Integer(0..=INT_MAX),
-        "10",
-        "How many seconds ago those replicas must have been heard.",
-    )
-    .or(&["min-slaves-max-lag"]),
+    Parameter {
+        name: "repl-ping-replica-period",
+        aliases: &["repl-ping-slave-period"],
+        kind: integer!(repl_ping_replica_period, 1..=INT_MAX),
+        default: "10",
+        mutable: true,
+        about: "Every how many seconds a primary sends PING to its replicas.",
+    },
+    Parameter {
+        name: "repl-timeout",
+        aliases: &[],
+        kind: integer!(repl_timeout, 1..=INT_MAX),
+        default: "60",
+        mutable: true,
+        about: "After how many seconds of silence primary and replica take their connection for broken.",
+    },
+    Parameter {
+        name: "repl-backlog-size",
+        aliases: &[],
+        kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(repl_backlog_size) },
+        default: "16mb",
+        mutable: true,
+        about: "How much of what was sent to replicas is kept for those that come back.",
+    },
+    Parameter {
+        name: "repl-backlog-ttl",
+        aliases: &[],
+        kind: integer!(repl_backlog_ttl, 0..=i64::MAX),
+        default: "3600",
+        mutable: true,
+        about: "For how many seconds it is kept when there are no replicas; 0 for ever.",
+    },
+    Parameter {
+        name: "min-replicas-to-write",
+        aliases: &["min-slaves-to-write"],
+        kind: integer!(min_replicas_to_write, 0..=INT_MAX),
+        default: "0",
+        mutable: true,
+        about: "Without this many replicas a primary refuses writes.",
+    },
+    Parameter {
+        name: "min-replicas-max-lag",
+        aliases: &["min-slaves-max-lag"],
+        kind: integer!(min_replicas_max_lag, 0..=INT_MAX),
+        default: "10",
+        mutable: true,
+        about: "How many seconds ago those replicas must have been heard.",
+    },
     stored(
         "rdb-del-sync-files",
         Form::YesNo,
@@ -155,10 +229,39 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "ignore",
         "What happens when a command from the primary or a file fails.",
     ),
-    stored("tls-replication", Form::YesNo, "no", "Whether replicas speak TLS with their primary."),
-    stored("tls-client-cert-file", Form::Text, "", "The certificate that a replica shows to its primary."),
-    stored("tls-client-key-file", Form::Text, "", "The private key of that certificate."),
-    stored("tls-client-key-file-pass", Form::Secret, "", "The password of that key."),
+    Parameter {
+        name: "tls-replication",
+        aliases: &[],
+        kind: Kind::YesNo(field!(tls_replication)),
+        default: "no",
+        mutable: true,
+        about: "Whether a replica speaks TLS with its primary, whose certificate must be of an authority of \
+                `tls-ca-cert-file` or `tls-ca-cert-dir` and for the host that `replicaof` names.",
+    },
+    Parameter {
+        name: "tls-client-cert-file",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_client_cert_file)),
+        default: "",
+        mutable: true,
+        about: "The certificate that a replica shows to its primary; empty for that of `tls-cert-file`.",
+    },
+    Parameter {
+        name: "tls-client-key-file",
+        aliases: &[],
+        kind: Kind::Path(field!(tls_client_key_file)),
+        default: "",
+        mutable: true,
+        about: "The private key of that certificate.",
+    },
+    Parameter {
+        name: "tls-client-key-file-pass",
+        aliases: &[],
+        kind: Kind::Secret { field: field!(tls_client_key_file_pass), file: None },
+        default: "",
+        mutable: true,
+        about: "The password of that key.",
+    },
     stored(
         "replica-full-sync-buffer-limit",
         Form::Memory(0..=BYTES_MAX),

@@ -38,7 +38,7 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
 const REDIS_7_2: &str = include_str!("redis72.txt");
 
 /// Where the default is another one on purpose.
-const OTHER_DEFAULTS: [&str; 1] = ["bind"];
+const OTHER_DEFAULTS: [&str; 3] = ["bind", "repl-backlog-size", "repl-diskless-sync-delay"];
 
 #[test]
 fn every_parameter_of_redis_is_known_with_its_default() {
@@ -87,6 +87,8 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             name if name.ends_with("_cpulist") => ["", "0-20:2,1"].map(str::to_owned).to_vec(),
             "proc-title-template" => vec!["{{a {port}".to_owned()],
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
+            "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
+            "masteruser" | "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
         Kind::Stored { form, .. } => match form {
@@ -94,7 +96,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             Form::Integer(range) => [range.start(), range.end()].map(i64::to_string).to_vec(),
             Form::Memory(range) => [range.start(), range.end()].map(u64::to_string).to_vec(),
             Form::Choice(names) => names.iter().map(|name| (*name).to_owned()).collect(),
-            Form::Text | Form::Secret => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
+            Form::Text => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
             Form::Checked { shape: "an IPv4 address", .. } => vec![String::new(), "10.0.0.1".to_owned()],
             Form::Checked { shape: "an IPv6 address", .. } => vec![String::new(), "::1".to_owned()],
             Form::Checked { .. } => vec!["a.b".to_owned()],
@@ -133,7 +135,7 @@ fn a_refused_value_changes_nothing() {
 fn fixed_parameters_say_why_other_values_are_refused() {
     let mut config = Config::default();
     for (name, value, reason) in [
-        ("replicaof", "10.0.0.1 6379", "replication is not available in this version"),
+        ("replica-ignore-maxmemory", "no", "a replica removes no key that its primary has"),
         ("cluster-enabled", "yes", "cluster mode is not available in this version"),
     ] {
         assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));

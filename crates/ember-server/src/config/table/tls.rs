@@ -149,12 +149,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "tls-auto-reload-interval",
         aliases: &[],
-        kind: Kind::Fixed {
-            accepts: &["0"],
-            reason: "the files are read again by SIGHUP and by CONFIG SET of a parameter of TLS",
-        },
+        kind: integer!(tls_auto_reload_interval, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "Every how many seconds the files of TLS are read again; 0 for never.",
+        about: "Every how many seconds the files of TLS are looked at, and read again if they have changed; 0 for never.",
     },
 ];

@@ -1,5 +1,7 @@
 //! CLIENT ID, INFO and LIST.
 
+use std::sync::atomic::Ordering;
+
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
@@ -75,14 +77,21 @@ pub(super) enum ClientType {
     Normal,
     /// Listens to channels.
     Subscriber,
-    /// Replicates, of which there are none.
-    Replication,
+    /// Is the primary of this server.
+    Primary,
+    /// Is a replica of this server.
+    Replica,
 }
 
 impl ClientType {
     /// The type of a connection.
     pub(super) fn of(view: &ClientView) -> ClientType {
-        if view.is_subscribed() { ClientType::Subscriber } else { ClientType::Normal }
+        match view {
+            _ if view.is_primary => ClientType::Primary,
+            _ if view.is_replica.load(Ordering::Relaxed) => ClientType::Replica,
+            _ if view.is_subscribed() => ClientType::Subscriber,
+            _ => ClientType::Normal,
+        }
     }
 }
 
@@ -96,8 +105,10 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
         Ok(ClientType::Normal)
     } else if is_one_of(&["pubsub"]) {
         Ok(ClientType::Subscriber)
-    } else if is_one_of(&["slave", "replica", "master"]) {
-        Ok(ClientType::Replication)
+    } else if is_one_of(&["master", "primary"]) {
+        Ok(ClientType::Primary)
+    } else if is_one_of(&["slave", "replica"]) {
+        Ok(ClientType::Replica)
     } else {
         Err(CommandError::quoting("ERR Unknown client type '", name, "'"))
     }

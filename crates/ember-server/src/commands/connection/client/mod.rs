@@ -33,6 +33,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         tracking::GETREDIR,
         HELP,
         list::ID,
+        modes::IMPORT_SOURCE,
         list::INFO,
         kill::KILL,
         list::LIST,

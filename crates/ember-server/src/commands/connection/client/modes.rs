@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH and CAPA: how the connection is treated.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH, IMPORT-SOURCE and CAPA: how the connection is treated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,6 +48,24 @@ pub(super) const NO_TOUCH: ServerCommand = Command::new(
         ..OWN
     },
     Some(|session| switch(session, |session| &session.client.view.no_touch)),
+);
+
+pub(super) const IMPORT_SOURCE: ServerCommand = Command::new(
+    Spec {
+        name: "import-source",
+        summary: "Says that the connection brings data from another server, or no longer: nothing has expired to it.",
+        since: "8.1.0",
+        arity: 3,
+        syntax: "<ON | OFF>",
+        example: Example { given: &[], call: "CLIENT IMPORT-SOURCE OFF", reply: "OK" },
+        ..OWN
+    },
+    Some(|session| {
+        if !session.server.config.snapshot().import_mode && !is_word(session.args, 2, "OFF") {
+            return Err("ERR Server is not in import mode".into());
+        }
+        switch(session, |session| &session.client.view.is_import_source)
+    }),
 );
 
 pub(super) const CAPA: ServerCommand = Command::new(

@@ -59,7 +59,11 @@ fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, Comma
     if !spec.accepts(call.len()) {
         return Err("ERR Invalid number of arguments specified for command".into());
     }
-    if spec.keys_of.is_none() && !spec.keys.iter().all(|keys| keys.are_given(call)) {
+    let are_given = match spec.keys_of {
+        Some(keys_of) => !keys_of(call).is_empty(),
+        None => spec.keys.iter().all(|keys| keys.are_given(call)),
+    };
+    if !are_given {
         let may_have_none = spec.flags.contains(Flags::NO_MANDATORY_KEYS);
         return if may_have_none {
             Ok(Vec::new())

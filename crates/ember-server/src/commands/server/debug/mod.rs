@@ -48,8 +48,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 const HELP: &[&str] = &[
+    "AOF-FLUSH-SLEEP <microseconds>",
+    "    How long each write to the append-only file takes at least.",
     "CHANGE-REPL-ID",
     "    Give the history of the data another name, which INFO tells as master_replid.",
+    "CONFIG-REWRITE-FORCE-ALL",
+    "    As CONFIG REWRITE, with a line for every parameter, defaults too.",
     "DIGEST",
     "    Tell a signature of all data: equal data has equal signatures.",
     "DIGEST-VALUE <key> [<key> ...]",
@@ -98,7 +102,9 @@ const HELP: &[&str] = &[
 type Subcommand = (&'static str, usize, usize, fn(&mut Session<'_>) -> SessionResult);
 
 const SUBCOMMANDS: &[Subcommand] = &[
+    ("AOF-FLUSH-SLEEP", 1, 1, switches::aof_flush_sleep),
     ("CHANGE-REPL-ID", 0, 0, switches::change_repl_id),
+    ("CONFIG-REWRITE-FORCE-ALL", 0, 0, super::config::rewrite_in_full),
     ("DIGEST", 0, 0, digest::digest),
     ("DIGEST-VALUE", 0, usize::MAX, digest::digest_value),
     ("ERROR", 1, 1, error),

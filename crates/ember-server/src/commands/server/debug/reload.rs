@@ -12,6 +12,7 @@ use crate::aof;
 use crate::aof::service::Aof;
 use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::executor::{Executor, Section};
+use crate::journal::Reader;
 use crate::snapshot::loading::{self, Present};
 use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
@@ -95,7 +96,7 @@ fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandE
             .map_err(|error| format!("ERR the data set is not saved: {error}"))?;
     }
     let loaded = loading::reload(executor, options.empties, options.present);
-    if server.journal.is_on() && (options.changes_data() || loaded.is_err()) {
+    if server.journal.is_read_by(Reader::Aof) && (options.changes_data() || loaded.is_err()) {
         Aof::of(server).state.is_rewrite_scheduled.store(true, Ordering::Relaxed);
     }
     loaded.map_err(|error| {

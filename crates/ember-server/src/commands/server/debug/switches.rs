@@ -6,6 +6,7 @@ use ember_protocol::number;
 use emberkv_core::types::list;
 
 use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::replication::primary::Primary;
 use crate::server::debug_switches::DebugSwitches;
 use crate::system::random_name::random_name;
 
@@ -45,7 +46,15 @@ pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> Session
 
 pub(super) fn change_repl_id(session: &mut Session<'_>) -> SessionResult {
     let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
-    *session.server.replication_id.lock() = name;
+    Primary::of(session.server).rename_history(name);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+pub(super) fn aof_flush_sleep(session: &mut Session<'_>) -> SessionResult {
+    let delay_us = number::parse_i64(session.args.at(2)).and_then(|delay_us| u64::try_from(delay_us).ok());
+    let delay_us = delay_us.ok_or("ERR value is not an integer or out of range")?;
+    session.server.debug.aof_write_delay_us.store(delay_us, Ordering::Relaxed);
     session.reply.ok();
     Ok(Outcome::Done)
 }

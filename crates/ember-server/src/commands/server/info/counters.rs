@@ -1,9 +1,13 @@
 //! The sections of INFO that tell what was counted: stats, commandstats, errorstats, latencystats.
 
+use std::sync::atomic::Ordering;
+
 use super::Report;
 use crate::clients::subscriptions::Kind;
+use crate::migration::Migrations;
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
+use crate::replication::primary::Primary;
 
 pub(super) fn stats(report: &mut Report<'_>) {
     let server = report.server;
@@ -20,7 +24,14 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("instantaneous_input_repl_kbps", "0.00");
     report.line("instantaneous_output_repl_kbps", "0.00");
     report.line("rejected_connections", sum(|stats| &stats.connections_rejected));
-    report.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    let synchronized = &Primary::of(report.server).counts;
+    for (name, count) in [
+        ("sync_full", &synchronized.full),
+        ("sync_partial_ok", &synchronized.partial),
+        ("sync_partial_err", &synchronized.partial_refused),
+    ] {
+        report.line(name, count.load(Ordering::Relaxed));
+    }
     report.line("expired_subkeys", sum(|stats| &stats.expired_fields));
     report.line("expired_keys", sum(|stats| &stats.expired));
     report.line("expired_stale_perc", "0.00");
@@ -39,10 +50,9 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("pubsub_channels", pubsub.len(Kind::Channel));
     report.line("pubsub_patterns", pubsub.len(Kind::Pattern));
     report.line("pubsubshard_channels", pubsub.len(Kind::ShardChannel));
+    report.zeros(&["latest_fork_usec", "total_forks"]);
+    report.line("migrate_cached_sockets", Migrations::of(server).kept_connections());
     report.zeros(&[
-        "latest_fork_usec",
-        "total_forks",
-        "migrate_cached_sockets",
         "slave_expires_tracked_keys",
         "active_defrag_hits",
         "active_defrag_misses",

@@ -11,8 +11,13 @@ use emberkv_core::{REDIS_VERSION, reclaim};
 use super::Report;
 use crate::aof::service::Aof;
 use crate::config::Config;
+use crate::journal::Reader;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
+use crate::replication::link::{Link, LinkReport, Phase};
+use crate::replication::primary::Primary;
+use crate::replication::primary::replica::Stage;
 use crate::snapshot::state::SnapshotState;
+use crate::system::clock::unix_ms;
 use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
 use crate::tls::CertificateFact;
@@ -169,7 +174,10 @@ pub(super) fn memory(report: &mut Report<'_>) {
     overhead(report, "rss_overhead", "", numbers.resident, numbers.allocator_resident);
     overhead(report, "mem_fragmentation", "", numbers.resident, numbers.allocated);
     report.line("mem_not_counted_for_evict", numbers.not_counted());
-    report.zeros(&["mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"]);
+    let backlog = Primary::of(report.server).backlog_bytes();
+    report.line("mem_replication_backlog", backlog);
+    report.line("mem_total_replication_buffers", backlog);
+    report.zeros(&["mem_clients_slaves"]);
     report.line("mem_clients_normal", numbers.clients);
     report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
@@ -230,7 +238,7 @@ fn loading(report: &mut Report<'_>) {
 fn aof(report: &mut Report<'_>) {
     let aof = &Aof::of(report.server).state;
     let status = |failed: bool| if failed { "err" } else { "ok" };
-    report.line("aof_enabled", u8::from(report.server.journal.is_on()));
+    report.line("aof_enabled", u8::from(report.server.journal.is_read_by(Reader::Aof)));
     report.line("aof_rewrite_in_progress", u8::from(aof.is_rewriting()));
     report.line("aof_rewrite_scheduled", u8::from(aof.is_rewrite_scheduled.load(Ordering::Relaxed)));
     report.line("aof_last_rewrite_time_sec", aof.last_rewrite_s.load(Ordering::Relaxed));
@@ -245,7 +253,7 @@ fn aof(report: &mut Report<'_>) {
 /// What Redis tells only while there is an AOF.
 fn aof_files(report: &mut Report<'_>) {
     let aof = &Aof::of(report.server).state;
-    if !report.server.journal.is_on() {
+    if !report.server.journal.is_read_by(Reader::Aof) {
         return;
     }
     report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
@@ -258,19 +266,81 @@ fn aof_files(report: &mut Report<'_>) {
 }
 
 pub(super) fn replication(report: &mut Report<'_>) {
-    report.line("role", "master");
-    report.line("connected_slaves", 0);
+    let server = report.server;
+    let (primary, link) = (Primary::of(server), Link::of(server).report());
+    let (now_ms, replicas, history) = (unix_ms(), primary.replicas(), primary.history());
+    let (id, offset) = match &link {
+        None => {
+            report.line("role", "master");
+            (None, primary.end())
+        }
+        Some(link) => {
+            replica(report, link);
+            (link.id.as_deref(), link.offsets.map_or(0, |(_, applied)| applied))
+        }
+    };
+    report.line("connected_slaves", replicas.len());
+    for (number, view) in replicas.iter().enumerate() {
+        let state = match view.stage() {
+            Stage::Waiting => "wait_bgsave",
+            Stage::Copying => "send_bulk",
+            Stage::Online => "online",
+        };
+        let (address, port) = (&view.address, view.port);
+        let (offset, lag) = (view.acknowledged(), view.lag_s(now_ms));
+        report.line(
+            &format!("slave{number}"),
+            format_args!("ip={address},port={port},state={state},offset={offset},lag={lag}"),
+        );
+    }
     report.line("master_failover_state", "no-failover");
-    report.line("master_replid", report.server.replication_id.lock().as_str());
-    report.line("master_replid2", "0".repeat(40));
-    report.line("master_repl_offset", 0);
-    report.line("second_repl_offset", -1);
-    report.zeros(&[
-        "repl_backlog_active",
-        "repl_backlog_size",
-        "repl_backlog_first_byte_offset",
-        "repl_backlog_histlen",
-    ]);
+    report.line("master_replid", id.unwrap_or(&history.id));
+    let (before, before_end) = history.before.unzip();
+    report.line("master_replid2", before.unwrap_or_else(|| "0".repeat(40)));
+    report.line("master_repl_offset", offset);
+    // As in Redis the offset of the first byte that is not in both.
+    report.line("second_repl_offset", before_end.map_or(-1, |end| end as i64 + 1));
+    let first = primary.first_kept();
+    report.line("repl_backlog_active", u8::from(first.is_some()));
+    report.line("repl_backlog_size", server.config.snapshot().repl_backlog_size);
+    report.line("repl_backlog_first_byte_offset", first.map_or(0, |first| first + 1));
+    report.line("repl_backlog_histlen", first.map_or(0, |first| primary.end() - first));
+}
+
+/// What a replica tells of its link.
+fn replica(report: &mut Report<'_>, link: &LinkReport) {
+    let seconds_since = |then_ms: i64| (report.now_ms - then_ms).max(0) / 1000;
+    let is_up = link.phase == Phase::Connected;
+    // As in Redis, which counts from 1 where there is nothing.
+    let (read, applied) = link.offsets.unwrap_or((1, 1));
+    let last_io = link.read_ms.map_or(-1, seconds_since);
+    let copied_s = seconds_since(link.copy.read_ms);
+    let down_s = seconds_since(link.down_since_ms);
+    report.line("role", "slave");
+    report.line("master_host", &link.host);
+    report.line("master_port", link.port);
+    report.line("master_link_status", if is_up { "up" } else { "down" });
+    report.line("master_last_io_seconds_ago", last_io);
+    report.line("master_sync_in_progress", u8::from(link.phase == Phase::Copying));
+    report.line("slave_read_repl_offset", read);
+    report.line("slave_repl_offset", applied);
+    if link.phase == Phase::Copying {
+        let (total, read) = (link.copy.total.unwrap_or(0), link.copy.read);
+        report.line("master_sync_total_bytes", total);
+        report.line("master_sync_read_bytes", read);
+        report.line("master_sync_left_bytes", total.saturating_sub(read));
+        report.line("master_sync_perc", format_args!("{:.2}", 100.0 * read as f64 / total.max(1) as f64));
+        report.line("master_sync_last_io_seconds_ago", copied_s);
+    }
+    if !is_up {
+        report.line("master_link_down_since_seconds", down_s);
+    }
+    if let Some(why) = &link.stopped {
+        report.line("ember_link_stopped", why.replace(['\r', '\n'], " "));
+    }
+    report.line("slave_priority", report.config.replica_priority);
+    report.line("slave_read_only", 1);
+    report.line("replica_announced", u8::from(report.config.replica_announced));
 }
 
 pub(super) fn cpu(report: &mut Report<'_>) {

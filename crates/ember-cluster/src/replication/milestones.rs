@@ -1,0 +1,79 @@
+//! Which records of the journal a part of the stream holds: what a replica has confirmed is a position, and what a client
+//! waits for is a record.
+
+use std::collections::VecDeque;
+
+/// Milestones above which every second one is left out.
+const MANY: usize = 64 * 1024;
+
+/// Numbers of records, each with the position at which it and all before it are in the stream.
+#[derive(Debug, Default)]
+pub struct Milestones(VecDeque<(u64, u64)>);
+
+impl Milestones {
+    /// All records up to number `record` are in the stream before `position`. Both only grow.
+    pub fn note(&mut self, record: u64, position: u64) {
+        if self.0.len() >= MANY {
+            // Whoever asks for one that is left out is told of one before: too little, never too much.
+            let mut at = 0;
+            self.0.retain(|_| {
+                at += 1;
+                at % 2 == 0
+            });
+        }
+        self.0.push_back((record, position));
+    }
+
+    /// The last record that is known to be in the stream before a position; `None` if none is. O(log milestones).
+    pub fn record_at(&self, position: u64) -> Option<u64> {
+        let behind = self.0.partition_point(|&(_, end)| end <= position);
+        Some(self.0.get(behind.checked_sub(1)?)?.0)
+    }
+
+    /// Forgets those that nobody asks for who asks for no position before this one.
+    pub fn forget_before(&mut self, position: u64) {
+        while self.0.get(1).is_some_and(|&(_, end)| end <= position) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_record_before_a_position_is_found() {
+        let mut milestones = Milestones::default();
+        assert_eq!(milestones.record_at(u64::MAX), None);
+        milestones.note(3, 100);
+        milestones.note(7, 250);
+        assert_eq!(
+            [99, 100, 249, 250, 900].map(|at| milestones.record_at(at)),
+            [None, Some(3), Some(3), Some(7), Some(7)]
+        );
+        milestones.forget_before(249);
+        assert_eq!(milestones.record_at(249), Some(3), "it may still be asked for");
+        milestones.forget_before(250);
+        assert_eq!(milestones.record_at(249), None);
+        assert_eq!(milestones.record_at(250), Some(7));
+    }
+
+    #[test]
+    fn many_become_fewer_and_never_say_too_much() {
+        let mut milestones = Milestones::default();
+        for record in 1..=200_000 {
+            milestones.note(record, record * 10);
+        }
+        assert!(milestones.0.len() <= MANY);
+        assert_eq!(milestones.record_at(2_000_000), Some(200_000), "the last one is kept");
+        for record in (1..200_000).step_by(997) {
+            assert!(milestones.record_at(record * 10 + 9).is_none_or(|found| found <= record));
+        }
+    }
+}

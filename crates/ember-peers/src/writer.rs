@@ -1,0 +1,76 @@
+//! Writes random commands to a server, whatever it answers: what others are to have then too.
+
+use ember_testkit::{RawClient, Server};
+
+use crate::driver::arities;
+use crate::generate::{Draw, Outcome, Words};
+
+/// Connections, each with a database of its own.
+const CONNECTION_COUNT: usize = 4;
+
+/// Most commands in one write.
+const BATCH_COMMANDS_MAX: usize = 64;
+
+/// Of a hundred batches so many are transactions.
+const TRANSACTIONS_PERCENT: usize = 20;
+
+/// Commands about the connection or the server, which write nothing.
+const LEFT_OUT: [&[u8]; 17] = [
+    b"AUTH",
+    b"CLIENT",
+    b"CLUSTER",
+    b"COMMAND",
+    b"CONFIG",
+    b"DEBUG",
+    b"DISCARD",
+    b"EXEC",
+    b"HELLO",
+    b"LATENCY",
+    b"MEMORY",
+    b"MODULE",
+    b"MULTI",
+    b"QUIT",
+    b"REPLICAOF",
+    b"RESET",
+    b"SLOWLOG",
+];
+
+/// Random commands over several connections.
+pub struct Writer {
+    draw: Draw,
+    connections: Vec<RawClient>,
+}
+
+impl Writer {
+    /// Equal seeds give equal commands.
+    pub fn new(server: &Server, seed: u64) -> Writer {
+        let draw = Draw::new(seed, arities(&mut server.client()));
+        Writer { draw, connections: (0..CONNECTION_COUNT).map(|_| server.client()).collect() }
+    }
+
+    /// Writes so many commands or a few more.
+    ///
+    /// # Panics
+    /// When a connection breaks.
+    pub fn write(&mut self, commands: usize) {
+        let mut written = 0;
+        while written < commands {
+            let mut batch: Vec<Words> = Vec::new();
+            let count = 1 + self.draw.random.below(BATCH_COMMANDS_MAX);
+            while batch.len() < count {
+                let steps = self.draw.steps().into_iter().filter(|step| step.outcome == Outcome::Reply);
+                let words = steps.map(|step| step.words);
+                batch.extend(words.filter(|words| {
+                    !LEFT_OUT.iter().any(|left_out| words[0].eq_ignore_ascii_case(left_out))
+                }));
+            }
+            if self.draw.random.chance(TRANSACTIONS_PERCENT) {
+                batch.insert(0, vec![b"MULTI".to_vec()]);
+                batch.push(vec![b"EXEC".to_vec()]);
+            }
+            written += batch.len();
+            let connection = self.draw.random.below(CONNECTION_COUNT);
+            self.connections[connection].pipeline(&batch).expect("a server answers all commands");
+        }
+    }
+}

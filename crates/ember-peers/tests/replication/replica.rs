@@ -1,0 +1,339 @@
+//! ember as a replica of redis-server.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use ember_peers::{Mode, Writer, require_program, start_ember};
+use ember_testkit::{Random, RawClient, Server, Value, free_port, wait_until};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
+
+/// Commands that are written in each test and mode.
+const COMMANDS: usize = 20_000;
+
+fn start_redis(arguments: &[&str]) -> Server {
+    let fixed = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
+    Server::builder(require_program("redis-server")).arguments(&fixed).arguments(arguments).start()
+}
+
+/// Makes `replica` a replica of the server at `primary`, and waits for the link.
+fn link(replica: &Server, primary: SocketAddr) {
+    replicaof(replica, primary);
+    wait_for_link(replica);
+}
+
+fn replicaof(replica: &Server, primary: SocketAddr) {
+    let line = format!("REPLICAOF {} {}", primary.ip(), primary.port());
+    assert_eq!(replica.client().run(&line), Value::ok());
+}
+
+fn wait_for_link(replica: &Server) {
+    let mut client = replica.client();
+    wait_until("the link is up", || {
+        assert_not_stopped(replica, &mut client);
+        client.info("master_link_status") == "up"
+    });
+}
+
+/// What stops a link is not waited for.
+fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
+    let is_stopped = client.run("INFO replication").text().contains("ember_link_stopped");
+    assert!(!is_stopped, "{}", replica.log());
+}
+
+/// Waits until the replica has applied all that the primary has written, and compares all data.
+fn assert_same(primary: &Server, replica: &Server) {
+    let (mut one, mut other) = (primary.client(), replica.client());
+    // What has expired Redis may tell later, and count until then.
+    wait_until("the replica has all that its primary has", || {
+        assert_not_stopped(replica, &mut other);
+        one.info("master_repl_offset") == other.info("slave_repl_offset")
+            && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")
+    });
+}
+
+#[test]
+fn a_replica_has_what_redis_had_and_gets() {
+    for mode in MODES {
+        for diskless in ["yes", "no"] {
+            let redis = start_redis(&["--repl-diskless-sync", diskless]);
+            let ember = start_ember(mode);
+            ember.client().run("SET gone 1");
+            ember.client().run("FUNCTION LOAD #!lua name=old\nredis.register_function('old',function()end)");
+            let library = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
+            redis.client().command(&["FUNCTION", "LOAD", library]);
+            let mut writer = Writer::new(&redis, 7);
+            writer.write(COMMANDS / 2);
+            redis.client().run("DEBUG POPULATE 50000 many 100");
+            replicaof(&ember, redis.address());
+            // While the copy is made, and behind it.
+            writer.write(COMMANDS);
+            wait_for_link(&ember);
+            writer.write(COMMANDS / 2);
+            assert_same(&redis, &ember);
+            let functions = [&ember, &redis].map(|server| server.client().run("FUNCTION LIST WITHCODE"));
+            assert_eq!(functions[0], functions[1]);
+        }
+    }
+}
+
+#[test]
+fn scripts_units_and_expiry_come_as_they_are() {
+    for mode in MODES {
+        let redis = start_redis(&[]);
+        let ember = start_ember(mode);
+        link(&ember, redis.address());
+        let mut client = redis.client();
+        for number in 0..200 {
+            let script = "for i = 1, 10 do redis.call('RPUSH', KEYS[1], ARGV[1] .. i) end return redis.call('SPOP', 'set')";
+            client.command(&["EVAL", script, "1", &format!("list{}", number % 7), &number.to_string()]);
+            client.run(&format!("SADD set {number}"));
+            client.run(&format!("SET soon{number} x PX {}", 1 + number % 20));
+            client.run(&format!("SELECT {}", number % 16));
+        }
+        // The primary says when they are gone.
+        let mut reader = ember.client();
+        for database in 0..16 {
+            reader.run(&format!("SELECT {database}"));
+            client.run(&format!("SELECT {database}"));
+            wait_until("what has expired is removed", || {
+                let left = client.run("KEYS soon*");
+                left == Value::Array(Vec::new()) && reader.run("DBSIZE") == client.run("DBSIZE")
+            });
+        }
+        assert_same(&redis, &ember);
+    }
+}
+
+/// Passes bytes on between replicas and a primary, and cuts each connection behind a number of bytes from the primary.
+struct Proxy {
+    address: SocketAddr,
+    connections: Arc<AtomicU64>,
+}
+
+impl Proxy {
+    fn new(primary: SocketAddr, cuts: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&connections);
+        thread::spawn(move || {
+            for replica in listener.incoming() {
+                let (Ok(replica), Ok(primary)) = (replica, TcpStream::connect(primary)) else { return };
+                let bytes = cuts(count.fetch_add(1, Ordering::SeqCst));
+                let back = (replica.try_clone().unwrap(), primary.try_clone().unwrap());
+                thread::spawn(move || pass_on(back.0, back.1, u64::MAX));
+                thread::spawn(move || pass_on(primary, replica, bytes));
+            }
+        });
+        Proxy { address, connections }
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, mut bytes: u64) {
+    let mut buffer = vec![0; 4096];
+    while bytes > 0 {
+        let room = buffer.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let Ok(count @ 1..) = from.read(&mut buffer[..room]) else { break };
+        let passed: io::Result<()> = to.write_all(&buffer[..count]);
+        if passed.is_err() {
+            break;
+        }
+        bytes -= count as u64;
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_link_that_breaks_anywhere_goes_on_where_it_was() {
+    for mode in MODES {
+        let redis = start_redis(&["--repl-backlog-size", "100mb"]);
+        let ember = start_ember(mode);
+        Writer::new(&redis, 1).write(500);
+        // The first one is whole, for the copy.
+        let proxy = Proxy::new(redis.address(), |number| {
+            let mut random = Random::new(number);
+            if number == 0 { 40_000_000 } else { 150 + random.below(40_000) as u64 }
+        });
+        link(&ember, proxy.address);
+        assert_same(&redis, &ember);
+        // From now on cut it, too.
+        ember.client().run("CLIENT KILL TYPE master");
+        let mut writer = Writer::new(&redis, 2);
+        for _ in 0..20 {
+            writer.write(COMMANDS / 20);
+            wait_until("there is another connection", || proxy.connections.load(Ordering::SeqCst) > 1);
+        }
+        assert_same(&redis, &ember);
+        assert!(redis.client().info_number("sync_partial_ok") > 10);
+        assert_eq!(redis.client().info("sync_full"), "1", "{}", ember.log());
+        assert_eq!(redis.client().info("sync_partial_err"), "0");
+    }
+}
+
+#[test]
+fn a_copy_that_breaks_is_begun_again() {
+    for mode in MODES {
+        let redis = start_redis(&[]);
+        redis.client().run("DEBUG POPULATE 20000 key 100");
+        let ember = start_ember(mode);
+        ember.client().run("SET old 1");
+        let proxy =
+            Proxy::new(redis.address(), |number| if number < 3 { 100_000 * (number + 1) } else { u64::MAX });
+        link(&ember, proxy.address);
+        assert_same(&redis, &ember);
+        assert_eq!(proxy.connections.load(Ordering::SeqCst), 4);
+        assert_eq!(ember.client().run("EXISTS old"), Value::Integer(0));
+    }
+}
+
+#[test]
+fn a_password_is_shown_and_a_wrong_one_is_told() {
+    for mode in MODES {
+        let redis = start_redis(&["--requirepass", "secret"]);
+        redis.client().run("AUTH secret");
+        let ember = start_ember(mode);
+        ember.client().run("CONFIG SET masterauth wrong");
+        replicaof(&ember, redis.address());
+        wait_until("the log says why", || ember.log().contains("answers AUTH with '-WRONGPASS"));
+        assert_eq!(ember.client().info("master_link_status"), "down");
+        ember.client().run("CONFIG SET masterauth secret");
+        wait_for_link(&ember);
+        let mut client = redis.client();
+        client.run("AUTH secret");
+        client.run("ACL SETUSER copier on >other +psync +replconf +ping");
+        ember.client().run("REPLICAOF NO ONE");
+        ember.client().run("CONFIG SET masteruser copier masterauth other");
+        link(&ember, redis.address());
+    }
+}
+
+/// An authority, and a certificate that it has given to a server on this machine, in a directory that is removed with it.
+struct Files(PathBuf);
+
+impl Files {
+    fn new() -> Files {
+        let directory = std::env::temp_dir().join(format!("ember-peers-link-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        for authority in ["ca", "other"] {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.distinguished_name.push(DnType::CommonName, authority);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().unwrap();
+            let own = params.self_signed(&key).unwrap();
+            fs::write(directory.join(format!("{authority}.crt")), own.pem()).unwrap();
+            if authority == "ca" {
+                let issuer = Issuer::new(params, key);
+                let key = KeyPair::generate().unwrap();
+                let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+                fs::write(directory.join("server.crt"), params.signed_by(&key, &issuer).unwrap().pem())
+                    .unwrap();
+                fs::write(directory.join("server.key"), key.serialize_pem()).unwrap();
+            }
+        }
+        Files(directory)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // A file left over is only untidy.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn an_encrypted_link_needs_certificates_that_fit() {
+    let files = Files::new();
+    for mode in MODES {
+        let port = free_port();
+        let [ca, other, certificate, key] =
+            ["ca.crt", "other.crt", "server.crt", "server.key"].map(|name| files.path(name));
+        let redis = start_redis(&[
+            "--tls-port",
+            &port.to_string(),
+            "--tls-cert-file",
+            &certificate,
+            "--tls-key-file",
+            &key,
+            "--tls-ca-cert-file",
+            &ca,
+        ]);
+        let mut writer = Writer::new(&redis, 11);
+        writer.write(COMMANDS / 4);
+        let ember = start_ember(mode);
+        let mut client = ember.client();
+        for (name, value) in [
+            ("tls-replication", "yes"),
+            ("tls-ca-cert-file", &other),
+            ("tls-client-cert-file", &certificate),
+            ("tls-client-key-file", &key),
+        ] {
+            assert_eq!(client.command(&["CONFIG", "SET", name, value]), Value::ok());
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        replicaof(&ember, address);
+        wait_until("the log says why", || ember.log().contains("UnknownIssuer"));
+        assert_eq!(client.command(&["CONFIG", "SET", "tls-ca-cert-file", &ca]), Value::ok());
+        wait_for_link(&ember);
+        writer.write(COMMANDS);
+        assert_same(&redis, &ember);
+        assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
+        // The certificate is for an address, not for this name.
+        assert_eq!(client.run(&format!("REPLICAOF localhost {port}")), Value::ok());
+        wait_until("the log says why", || ember.log().contains("not valid for name"));
+    }
+}
+
+#[test]
+fn what_is_not_known_stops_the_link() {
+    for mode in MODES {
+        let redis = start_redis(&[]);
+        let ember = start_ember(mode);
+        link(&ember, redis.address());
+        // A module's command would come like this.
+        redis.client().run("SET before 1");
+        redis.client().run("DEBUG REPLICATE NOSUCH COMMAND");
+        redis.client().run("SET behind 1");
+        wait_until("the link is down", || ember.client().info("master_link_status") == "down");
+        let why = ember.client().info("ember_link_stopped");
+        assert!(why.contains("command 'NOSUCH' at offset"), "{why}");
+        assert!(ember.log().contains("command 'NOSUCH' at offset"));
+        assert_eq!(ember.client().run("EXISTS before behind"), Value::Integer(1));
+        // Only somebody who has looked at it makes it go on.
+        assert_eq!(ember.client().run("REPLICAOF NO ONE"), Value::ok());
+        let another = start_redis(&[]);
+        link(&ember, another.address());
+        assert_eq!(ember.client().run("DBSIZE"), Value::Integer(0));
+    }
+}
+
+#[test]
+fn wait_counts_a_replica_that_has_it() {
+    for mode in MODES {
+        let redis = start_redis(&[]);
+        let ember = start_ember(mode);
+        link(&ember, redis.address());
+        let mut client = redis.client();
+        client.run("SET a 1");
+        assert_eq!(client.run("WAIT 1 10000"), Value::Integer(1));
+        client.run("MULTI");
+        client.run("SET a 2");
+        client.run("INCR a");
+        client.run("EXEC");
+        assert_eq!(client.run("WAIT 1 10000"), Value::Integer(1));
+        assert_eq!(ember.client().run("GET a").text(), "3");
+        assert!(redis.client().info("slave0").starts_with("ip=127.0.0.1"));
+    }
+}

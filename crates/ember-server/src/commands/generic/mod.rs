@@ -1,0 +1,8 @@
+//! Commands on keys of any type that need more than the keyspace.
+
+mod migrate;
+
+use crate::executor::session::ServerCommand;
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[ServerCommand]] = &[migrate::COMMANDS];

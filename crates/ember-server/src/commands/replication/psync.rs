@@ -1,0 +1,122 @@
+//! PSYNC, SYNC and REPLCONF: what a replica says to its primary.
+
+use ember_protocol::Args;
+use ember_protocol::number::parse_i64;
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
+
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::primary::Primary;
+use crate::replication::primary::attaching::{self, Held};
+
+/// Hexadecimal digits of a history's name.
+const ID_BYTES: usize = 40;
+
+const TEMPLATE: Spec = Spec {
+    group: Group::Server,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI),
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[
+    Command::new(
+        Spec {
+            name: "psync",
+            summary: "Makes the connection a replica's: it goes on at an offset of a history, or gets a copy of the data.",
+            since: "2.8.0",
+            complexity: "O(1); the copy is O(N) for N keys, in the background.",
+            arity: 3,
+            syntax: "replicationid offset",
+            example: Example { given: &[], call: "PSYNC ? -1", reply: "..." },
+            ..TEMPLATE
+        },
+        Some(|_| Ok(Outcome::Continue(psync))),
+    ),
+    Command::new(
+        Spec {
+            name: "sync",
+            summary: "Makes the connection a replica's, as in versions before 2.8: it gets a copy of the data.",
+            since: "1.0.0",
+            complexity: "O(1); the copy is O(N) for N keys, in the background.",
+            arity: 1,
+            example: Example { given: &[], call: "SYNC", reply: "..." },
+            ..TEMPLATE
+        },
+        Some(|_| Ok(Outcome::Continue(|execution| attaching::attach(execution, None, true)))),
+    ),
+    Command::new(
+        Spec {
+            name: "replconf",
+            summary: "Tells what a replica is and can do, and how far it is.",
+            since: "3.0.0",
+            complexity: "O(1)",
+            arity: -1,
+            is_system: true,
+            flags: Flags::ADMIN
+                .union(Flags::NOSCRIPT)
+                .union(Flags::LOADING)
+                .union(Flags::STALE)
+                .union(Flags::ALLOW_BUSY),
+            example: Example { given: &[], call: "REPLCONF listening-port 6380", reply: "OK" },
+            ..TEMPLATE
+        },
+        Some(replconf),
+    ),
+];
+
+fn psync(execution: &mut Execution<'_>) -> SessionResult {
+    let args = execution.args;
+    let offset = parse_i64(args.at(2)).ok_or("ERR value is not an integer or out of range")?;
+    let id = std::str::from_utf8(args.at(1)).ok().filter(|id| id.len() == ID_BYTES);
+    // The offset is that of the first byte that the replica lacks.
+    let held = id.zip(u64::try_from(offset - 1).ok()).map(|(id, position)| Held { id, position });
+    attaching::attach(execution, held, false)
+}
+
+fn replconf(session: &mut Session<'_>) -> SessionResult {
+    let args = session.args;
+    if args.len().is_multiple_of(2) {
+        return Err(CommandError::Syntax);
+    }
+    for arg in (1..args.len()).step_by(2) {
+        let value = args.at(arg + 1);
+        if is_word(args, arg, "ACK") {
+            acknowledge(session, arg)?;
+            return Ok(Outcome::Done);
+        } else if is_word(args, arg, "GETACK") {
+            // A primary says it to its replicas only.
+            return Ok(Outcome::Done);
+        }
+        let replica = session.client.replica.get_or_insert_default();
+        if is_word(args, arg, "LISTENING-PORT") {
+            let port = parse_i64(value).and_then(|port| u16::try_from(port).ok());
+            replica.port = port.ok_or("ERR value is not an integer or out of range")?;
+        } else if is_word(args, arg, "IP-ADDRESS") {
+            let address = std::str::from_utf8(value).ok().filter(|address| address.len() <= 255);
+            replica.address =
+                address.ok_or("ERR REPLCONF ip-address provided by replica instance is too long")?.into();
+        } else if is_word(args, arg, "CAPA") {
+            replica.knows_new_names |= value.eq_ignore_ascii_case(b"psync2");
+        } else if !(is_word(args, arg, "VERSION") || is_word(args, arg, "RDB-ONLY")) {
+            return Err(CommandError::quoting("ERR Unrecognized REPLCONF option: ", args.at(arg), ""));
+        } else if is_word(args, arg, "RDB-ONLY") && value != b"0" {
+            return Err("ERR REPLCONF rdb-only is not supported: use BGSAVE, or DUMP for single keys".into());
+        }
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// REPLCONF ACK offset [FACK offset], which is not answered.
+fn acknowledge(session: &mut Session<'_>, arg: usize) -> Result<(), CommandError> {
+    let args: Args<'_> = session.args;
+    let number = |at: usize| parse_i64(args.at(at)).and_then(|number| u64::try_from(number).ok());
+    let wrong = || CommandError::from("ERR value is not an integer or out of range");
+    let position = number(arg + 1).ok_or_else(wrong)?;
+    let has_durable = arg + 3 < args.len() && is_word(args, arg + 2, "FACK");
+    let durable = if has_durable { Some(number(arg + 3).ok_or_else(wrong)?) } else { None };
+    let (server, id) = (session.server, session.client.view.id);
+    Primary::of(server).acknowledge(server, id, position, durable, session.turn.now_ms);
+    Ok(())
+}

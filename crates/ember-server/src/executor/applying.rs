@@ -1,0 +1,157 @@
+//! Applying what the primary of this server sends: its commands are run as they come, in their order, by one worker.
+//!
+//! Nobody is answered. What fails here has not failed there: the data would not be the same any more, so nothing behind it
+//! is applied.
+
+use ember_protocol::{Args, Batch, Reply};
+use emberkv_core::error::CommandError;
+use emberkv_core::journal::REPLAY_TIME_MS;
+use emberkv_core::keys::Guards;
+use emberkv_core::spec::Flags;
+
+use super::{Executor, Flow, Progress};
+use crate::clients::client::Client;
+
+/// What a primary sends beside commands that write.
+const BESIDE_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
+
+impl Executor {
+    /// Runs the commands of `batch` from number `start` on. The worker is inside the gate.
+    pub(super) fn apply(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        output: &mut Reply,
+    ) -> Progress {
+        let Some(mut primary) = client.primary.take() else { return Progress::Close };
+        if primary.link.is_cut() {
+            client.primary = Some(primary);
+            return Progress::Close;
+        }
+        let mut unsent = std::mem::take(&mut primary.unsent);
+        client.primary = Some(primary);
+        // What has expired the primary says.
+        let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
+        self.turn.noted_ms = Some(now_ms);
+        let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);
+        (self.applies, self.failure) = (true, None);
+        let progress = self.apply_all(client, batch, input, start, &mut unsent);
+        self.applies = false;
+        (self.turn.now_ms, self.turn.noted_ms) = (now_ms, None);
+        self.turn.settings.string_bytes_max = string_bytes_max;
+        if let Some(primary) = &mut client.primary {
+            primary.unsent = unsent;
+            primary.publish(client.database);
+            if primary.is_asked && matches!(progress, Progress::Done) {
+                primary.acknowledge(output);
+            }
+        }
+        progress
+    }
+
+    fn apply_all(
+        &mut self,
+        client: &mut Client,
+        batch: &Batch,
+        input: &[u8],
+        start: usize,
+        unsent: &mut Reply,
+    ) -> Progress {
+        let mut guards = Guards::None;
+        let mut progress = Progress::Done;
+        for number in start..batch.len() {
+            let args = batch.command(number, input);
+            match self.apply_one(client, &mut guards, number - start, args, unsent) {
+                Flow::Next => {}
+                Flow::Pause => {
+                    progress = Progress::Paused(number);
+                    break;
+                }
+                Flow::Close | Flow::Wait(_) => {
+                    let text =
+                        self.failure.take().unwrap_or_else(|| "it would close the connection".to_owned());
+                    if let Some(primary) = &client.primary {
+                        let (name, at) = (shown_name(args), primary.position());
+                        primary.link.fail(format!("command '{name}' at offset {at} is not applied: {text}"));
+                    }
+                    progress = Progress::Close;
+                    break;
+                }
+            }
+            unsent.clear();
+            let is_open = client.transaction.is_some();
+            if let Some(primary) = &mut client.primary {
+                primary.advance(args.wire_bytes(), is_open);
+            }
+        }
+        unsent.clear();
+        guards.release(&self.server.keyspace, &mut self.turn);
+        progress
+    }
+
+    /// Runs one command; [`Flow::Close`] if it has failed.
+    fn apply_one(
+        &mut self,
+        client: &mut Client,
+        guards: &mut Guards<'static>,
+        at: usize,
+        args: Args<'_>,
+        unsent: &mut Reply,
+    ) -> Flow {
+        if args.at(0).eq_ignore_ascii_case(b"replconf") {
+            let asks = args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"getack"));
+            if let Some(primary) = &mut client.primary {
+                primary.is_asked |= asks;
+            }
+            return Flow::Next;
+        }
+        let prepared = self.prepared[at];
+        let known = prepared.command.filter(|command| command.subcommands.is_empty());
+        if let Some(command) = known.or_else(|| self.server.registry.resolve(args).ok()) {
+            let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+            let may_come = writes || BESIDE_WRITES.contains(&&*command.full_name);
+            if !may_come || command.spec.flags.contains(Flags::BLOCKING) {
+                self.failure = Some("it is no command that a primary sends".to_owned());
+                return Flow::Close;
+            }
+        }
+        let flow = self.execute_for(client, guards, args, prepared, unsent);
+        if self.is_outside {
+            // A script keeps it from running, for now.
+            self.failure = None;
+            return Flow::Pause;
+        }
+        match flow {
+            Flow::Next if self.failure.is_some() => Flow::Close,
+            Flow::Wait(blocked) => {
+                blocked.waiter.cancel();
+                Flow::Close
+            }
+            flow => flow,
+        }
+    }
+
+    /// Notes why a call of the primary has failed. What fails in a script has failed there too.
+    #[cold]
+    pub(super) fn note_failure(&mut self, error: &CommandError) {
+        if !self.runs_script {
+            self.failure.get_or_insert_with(|| String::from_utf8_lossy(&error.text()).into_owned());
+        }
+    }
+
+    /// Says whether calls are those of the primary; returns whether they were.
+    pub(super) fn pause_applying(&mut self, applies: bool) -> bool {
+        std::mem::replace(&mut self.applies, applies)
+    }
+}
+
+/// The longest name that the log repeats.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The name of a command for the log.
+fn shown_name(args: Args<'_>) -> String {
+    let name = args.at(0);
+    name[..name.len().min(NAME_BYTES_MAX)].escape_ascii().to_string()
+}

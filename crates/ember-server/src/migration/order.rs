@@ -1,0 +1,208 @@
+//! What a call of MIGRATE asks for.
+
+use std::time::Duration;
+
+use ember_protocol::Args;
+use emberkv_core::commands::arguments::{integer, is_word};
+use emberkv_core::error::CommandError;
+
+/// Where the options begin.
+const FIRST_OPTION: usize = 6;
+
+/// The argument that is the one key, or empty.
+const KEY: usize = 3;
+
+/// How long each step may take if the call says nothing of use.
+const DEFAULT_TIMEOUT_MS: u64 = 1000;
+
+/// Time-outs longer than this are this long: a year.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What the target asks who logs in for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Credentials {
+    /// The user, if one was named.
+    pub(super) user: Option<Vec<u8>>,
+    pub(super) password: Vec<u8>,
+}
+
+/// Whom to talk to, and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Destination {
+    pub(super) host: Vec<u8>,
+    pub(super) port: Vec<u8>,
+    pub(super) credentials: Option<Credentials>,
+}
+
+/// A call of MIGRATE.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) destination: Destination,
+    /// The number of the database there.
+    pub(super) target_database: i64,
+    /// For each step: connecting, a piece that is sent, an answer.
+    pub(super) timeout: Duration,
+    /// Whether the keys stay here.
+    pub(super) copies: bool,
+    /// Whether keys that are there are replaced.
+    pub(super) replaces: bool,
+}
+
+/// The options of a call, as far as they can be understood.
+struct Options<'a> {
+    args: Args<'a>,
+    copies: bool,
+    replaces: bool,
+    /// The arguments that are the user and the password.
+    user: Option<usize>,
+    password: Option<usize>,
+    /// Where KEYS stands.
+    keys: Option<usize>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>) -> Result<Options<'a>, CommandError> {
+        let mut options =
+            Options { args, copies: false, replaces: false, user: None, password: None, keys: None };
+        let mut at = FIRST_OPTION;
+        while at < args.len() {
+            let left = args.len() - 1 - at;
+            if is_word(args, at, "COPY") {
+                options.copies = true;
+            } else if is_word(args, at, "REPLACE") {
+                options.replaces = true;
+            } else if is_word(args, at, "AUTH") && left >= 1 {
+                (options.user, options.password) = (options.user, Some(at + 1));
+                at += 1;
+            } else if is_word(args, at, "AUTH2") && left >= 2 {
+                (options.user, options.password) = (Some(at + 1), Some(at + 2));
+                at += 2;
+            } else if is_word(args, at, "KEYS") {
+                if !args.at(KEY).is_empty() {
+                    return Err("ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+                        .into());
+                }
+                options.keys = Some(at);
+                break;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+
+    fn credentials(&self) -> Option<Credentials> {
+        let word = |at: usize| self.args.at(at).to_vec();
+        self.password.map(|at| Credentials { user: self.user.map(word), password: word(at) })
+    }
+}
+
+impl Order {
+    /// What a call asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parse(args: Args<'_>) -> Result<Order, CommandError> {
+        let options = Options::parse(args)?;
+        let timeout_ms = u64::try_from(integer(args, 5)?).ok().filter(|&ms| ms > 0);
+        let destination = Destination {
+            host: args.at(1).to_vec(),
+            port: args.at(2).to_vec(),
+            credentials: options.credentials(),
+        };
+        Ok(Order {
+            destination,
+            target_database: integer(args, 4)?,
+            timeout: Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS)).min(TIMEOUT_MAX),
+            copies: options.copies,
+            replaces: options.replaces,
+        })
+    }
+}
+
+/// The arguments of a call, as far as they go, that are options or belong to one; the second number is how many behind the
+/// first are secrets. Ends at KEYS.
+fn options(args: Args<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = FIRST_OPTION;
+    std::iter::from_fn(move || {
+        let option = at;
+        if option >= args.len() || is_word(args, option, "KEYS") {
+            return None;
+        }
+        let secrets = match () {
+            () if is_word(args, option, "AUTH") => 1,
+            () if is_word(args, option, "AUTH2") => 2,
+            () => 0,
+        };
+        at += 1 + secrets;
+        Some((option, secrets))
+    })
+}
+
+/// Whether argument `index` of a call is a user or a password, also of a call with mistakes.
+pub(crate) fn has_secret_at(args: Args<'_>, index: usize) -> bool {
+    options(args).any(|(option, secrets)| (option + 1..=option + secrets).contains(&index))
+}
+
+/// Which arguments of a call are keys. None when there is one and KEYS too, which is a mistake.
+pub(crate) fn key_positions(args: Args<'_>) -> Vec<usize> {
+    let behind = options(args).last().map_or(FIRST_OPTION, |(option, secrets)| option + 1 + secrets);
+    if behind >= args.len() {
+        return (KEY..args.len().min(KEY + 1)).collect();
+    }
+    if args.at(KEY).is_empty() { (behind + 1..args.len()).collect() } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_protocol::OwnedBatch;
+
+    use super::*;
+
+    fn with_call<R>(line: &str, look: impl FnOnce(Args<'_>) -> R) -> R {
+        let words: Vec<&[u8]> =
+            line.split(' ').map(|word| if word == "-" { b"" } else { word.as_bytes() }).collect();
+        let mut batch = OwnedBatch::new();
+        batch.push(&words);
+        look(batch.command(0))
+    }
+
+    #[test]
+    fn keys_are_those_that_the_call_names() {
+        let keys = |line| with_call(line, key_positions);
+        assert_eq!(keys("MIGRATE h 1 k 0 9"), [3]);
+        assert_eq!(keys("MIGRATE h 1 k 0 9 COPY AUTH keys"), [3], "a password may be any word");
+        assert_eq!(keys("MIGRATE h 1 - 0 9 AUTH2 keys keys KEYS a b"), [10, 11]);
+        assert_eq!(keys("MIGRATE h 1 - 0 9 keys auth x"), [7, 8]);
+        assert_eq!(keys("MIGRATE h 1 - 0 9 KEYS"), [0; 0]);
+        assert_eq!(keys("MIGRATE h 1 k 0 9 KEYS a"), [0; 0]);
+        assert_eq!(keys("MIGRATE"), [0; 0]);
+    }
+
+    #[test]
+    fn users_and_passwords_are_secrets_also_behind_a_mistake() {
+        let secrets = |line| {
+            with_call(line, |args| (0..args.len()).filter(|&at| has_secret_at(args, at)).collect::<Vec<_>>())
+        };
+        assert_eq!(secrets("MIGRATE h 1 k 0 9 COPY AUTH x REPLACE"), [8]);
+        assert_eq!(secrets("MIGRATE h 1 k 0 9 what AUTH2 u x"), [8, 9]);
+        assert_eq!(secrets("MIGRATE h 1 k 0 9 AUTH2 u"), [7]);
+        assert_eq!(secrets("MIGRATE h 1 - 0 9 KEYS AUTH x"), [0; 0], "keys may have any name");
+    }
+
+    #[test]
+    fn what_a_call_asks_for_is_read_as_in_redis() {
+        let order = |line| with_call(line, Order::parse);
+        let asked = order("MIGRATE h 1 - 3 0 copy AUTH2 u x KEYS a").unwrap();
+        assert_eq!((asked.copies, asked.replaces, asked.target_database), (true, false, 3));
+        assert_eq!(asked.timeout, Duration::from_secs(1));
+        let credentials = Credentials { user: Some(b"u".to_vec()), password: b"x".to_vec() };
+        assert_eq!(asked.destination.credentials, Some(credentials));
+        for line in ["MIGRATE h 1 k 0 9 AUTH", "MIGRATE h 1 k 0 9 AUTH2 u", "MIGRATE h 1 k 0 x what"] {
+            assert_eq!(order(line).err(), Some(CommandError::Syntax), "{line}");
+        }
+        assert_eq!(order("MIGRATE h 1 k 0 x").err(), Some(CommandError::NotInteger));
+        assert!(order("MIGRATE h 1 k 0 9 KEYS a").is_err());
+    }
+}

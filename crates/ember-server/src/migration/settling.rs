@@ -1,0 +1,137 @@
+//! The end of a migration, on its worker: what the target has goes here, and the client is answered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ember_protocol::{OwnedBatch, Protocol, Reply};
+use emberkv_core::dispatch::{self, Context, Waiting};
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::Guards;
+
+use super::order::Order;
+use super::transfer::{Sent, Transferred};
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::ClientView;
+use crate::clients::transaction::Watched;
+use crate::executor::Executor;
+use crate::executor::session::Outcome;
+
+/// What a client is told whose key has changed although it was held.
+const CHANGED: &str = "ERR A key was changed while the target instance was given it: it stays here, and the target \
+                       instance has the value from before";
+
+/// A call of MIGRATE whose keys are there.
+pub(super) struct Migration {
+    pub(super) client: Arc<ClientView>,
+    pub(super) protocol: Protocol,
+    pub(super) command: &'static Command,
+    pub(super) call: OwnedBatch,
+    pub(super) begun: Instant,
+    pub(super) database: usize,
+    pub(super) keys: Vec<Box<[u8]>>,
+    /// A watch of each key, if it is not kept from changing in another way.
+    pub(super) watches: Vec<Watched>,
+    pub(super) order: Order,
+}
+
+impl Migration {
+    /// The worker of its client.
+    pub(super) fn worker(&self) -> usize {
+        self.client.worker
+    }
+
+    /// Removes what the target has, unless it was to be copied, and says how it went; `Ok` is whether there was a key.
+    ///
+    /// # Errors
+    /// What the client is told.
+    pub(super) fn conclude(
+        &self,
+        executor: &mut Executor,
+        transferred: &Transferred,
+    ) -> Result<bool, CommandError> {
+        let keyspace = &executor.server.keyspace;
+        let taken = &transferred.taken;
+        let mut shards = taken.iter().map(|sent| keyspace.hash(&self.keys[sent.number]).shard()).collect();
+        let mut guards = Guards::None;
+        guards.pin(keyspace, &mut executor.turn, &mut shards);
+        let (unchanged, changed): (Vec<&Sent>, Vec<&Sent>) =
+            taken.iter().partition(|sent| !self.is_watch_broken(sent));
+        if !self.order.copies && !unchanged.is_empty() {
+            self.remove(executor, &mut guards, &unchanged);
+        }
+        guards.unpin(keyspace, &mut executor.turn);
+        // That it has expired here, too, is no change.
+        let now_ms = executor.turn.now_ms;
+        let has_expired = |sent: &&Sent| sent.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        match &transferred.failure {
+            Some(failure) => Err(failure.text().into()),
+            None if !changed.iter().all(has_expired) => Err(CHANGED.into()),
+            None => Ok(transferred.has_sent),
+        }
+    }
+
+    /// Whether a key that is watched has changed. Its lock is held.
+    fn is_watch_broken(&self, sent: &Sent) -> bool {
+        self.watches.get(sent.number).is_some_and(|watched| watched.watch.is_broken())
+    }
+
+    /// Removes keys, whose locks are pinned.
+    fn remove(&self, executor: &mut Executor, guards: &mut Guards<'static>, keys: &[&Sent]) {
+        let mut words: Vec<&[u8]> = vec![b"DEL"];
+        words.extend(keys.iter().map(|sent| &*self.keys[sent.number]));
+        let mut call = OwnedBatch::new();
+        call.push(&words);
+        // Nobody waits until a large value is freed.
+        let unlink = executor.server.registry.find_full(b"unlink").expect("there is such a command");
+        let Handler::Data(data) = unlink.handler else { unreachable!("it is a command on keys") };
+        let (keyspace, turn, database) = (&executor.server.keyspace, &mut executor.turn, self.database);
+        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
+        let mut count = Reply::new(Protocol::Resp2);
+        let removed = dispatch::run(data, unlink.access, None, &mut context, call.command(0), &mut count);
+        debug_assert!(removed.is_ok(), "removing keys does not fail");
+    }
+}
+
+/// Writes what a migration is answered that has not failed.
+pub(super) fn answer(had_key: bool, reply: &mut Reply) {
+    reply.simple(if had_key { "OK" } else { "NOKEY" });
+}
+
+/// A migration whose transfer is over.
+pub(crate) struct Ended {
+    pub(super) migration: Box<Migration>,
+    pub(super) transferred: Transferred,
+}
+
+/// A migration that is over.
+pub(crate) struct Settled {
+    /// The connection's number at its worker.
+    pub(crate) token: usize,
+    pub(crate) client_id: u64,
+    pub(crate) reply: Box<Reply>,
+    /// The last record of the journal of what was removed.
+    pub(crate) record: u64,
+}
+
+/// Ends a migration. The worker is inside the gate and holds no lock.
+pub(crate) fn settle(executor: &mut Executor, ended: Ended) -> Settled {
+    let Ended { migration, transferred } = ended;
+    let server = executor.server;
+    let concluded = migration.conclude(executor, &transferred);
+    let record = executor.turn.journal.last_number().unwrap_or(0);
+    migration.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
+    server.let_keys_go(&migration.keys);
+    let client = &migration.client;
+    executor.deliver(&mut Guards::None, Some(client.id));
+    let mut reply = Box::new(Reply::new(migration.protocol));
+    let result = concluded.map(|had_key| {
+        answer(had_key, &mut reply);
+        Outcome::Done
+    });
+    let args = migration.call.command(0);
+    executor.clock = migration.begun;
+    executor.finish(migration.command, result, args, Some(client), &mut reply);
+    executor.sizes.include(migration.call.wire_bytes_max());
+    executor.note_sizes(migration.command, args, client.id, reply.len_bytes());
+    Settled { token: client.token, client_id: client.id, reply, record }
+}

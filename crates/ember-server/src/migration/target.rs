@@ -1,0 +1,264 @@
+//! A connection to the server that keys are given to: requests out, status lines in, each step within a time.
+//!
+//! Nothing that comes back is trusted: a line has a limit, and only `+OK` is taken for an acknowledgement.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use ember_protocol::push_word;
+
+use super::order::{Credentials, Destination};
+
+/// Bytes of a line of the target.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Bytes that are sent in one step.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// There is no connection.
+    Connecting,
+    /// The connection broke while something was sent, or its time was over.
+    Writing { is_timeout: bool },
+    /// The same while an answer was awaited, or what came is no answer.
+    Reading { is_timeout: bool },
+    /// The target answered this error.
+    Refused(Vec<u8>),
+}
+
+impl Failure {
+    /// What the client is told.
+    pub(super) fn text(&self) -> Vec<u8> {
+        match self {
+            Failure::Connecting => b"IOERR error or timeout connecting to the client".to_vec(),
+            Failure::Writing { .. } => b"IOERR error or timeout writing to target instance".to_vec(),
+            Failure::Reading { .. } => b"IOERR error or timeout reading to target instance".to_vec(),
+            Failure::Refused(error) => [b"ERR Target instance replied with error: ", &error[..]].concat(),
+        }
+    }
+
+    /// Whether a new connection may do better.
+    pub(super) fn is_broken_connection(&self) -> bool {
+        matches!(self, Failure::Writing { is_timeout: false } | Failure::Reading { is_timeout: false })
+    }
+}
+
+/// A connection to a destination.
+pub(super) struct Target {
+    pub(super) destination: Destination,
+    stream: TcpStream,
+    /// The database that is selected there.
+    database: Option<i64>,
+    /// What has come and is no whole line yet.
+    received: Vec<u8>,
+    /// When it was last of use.
+    pub(super) used_at: Instant,
+}
+
+impl Target {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn connect(destination: &Destination, timeout: Duration) -> Result<Target, Failure> {
+        Ok(Target {
+            destination: destination.clone(),
+            stream: open(destination, timeout)?,
+            database: None,
+            received: Vec::new(),
+            used_at: Instant::now(),
+        })
+    }
+
+    /// Logs in, if the destination says as whom: for each transfer, since passwords change.
+    ///
+    /// # Errors
+    /// Those of the connection, and the target's.
+    pub(super) fn log_in(&mut self, timeout: Duration) -> Result<(), Failure> {
+        let Some(Credentials { user, password }) = self.destination.credentials.clone() else {
+            return Ok(());
+        };
+        let mut words: Vec<&[u8]> = vec![b"AUTH"];
+        words.extend(user.as_deref());
+        words.push(&password);
+        self.ask(&words, timeout)
+    }
+
+    /// Selects a database there, unless it is selected already.
+    ///
+    /// # Errors
+    /// Those of the connection, and the target's.
+    pub(super) fn select(&mut self, database: i64, timeout: Duration) -> Result<(), Failure> {
+        if self.database != Some(database) {
+            self.ask(&[b"SELECT", database.to_string().as_bytes()], timeout)?;
+            self.database = Some(database);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, words: &[&[u8]], timeout: Duration) -> Result<(), Failure> {
+        let mut request = format!("*{}\r\n", words.len()).into_bytes();
+        words.iter().for_each(|word| push_word(word, &mut request));
+        self.send(&request, timeout)?;
+        self.acknowledgement(timeout)
+    }
+
+    /// Sends bytes, [`CHUNK_BYTES`] in the given time.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn send(&mut self, bytes: &[u8], timeout: Duration) -> Result<(), Failure> {
+        for mut chunk in bytes.chunks(CHUNK_BYTES) {
+            let deadline = Instant::now() + timeout;
+            while !chunk.is_empty() {
+                let left = time_until(deadline).ok_or(Failure::Writing { is_timeout: true })?;
+                let sent = self.stream.set_write_timeout(Some(left)).and_then(|()| self.stream.write(chunk));
+                match sent {
+                    Ok(0) => return Err(Failure::Writing { is_timeout: false }),
+                    Ok(count) => chunk = &chunk[count..],
+                    Err(error) if is_transient(error.kind()) => {}
+                    Err(_) => return Err(Failure::Writing { is_timeout: false }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Awaits the answer to a request.
+    ///
+    /// # Errors
+    /// The target's, and those of the connection: what is neither `+OK` nor an error is one.
+    pub(super) fn acknowledgement(&mut self, timeout: Duration) -> Result<(), Failure> {
+        let line = self.line(timeout)?;
+        match line.as_slice() {
+            b"+OK" => Ok(()),
+            [b'-', error @ ..] => Err(Failure::Refused(error.to_vec())),
+            _ => Err(Failure::Reading { is_timeout: false }),
+        }
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self, timeout: Duration) -> Result<Vec<u8>, Failure> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
+                let rest = self.received.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.received, rest);
+                line.truncate(end);
+                line.pop_if(|byte| *byte == b'\r');
+                return Ok(line);
+            }
+            if self.received.len() >= LINE_BYTES_MAX {
+                return Err(Failure::Reading { is_timeout: false });
+            }
+            let left = time_until(deadline).ok_or(Failure::Reading { is_timeout: true })?;
+            let mut buffer = [0; LINE_BYTES_MAX];
+            let read = self.stream.set_read_timeout(Some(left)).and_then(|()| self.stream.read(&mut buffer));
+            match read {
+                Ok(0) => return Err(Failure::Reading { is_timeout: false }),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if is_transient(error.kind()) => {}
+                Err(_) => return Err(Failure::Reading { is_timeout: false }),
+            }
+        }
+    }
+
+    /// Whether nothing has come that nobody has asked for: the connection can serve another time.
+    pub(super) fn is_in_step(&self) -> bool {
+        self.received.is_empty()
+    }
+}
+
+/// Whether to look at the clock and go on.
+fn is_transient(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// The time until then, unless it is over.
+fn time_until(deadline: Instant) -> Option<Duration> {
+    Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
+
+/// Connects to the first address of the host that answers. Who is refused hears of it as in Redis: when something is sent.
+fn open(destination: &Destination, timeout: Duration) -> Result<TcpStream, Failure> {
+    let host = std::str::from_utf8(&destination.host).map_err(|_| Failure::Connecting)?;
+    let port = std::str::from_utf8(&destination.port).ok().and_then(|port| port.parse().ok()).unwrap_or(0);
+    let deadline = Instant::now() + timeout;
+    let addresses = (host, port).to_socket_addrs().map_err(|_| Failure::Connecting)?;
+    let mut failure = Failure::Connecting;
+    for address in addresses {
+        let Some(left) = time_until(deadline) else { return Err(Failure::Connecting) };
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => {
+                // Without it small requests wait; with it or not, they arrive.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) if is_transient(error.kind()) => {}
+            Err(_) => failure = Failure::Writing { is_timeout: false },
+        }
+    }
+    Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// What a target says that answers `answer` to whatever it is sent.
+    fn told(answer: &'static [u8], timeout: Duration) -> Result<(), Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port().to_string().into_bytes();
+        let peer = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            // A target that has closed before all is sent is no matter.
+            let _ = stream.write_all(answer);
+            // The other side closes when it has heard enough.
+            let _ = stream.read(&mut [0; 1024]);
+        });
+        let destination = Destination { host: b"127.0.0.1".to_vec(), port, credentials: None };
+        let result = Target::connect(&destination, TIMEOUT).and_then(|mut target| target.select(1, timeout));
+        peer.join().unwrap();
+        result
+    }
+
+    #[test]
+    fn only_ok_is_an_acknowledgement() {
+        let garbage = Err(Failure::Reading { is_timeout: false });
+        assert_eq!(told(b"+OK\r\n", TIMEOUT), Ok(()));
+        assert_eq!(told(b"-ERR no\r\n", TIMEOUT), Err(Failure::Refused(b"ERR no".to_vec())));
+        assert_eq!(told(b"HTTP/1.1 200 OK\r\n", TIMEOUT), garbage);
+        assert_eq!(told(b"\r\n+OK\r\n", TIMEOUT), garbage);
+        assert_eq!(told(&[b'+'; 100_000], TIMEOUT), garbage, "a line has an end");
+    }
+
+    #[test]
+    fn a_target_that_says_nothing_is_waited_for_no_longer_than_told() {
+        let late = Err(Failure::Reading { is_timeout: true });
+        assert_eq!(told(b"", Duration::from_millis(20)), late);
+        assert_eq!(told(b"+O", Duration::from_millis(20)), late);
+    }
+
+    #[test]
+    fn a_host_without_a_server_is_an_error() {
+        let refused = Failure::Writing { is_timeout: false };
+        for (host, port, failure) in [
+            (&b"127.0.0.1"[..], &b"x"[..], &refused),
+            (b"127.0.0.1", b"70000", &refused),
+            (b"\xff", b"1", &Failure::Connecting),
+            (b"no host", b"1", &Failure::Connecting),
+        ] {
+            let destination = Destination { host: host.to_vec(), port: port.to_vec(), credentials: None };
+            assert_eq!(Target::connect(&destination, TIMEOUT).err().as_ref(), Some(failure));
+        }
+    }
+}

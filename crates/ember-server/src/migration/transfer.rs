@@ -1,0 +1,133 @@
+//! The transfer itself, on whatever thread: keys out, acknowledgements in.
+
+use ember_protocol::push_word;
+use emberkv_core::keyspace::Keyspace;
+use emberkv_core::rdb;
+
+use super::order::Order;
+use super::service::KeptTargets;
+use super::target::{Failure, Target};
+use crate::system::clock::unix_ms;
+
+/// Bytes of requests that are gathered before they are sent.
+const GATHERED_BYTES: usize = 64 * 1024;
+
+/// A key that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Its number among the keys.
+    pub(super) number: usize,
+    /// When it expires, if it does.
+    pub(super) expire_at_ms: Option<i64>,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Default)]
+pub(super) struct Transferred {
+    /// Whether a key was there to be sent.
+    pub(super) has_sent: bool,
+    /// The keys that the target has.
+    pub(super) taken: Vec<Sent>,
+    /// The first thing that went wrong.
+    pub(super) failure: Option<Failure>,
+}
+
+/// Gives keys of database `database` to the target, each as it is when it is its turn.
+///
+/// A connection that was kept from another transfer may be closed by now: if it breaks before the first answer, all is sent
+/// again over a new one.
+pub(super) fn transfer(
+    keyspace: &Keyspace,
+    database: usize,
+    keys: &[Box<[u8]>],
+    order: &Order,
+    kept: &KeptTargets,
+) -> Transferred {
+    let target = kept.take(&order.destination);
+    let was_kept = target.is_some();
+    let mut transferred = transfer_over(target, keyspace, database, keys, order, kept);
+    let is_broken = transferred.failure.as_ref().is_some_and(Failure::is_broken_connection);
+    if was_kept && is_broken && transferred.taken.is_empty() {
+        transferred = transfer_over(None, keyspace, database, keys, order, kept);
+    }
+    transferred
+}
+
+fn transfer_over(
+    target: Option<Target>,
+    keyspace: &Keyspace,
+    database: usize,
+    keys: &[Box<[u8]>],
+    order: &Order,
+    kept: &KeptTargets,
+) -> Transferred {
+    let mut transferred = Transferred::default();
+    let target = target.map_or_else(|| Target::connect(&order.destination, order.timeout), Ok);
+    let mut run = |mut target: Target| {
+        target.log_in(order.timeout)?;
+        target.select(order.target_database, order.timeout)?;
+        let sent = send_all(&mut target, keyspace, database, keys, order)?;
+        transferred.has_sent = !sent.is_empty();
+        for key in sent {
+            match target.acknowledgement(order.timeout) {
+                Ok(()) => transferred.taken.push(key),
+                // The others may be welcome.
+                Err(refused @ Failure::Refused(_)) => _ = transferred.failure.get_or_insert(refused),
+                Err(broken) => return Err(broken),
+            }
+        }
+        if target.is_in_step() {
+            kept.keep(target);
+        }
+        Ok(())
+    };
+    if let Err(failure) = target.and_then(&mut run) {
+        transferred.failure.get_or_insert(failure);
+    }
+    transferred
+}
+
+/// Sends the keys that are there. No more than one large value is in memory at a time.
+fn send_all(
+    target: &mut Target,
+    keyspace: &Keyspace,
+    database: usize,
+    keys: &[Box<[u8]>],
+    order: &Order,
+) -> Result<Vec<Sent>, Failure> {
+    let mut sent = Vec::new();
+    let mut requests = Vec::new();
+    for (number, key) in keys.iter().enumerate() {
+        let now_ms = unix_ms();
+        let Some((expire_at_ms, payload)) = dump(keyspace, database, key, now_ms) else { continue };
+        let ttl_ms = expire_at_ms.map_or(0, |at_ms| at_ms - now_ms);
+        let words = if order.replaces { 5 } else { 4 };
+        requests.extend_from_slice(format!("*{words}\r\n").as_bytes());
+        push_word(b"RESTORE", &mut requests);
+        push_word(key, &mut requests);
+        push_word(ttl_ms.to_string().as_bytes(), &mut requests);
+        requests.extend_from_slice(format!("${}\r\n", payload.len()).as_bytes());
+        if requests.len() + payload.len() < GATHERED_BYTES {
+            requests.extend_from_slice(&payload);
+        } else {
+            target.send(&requests, order.timeout)?;
+            target.send(&payload, order.timeout)?;
+            requests.clear();
+        }
+        requests.extend_from_slice(b"\r\n");
+        if order.replaces {
+            push_word(b"REPLACE", &mut requests);
+        }
+        sent.push(Sent { number, expire_at_ms });
+    }
+    target.send(&requests, order.timeout)?;
+    Ok(sent)
+}
+
+/// When a key expires, if it does, and its value; nothing if it is not there.
+fn dump(keyspace: &Keyspace, database: usize, key: &[u8], now_ms: i64) -> Option<(Option<i64>, Vec<u8>)> {
+    let hash = keyspace.hash(key);
+    let data = keyspace.lock(hash.shard());
+    let entry = data.entry(database, data.find(database, hash, key)?);
+    (!entry.is_expired(now_ms)).then(|| (entry.expire_at_ms(), rdb::dump(entry)))
+}

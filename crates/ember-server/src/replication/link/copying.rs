@@ -1,0 +1,147 @@
+//! A copy of the primary's data, loaded as it comes, in the place of what was there.
+//!
+//! ```text
+//! $<length>     an RDB file of that length
+//! $EOF:<mark>   an RDB file, then the mark of 40 bytes
+//! ```
+//!
+//! Nothing is believed: where the file ends it says itself, and its length or the mark must agree.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use ember_persistence::rdb_file::{RdbReader, Source};
+
+use super::channel::Channel;
+use super::{CopyProgress, Link, Phase};
+use crate::clients::mailbox::Message;
+use crate::clients::primary::PrimaryOrder;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::snapshot::loading::{self, Present};
+use crate::snapshot::state::SnapshotState;
+use crate::system::clock::unix_ms;
+
+const MARK_BYTES: usize = 40;
+
+/// Room is made beforehand for no more keys than a file of this many bytes may have, whatever the primary says.
+const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Between two looks whether the server ends while a worker has something to do.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Where a copy ends.
+enum End {
+    Length(u64),
+    Mark([u8; MARK_BYTES]),
+}
+
+/// A copy as it comes, which notes how far it is.
+struct Watched<'c> {
+    channel: &'c mut Channel,
+    link: &'c Link,
+    change: u64,
+    read: u64,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.channel.read(out)?;
+        self.read += count as u64;
+        let is_current = self.link.edit(self.change, |state| {
+            (state.copy.read, state.copy.read_ms) = (self.read, unix_ms());
+        });
+        if !is_current {
+            return Err(io::Error::other("the role has changed"));
+        }
+        Ok(count)
+    }
+}
+
+/// Loads a copy. What came behind it is returned: the beginning of the stream.
+///
+/// # Errors
+/// What is wrong; there is no data then, or, if nothing of the copy came, those from before.
+pub(super) fn receive(
+    server: &'static Server,
+    link: &Link,
+    change: u64,
+    channel: &mut Channel,
+    origin: &str,
+) -> Result<Vec<u8>, String> {
+    let line = channel.line(None).map_err(|error| format!("the primary sends no data: {error}"))?;
+    let end = parse_head(&line)
+        .ok_or_else(|| format!("the primary sends '{}' in the place of data", line.escape_ascii()))?;
+    let total = if let End::Length(bytes) = end { Some(bytes) } else { None };
+    let config = server.config.snapshot();
+    link.edit(change, |state| {
+        state.phase = Phase::Copying;
+        state.copy = CopyProgress { total, read: 0, read_ms: unix_ms() };
+    });
+    let path = PathBuf::from(origin);
+    let source = Source::new(Watched { channel, link, change, read: 0 }, 0);
+    let reader = RdbReader::from_source(source, &path, config.encoding_limits(), config.version_check());
+    let mut reader = reader.map_err(|error| format!("cannot load the data of the primary: {error}"))?;
+    if !empty(server, Some(change)) {
+        return Err("the role has changed, or the server ends".to_owned());
+    }
+    tracing::info!("loading the data of the primary {origin}");
+    let state = SnapshotState::of(server);
+    state.loading.begin(total.unwrap_or(0));
+    state.loaded.store(0, Ordering::Relaxed);
+    state.expired.store(0, Ordering::Relaxed);
+    let believed = total.unwrap_or(BELIEVED_BYTES_MAX).min(BELIEVED_BYTES_MAX);
+    let loaded = loading::load_from(server, &config, &mut reader, &path, Present::Refused, believed);
+    let behind = loaded.and_then(|()| check_end(reader.into_source(), &end));
+    if behind.is_err() {
+        // Half of the data is worse than none.
+        empty(server, None);
+    }
+    server.gate.while_empty(|| server.conditions.set(Condition::LOADING, false));
+    let mut stream = behind?;
+    stream.extend(channel.take_unread());
+    Ok(stream)
+}
+
+fn parse_head(line: &[u8]) -> Option<End> {
+    let text = line.strip_prefix(b"$")?;
+    if let Some(mark) = text.strip_prefix(b"EOF:") {
+        return mark.try_into().ok().map(End::Mark);
+    }
+    std::str::from_utf8(text).ok()?.parse().ok().map(End::Length)
+}
+
+/// Checks that the copy ends where its file does; what was read behind it.
+fn check_end(mut source: Source<Watched<'_>>, end: &End) -> Result<Vec<u8>, String> {
+    match end {
+        End::Length(bytes) if source.offset() != *bytes => {
+            return Err(format!("the data of the primary end at byte {}, not at {bytes}", source.offset()));
+        }
+        End::Length(_) => {}
+        End::Mark(mark) => {
+            let mut found = [0; MARK_BYTES];
+            let read = source.read_exact(&mut found);
+            read.map_err(|error| format!("the data of the primary have no end: {error}"))?;
+            if found != *mark {
+                return Err("the data of the primary do not end with their mark".to_owned());
+            }
+        }
+    }
+    Ok(source.pending().to_vec())
+}
+
+/// Has a worker remove all data; false if the role has changed since change number `change`, or the server ends.
+fn empty(server: &Server, change: Option<u64>) -> bool {
+    let (done, emptied) = sync_channel(1);
+    server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::Empty { change, done }));
+    loop {
+        match emptied.recv_timeout(LOOK) {
+            Ok(emptied) => return emptied,
+            Err(_) if server.is_stopping() => return false,
+            Err(_) => {}
+        }
+    }
+}

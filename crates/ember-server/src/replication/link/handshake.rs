@@ -1,0 +1,105 @@
+//! What a replica says to its primary before it gets anything, and what it is answered.
+
+use std::io;
+use std::time::Instant;
+
+use super::channel::Channel;
+use super::{History, Link, Phase};
+use crate::config::Config;
+
+/// What a primary is told, so that one of Valkey sends data in its own format: in that of older replicas fields would be
+/// without their expiry.
+const VALKEY_VERSION: &[u8] = b"9.0.0";
+
+/// The digits of a history's name.
+const ID_DIGITS: usize = 40;
+
+/// How the primary goes on.
+pub(super) enum Answer {
+    /// With what comes behind the bytes that this server has; the history may have another name now.
+    Continue(Option<String>),
+    /// With all data as they are at this byte of the history.
+    Copy { id: String, offset: u64 },
+}
+
+/// What an answer of the primary is that is none of those expected.
+fn refused(what: &str, line: &[u8]) -> String {
+    format!("the primary answers {what} with '{}'", line.escape_ascii())
+}
+
+fn failed(error: io::Error) -> String {
+    format!("the connection to the primary has failed: {error}")
+}
+
+/// Logs in, and says who this server is.
+pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), String> {
+    let until = Instant::now() + channel.timeout();
+    let mut ask =
+        |words: &[&[u8]]| channel.send(words).and_then(|()| channel.line(Some(until))).map_err(failed);
+    let password = config.masterauth.reveal().as_bytes();
+    if !password.is_empty() {
+        let user = config.masteruser.as_bytes();
+        let answer =
+            if user.is_empty() { ask(&[b"AUTH", password])? } else { ask(&[b"AUTH", user, password])? };
+        if answer != b"+OK" {
+            return Err(refused("AUTH", &answer));
+        }
+    }
+    let answer = ask(&[b"PING"])?;
+    if answer != b"+PONG" {
+        return Err(refused("PING", &answer));
+    }
+    let port = match (config.replica_announce_port, config.tls_replication, config.port) {
+        (0, true, _) | (0, false, 0) => config.tls_port,
+        (0, false, port) => port,
+        (announced, ..) => announced,
+    };
+    let port = port.to_string();
+    let address = config.replica_announce_ip.as_bytes();
+    let mut facts: Vec<Vec<&[u8]>> = vec![vec![b"REPLCONF", b"listening-port", port.as_bytes()]];
+    if !address.is_empty() {
+        facts.push(vec![b"REPLCONF", b"ip-address", address]);
+    }
+    facts.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+    facts.push(vec![b"REPLCONF", b"version", VALKEY_VERSION]);
+    for words in &facts {
+        let answer = ask(words)?;
+        // Whoever does not know a fact can go on without it.
+        if answer.first() == Some(&b'-') && !answer.starts_with(b"-ERR") {
+            return Err(refused("REPLCONF", &answer));
+        }
+    }
+    Ok(())
+}
+
+/// Asks for what comes behind what this server has.
+pub(super) fn ask(channel: &mut Channel, history: Option<&History>) -> Result<Answer, String> {
+    let (id, next) = match history {
+        Some(history) => (history.id.as_str(), (history.offset + 1).to_string()),
+        None => ("?", "-1".to_owned()),
+    };
+    channel.send(&[b"PSYNC", id.as_bytes(), next.as_bytes()]).map_err(failed)?;
+    let line = channel.line(None).map_err(failed)?;
+    let text = String::from_utf8_lossy(&line).into_owned();
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    match words[..] {
+        ["+CONTINUE"] if history.is_some() => Ok(Answer::Continue(None)),
+        ["+CONTINUE", id] if history.is_some() && is_id(id) => Ok(Answer::Continue(Some(id.to_owned()))),
+        ["+FULLRESYNC", id, offset] if is_id(id) => match offset.parse::<i64>() {
+            Ok(offset) if offset >= 0 => {
+                Ok(Answer::Copy { id: id.to_owned(), offset: offset.unsigned_abs() })
+            }
+            _ => Err(refused("PSYNC", &line)),
+        },
+        _ => Err(refused("PSYNC", &line)),
+    }
+}
+
+fn is_id(word: &str) -> bool {
+    word.len() == ID_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Notes that the handshake has begun.
+pub(super) fn begin(link: &Link, change: u64) -> bool {
+    link.edit(change, |state| state.phase = Phase::Handshake)
+}

@@ -1,0 +1,244 @@
+//! The link to the primary of this server, as long as it is a replica.
+//!
+//! ```text
+//! REPLICAOF ─ role.rs ─ the wanted primary                                      (exclusive access)
+//! thread.rs   connect (channel.rs) ─ introduce itself, PSYNC (handshake.rs) ─ data, if they are sent (copying.rs)
+//!             ─ the connection goes to a worker, which applies what comes       (worker/primary.rs, executor/applying.rs)
+//!             ─ wait for its end; each second an acknowledgement ─ connect again
+//! ```
+//!
+//! Each change of the role has a number. Whatever the thread does it does for one of them, and gives up when there is a
+//! later one.
+
+mod channel;
+mod copying;
+mod handshake;
+pub(crate) mod role;
+mod thread;
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::clients::mailbox::Message;
+use crate::clients::primary::{PrimaryLink, PrimaryOrder};
+use crate::config::PrimaryAddress;
+use crate::journal::Reader;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::clock::unix_ms;
+
+/// How often the thread looks whether there is something else to do.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the link is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It waits until it is to connect.
+    Connect,
+    /// It connects.
+    Connecting,
+    /// It introduces itself.
+    Handshake,
+    /// It loads the data of the primary.
+    Copying,
+    /// It applies what the primary sends.
+    Connected,
+}
+
+impl Phase {
+    /// The word of ROLE.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Phase::Connect => "connect",
+            Phase::Connecting => "connecting",
+            Phase::Handshake => "handshake",
+            Phase::Copying => "sync",
+            Phase::Connected => "connected",
+        }
+    }
+}
+
+/// How far the data is that this server has: the byte of a history, which has a name.
+#[derive(Clone, Debug)]
+struct History {
+    id: String,
+    offset: u64,
+    /// The database that the next command is for.
+    database: usize,
+}
+
+/// How far a copy of the primary's data is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CopyProgress {
+    /// Its bytes, if the primary has said how many.
+    pub(crate) total: Option<u64>,
+    /// Those that were read.
+    pub(crate) read: u64,
+    /// When the last ones were, Unix time in ms.
+    pub(crate) read_ms: i64,
+}
+
+struct State {
+    /// Counts changes of the role.
+    change: u64,
+    primary: PrimaryAddress,
+    phase: Phase,
+    /// The connection that a worker has.
+    link: Option<Arc<PrimaryLink>>,
+    history: Option<History>,
+    /// Since when there is no link, Unix time in ms.
+    down_since_ms: i64,
+    copy: CopyProgress,
+    /// Why no link is made any more, if that is so.
+    stopped: Option<String>,
+    /// The socket that the thread is at.
+    socket: Option<TcpStream>,
+    /// The append-only file has ended because its data is not that of the server any more.
+    wants_aof: bool,
+    has_thread: bool,
+}
+
+impl State {
+    /// Remembers how far a link has come, if what was applied is all there.
+    fn keep_history(&mut self, link: &PrimaryLink) {
+        let history = self.history.take().filter(|_| link.failure().is_none());
+        self.history =
+            history.map(|history| History { offset: link.applied(), database: link.database(), ..history });
+    }
+}
+
+/// What a replica tells of itself.
+pub(crate) struct LinkReport {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) phase: Phase,
+    /// The name of the primary's history, as far as it is known.
+    pub(crate) id: Option<String>,
+    /// Bytes of the history that were read, and applied; `None` if there is no history.
+    pub(crate) offsets: Option<(u64, u64)>,
+    /// When the primary last sent something, Unix time in ms, if there is a connection.
+    pub(crate) read_ms: Option<i64>,
+    /// Since when there is no link, Unix time in ms.
+    pub(crate) down_since_ms: i64,
+    pub(crate) copy: CopyProgress,
+    /// Why no link is made any more, if that is so.
+    pub(crate) stopped: Option<String>,
+}
+
+/// The link of a server; nothing as long as it is a primary.
+pub(crate) struct Link {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Default for Link {
+    fn default() -> Link {
+        let state = State {
+            change: 0,
+            primary: PrimaryAddress::NONE,
+            phase: Phase::Connect,
+            link: None,
+            history: None,
+            down_since_ms: 0,
+            copy: CopyProgress::default(),
+            stopped: None,
+            socket: None,
+            wants_aof: false,
+            has_thread: false,
+        };
+        Link { state: Mutex::new(state), changed: Condvar::new() }
+    }
+}
+
+impl Link {
+    /// That of a server.
+    pub(crate) fn of(server: &Server) -> &Link {
+        server.services.get()
+    }
+
+    /// What is told of it; nothing if the server is a primary.
+    pub(crate) fn report(&self) -> Option<LinkReport> {
+        let state = self.state.lock();
+        let (host, port) = state.primary.get()?;
+        let history = state.history.as_ref().map(|history| (history.offset, history.offset));
+        let current = state.link.as_ref();
+        Some(LinkReport {
+            host: host.to_owned(),
+            port,
+            phase: state.phase,
+            id: state.history.as_ref().map(|history| history.id.clone()),
+            offsets: current.map(|link| (link.read(), link.applied())).or(history),
+            read_ms: current.map(|link| link.read_ms()),
+            down_since_ms: state.down_since_ms,
+            copy: state.copy,
+            stopped: state.stopped.clone(),
+        })
+    }
+
+    /// Whether no later change of the role has come behind change number `change`.
+    fn is_current(&self, change: u64) -> bool {
+        self.state.lock().change == change
+    }
+
+    /// Waits until there is a primary to connect to; nothing if the server ends.
+    fn wait_for_primary(&self, server: &Server) -> Option<(String, u16, u64)> {
+        loop {
+            self.see_to_aof(server);
+            let mut state = self.state.lock();
+            if server.is_stopping() {
+                return None;
+            }
+            if state.stopped.is_none()
+                && let Some((host, port)) = state.primary.get()
+            {
+                return Some((host.to_owned(), port, state.change));
+            }
+            self.changed.wait_for(&mut state, TICK);
+        }
+    }
+
+    /// Waits before the next try to connect, unless the role changes.
+    fn pause(&self, change: u64, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.state.lock();
+        while state.change == change && !self.changed.wait_until(&mut state, until).timed_out() {}
+    }
+
+    /// Lets `edit` change the state, if change number `change` is still the last one. Whether it was.
+    fn edit(&self, change: u64, edit: impl FnOnce(&mut State)) -> bool {
+        let mut state = self.state.lock();
+        let is_current = state.change == change;
+        if is_current {
+            edit(&mut state);
+        }
+        is_current
+    }
+
+    /// Notes that there is no link, and what is known of the history.
+    fn note_down(&self, server: &Server, change: u64, history: Option<History>, stopped: Option<String>) {
+        self.edit(change, |state| {
+            if state.phase == Phase::Connected {
+                state.down_since_ms = unix_ms();
+            }
+            (state.phase, state.link, state.socket) = (Phase::Connect, None, None);
+            (state.history, state.stopped) = (history, stopped);
+            server.conditions.set(Condition::LINK_DOWN, true);
+        });
+    }
+
+    /// Lets the append-only file begin anew, if it has ended for a copy.
+    fn see_to_aof(&self, server: &Server) {
+        let mut state = self.state.lock();
+        if !state.wants_aof || server.is_loading() {
+            return;
+        }
+        if server.journal.is_read_by(Reader::Aof) || !server.config.snapshot().appendonly {
+            state.wants_aof = false;
+        } else {
+            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::BeginAof));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Changes of the role: a primary becomes a replica, a replica of another server, or a primary.
+
+use std::sync::Arc;
+use std::thread;
+
+use emberkv_core::error::CommandError;
+
+use super::{CopyProgress, Link, Phase, State, thread as link_thread};
+use crate::aof::rewriting;
+use crate::clients::mailbox::Message;
+use crate::clients::primary::{PrimaryLink, PrimaryOrder};
+use crate::config::PrimaryAddress;
+use crate::executor::Executor;
+use crate::journal::Reader;
+use crate::replication::primary::{Primary, upkeep};
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::snapshot::loading;
+use crate::system::clock::unix_ms;
+use crate::system::random_name::random_name;
+
+/// What a change of the role has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The role is another one.
+    Yes,
+    /// It was so before.
+    No,
+}
+
+/// Makes the server a replica of `primary`, or a primary if that is none. Its data stay as they are, until those of the
+/// primary are there. The executor's worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// If the system gives no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
+pub(crate) fn change(
+    executor: &mut Executor,
+    client_id: u64,
+    primary: PrimaryAddress,
+) -> Result<Changed, CommandError> {
+    let server = executor.server;
+    let link = Link::of(server);
+    {
+        let state = link.state.lock();
+        if state.primary == primary && state.stopped.is_none() {
+            return Ok(Changed::No);
+        }
+    }
+    let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
+    if primary.get().is_some() {
+        start_thread(server).map_err(|error| format!("ERR cannot start a thread for the link: {error}"))?;
+    }
+    let was_primary = executor.with_exclusive_access_for(client_id, |executor, _| {
+        // What is in the journal so far was done in the role before.
+        executor.publish();
+        let mut state = link.state.lock();
+        let was_primary = state.primary.get().is_none();
+        take(&mut state, server, primary.clone());
+        if primary.get().is_none() {
+            // What was done before is part of this history, and what is done from now on of no other.
+            Primary::of(server).branch_history(name);
+        }
+        executor.turn.keeps_expired = primary.get().is_some();
+        server.config.set_primary(primary.clone());
+        was_primary
+    })?;
+    link.changed.notify_all();
+    match primary.get() {
+        None => tracing::info!("this server is a primary now"),
+        Some((host, port)) => tracing::info!("this server is a replica of {host}:{port} now"),
+    }
+    if was_primary {
+        for worker in &server.workers {
+            worker.mailbox.send(Message::Primary(PrimaryOrder::Demote));
+        }
+    } else {
+        link.see_to_aof(server);
+    }
+    Ok(Changed::Yes)
+}
+
+/// Takes the role that the configuration says at the start, when the data set is loaded. No worker is inside the gate.
+///
+/// # Errors
+/// If the system gives no thread.
+pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
+    let primary = server.config.snapshot().replicaof.clone();
+    if primary.get().is_some() {
+        start_thread(server).map_err(|error| format!("cannot start a thread for the link: {error}"))?;
+        let link = Link::of(server);
+        take(&mut link.state.lock(), server, primary);
+        link.changed.notify_all();
+    }
+    Ok(())
+}
+
+/// Takes a role. Nobody is at the keyspace, so nothing of what the last primary has sent is applied any more.
+fn take(state: &mut State, server: &Server, primary: PrimaryAddress) {
+    let is_replica = primary.get().is_some();
+    if let Some(link) = state.link.take() {
+        cut(server, &link);
+        state.keep_history(&link);
+    }
+    if let Some(socket) = state.socket.take() {
+        // The thread may be waiting for it. If it is closed already that is as good.
+        let _ = socket.shutdown(std::net::Shutdown::Both);
+    }
+    if !is_replica {
+        // What clients write from now on is in no history but this server's own.
+        state.history = None;
+    }
+    if state.primary.get().is_none() || state.phase == Phase::Connected {
+        state.down_since_ms = unix_ms();
+    }
+    state.change += 1;
+    (state.primary, state.phase) = (primary, Phase::Connect);
+    (state.copy, state.stopped) = (CopyProgress::default(), None);
+    server.conditions.set(Condition::REPLICA, is_replica);
+    server.conditions.set(Condition::LINK_DOWN, is_replica);
+}
+
+/// Ends a link: nothing more is applied, and the connection is closed soon.
+pub(super) fn cut(server: &Server, link: &Arc<PrimaryLink>) {
+    link.cut();
+    if let Some((_, _, client_id)) = link.address()
+        && let Some(view) = server.clients.get(client_id)
+    {
+        server.kill(&view);
+    }
+}
+
+/// Removes all data, for those of the primary. From then on clients are told that data is loaded, and nothing is written to
+/// the append-only file. The executor's worker is inside the gate and holds no lock. Whether change number `change`, if it
+/// counts, was still the last one.
+pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
+    let server = executor.server;
+    let link = Link::of(server);
+    executor.with_exclusive_access(|executor, _| {
+        if change.is_some_and(|change| !link.is_current(change)) {
+            return false;
+        }
+        server.conditions.set(Condition::LOADING, true);
+        if server.journal.is_read_by(Reader::Aof) {
+            executor.publish();
+            rewriting::switch_off(executor);
+            link.state.lock().wants_aof = true;
+        }
+        // Its replicas do not learn of this, nor of what is loaded.
+        upkeep::end_stream(executor);
+        loading::empty(executor);
+        true
+    })
+}
+
+/// Starts the thread that sees to the link, unless it runs.
+fn start_thread(server: &'static Server) -> std::io::Result<()> {
+    let link = Link::of(server);
+    let mut state = link.state.lock();
+    if !state.has_thread {
+        thread::Builder::new().name("link".to_owned()).spawn(move || link_thread::run(server))?;
+        state.has_thread = true;
+    }
+    Ok(())
+}

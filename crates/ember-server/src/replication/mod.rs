@@ -1,0 +1,4 @@
+//! Replication: this server's data on others, and the data of another server here.
+
+pub(crate) mod link;
+pub(crate) mod primary;

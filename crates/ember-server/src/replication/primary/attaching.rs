@@ -1,0 +1,96 @@
+//! PSYNC and SYNC: a client becomes a replica.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Primary;
+use super::copy::{self, Copy};
+use super::feed::ReplicaFeed;
+use super::replica::{ReplicaView, Stage};
+use crate::clients::client::{Client, ReplyMode};
+use crate::executor::session::{Execution, Outcome, SessionResult};
+
+/// What a replica has: the data of the stream of this name, up to this position.
+pub(crate) struct Held<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) position: u64,
+}
+
+/// Makes the client a replica: one that goes on where it is if it can, else one that gets a copy. One that has sent SYNC
+/// (`is_old`) understands no answer but the copy.
+pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_old: bool) -> SessionResult {
+    let Execution { executor, client, reply, .. } = execution;
+    let server = executor.server;
+    let primary = Primary::of(server);
+    let replica = client.replica.get_or_insert_default();
+    if replica.feed.is_some() {
+        return Ok(Outcome::Done);
+    }
+    let address = match &*replica.address {
+        "" => client.view.peer.remote_ip().map_or_else(|| client.view.peer.remote(), |ip| ip.to_string()),
+        address => address.to_owned(),
+    };
+    let view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, executor.turn.now_ms);
+    let view = Arc::new(view);
+    let knows_new_names = replica.knows_new_names;
+    if let Some(held) = held {
+        if let Some(id) = go_on(primary, &held, &view) {
+            reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
+            primary.counts.partial.fetch_add(1, Ordering::Relaxed);
+            tracing::info!("the replica {} goes on at {}", view.name(), held.position);
+            become_replica(client, Box::new(ReplicaFeed::following(server, view, held.position)));
+            return Ok(Outcome::Done);
+        }
+        primary.counts.partial_refused.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(
+            "the replica {} cannot go on at {} of {}: that is not kept, or another history",
+            view.name(),
+            held.position,
+            held.id
+        );
+    }
+    primary.counts.full.fetch_add(1, Ordering::Relaxed);
+    tracing::info!("the replica {} gets a copy of the data", view.name());
+    primary.join(&view);
+    let copy = Copy::join(primary, &executor.config, &view);
+    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, is_old)));
+    copy::begin_due(executor);
+    Ok(Outcome::Done)
+}
+
+fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>) {
+    client.view.is_replica.store(true, Ordering::Relaxed);
+    client.reply_mode = ReplyMode::Off;
+    client.replica.get_or_insert_default().feed = Some(feed);
+}
+
+/// Lets a replica go on where it is, if that is part of this history and what follows is kept; returns the history's name.
+fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
+    let history = primary.history();
+    // Until it has joined nothing may be forgotten.
+    let stream = primary.stream.lock();
+    let is_kept = (stream.backlog.first()..=stream.backlog.end()).contains(&held.position);
+    if !primary.is_on.load(Ordering::Relaxed) || !is_kept || !history.includes(held.id, held.position) {
+        return None;
+    }
+    view.position.store(held.position, Ordering::Relaxed);
+    view.enter(Stage::Online, view.acknowledged_ms());
+    primary.join(view);
+    Some(history.id)
+}
+
+impl Primary {
+    /// Takes what a client confirms to have, if it is a replica.
+    pub(crate) fn acknowledge(
+        &self,
+        server: &crate::server::Server,
+        client_id: u64,
+        position: u64,
+        durable: Option<u64>,
+        now_ms: i64,
+    ) {
+        let Some(view) = self.replica(client_id) else { return };
+        view.acknowledge(position, durable, self.end(), now_ms);
+        self.serve_waits(server);
+    }
+}

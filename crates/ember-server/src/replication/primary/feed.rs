@@ -1,0 +1,120 @@
+//! What a replica's connection is given in place of replies.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_protocol::Reply;
+
+use super::Primary;
+use super::copy::Copy;
+use super::replica::{ReplicaView, Stage};
+use crate::clients::replica::Feed;
+use crate::server::Server;
+use crate::system::clock::unix_ms;
+
+/// What is said of a replica that lacks what is not kept any more.
+pub(super) const TOO_FAR_BEHIND: &str =
+    "is further behind than client-output-buffer-limit and repl-backlog-size allow";
+
+/// Bytes that are given at once.
+const PORTION_BYTES: usize = 256 * 1024;
+
+/// How often a replica that waits for its copy is given a sign of life: an empty line, which it skips.
+const SIGN_INTERVAL: Duration = Duration::from_secs(1);
+
+enum State {
+    /// The copy is not there yet; `is_told` says whether the replica knows where the stream will go on.
+    Waiting { copy: Arc<Copy>, is_told: bool, next_sign: Instant },
+    /// It has got so many bytes of the copy.
+    Copying { copy: Arc<Copy>, sent: u64 },
+    /// It gets the stream from here on.
+    Following { position: u64 },
+}
+
+/// See the module.
+pub(super) struct ReplicaFeed {
+    server: &'static Server,
+    view: Arc<ReplicaView>,
+    state: State,
+}
+
+impl ReplicaFeed {
+    /// That of a replica that gets a copy. One that has sent SYNC is not told where the stream goes on.
+    pub(super) fn with_copy(
+        server: &'static Server,
+        view: Arc<ReplicaView>,
+        copy: Arc<Copy>,
+        is_told: bool,
+    ) -> ReplicaFeed {
+        let next_sign = Instant::now() + SIGN_INTERVAL;
+        ReplicaFeed { server, view, state: State::Waiting { copy, is_told, next_sign } }
+    }
+
+    /// That of a replica that goes on at a position, from which the stream is kept.
+    pub(super) fn following(server: &'static Server, view: Arc<ReplicaView>, position: u64) -> ReplicaFeed {
+        ReplicaFeed { server, view, state: State::Following { position } }
+    }
+
+    /// Reads what comes next of the stream.
+    fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), String> {
+        let stream = Primary::of(self.server).stream.lock();
+        let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));
+        let count = read.map_err(|_| TOO_FAR_BEHIND.to_owned())?;
+        let position = position + count as u64;
+        self.view.position.store(position, Ordering::Relaxed);
+        self.state = State::Following { position };
+        Ok(())
+    }
+}
+
+impl Feed for ReplicaFeed {
+    fn feed(&mut self, output: &mut Reply) -> Result<(), String> {
+        match &mut self.state {
+            State::Waiting { copy, is_told, next_sign } => {
+                if !*is_told && let Some(position) = copy.position() {
+                    *is_told = true;
+                    let id = Primary::of(self.server).history().id;
+                    output.simple(&format!("FULLRESYNC {id} {position}"));
+                }
+                match copy.written().filter(|_| *is_told && copy.position().is_some()) {
+                    Some(Ok(spool)) => {
+                        output.raw(format!("${}\r\n", spool.len()).as_bytes());
+                        self.view.enter(Stage::Copying, unix_ms());
+                        self.state = State::Copying { copy: Arc::clone(copy), sent: 0 };
+                    }
+                    Some(Err(error)) => return Err(format!("has no copy of the data: {error}")),
+                    None if Instant::now() >= *next_sign => {
+                        *next_sign = Instant::now() + SIGN_INTERVAL;
+                        output.raw(b"\n");
+                    }
+                    None => {}
+                }
+                Ok(())
+            }
+            State::Copying { copy, sent } => {
+                let (Some(Ok(spool)), Some(position)) = (copy.written(), copy.position()) else {
+                    return Err("has lost its copy of the data".to_owned());
+                };
+                let mut portion = Vec::new();
+                spool.read(*sent, PORTION_BYTES, &mut portion).map_err(|error| error.to_string())?;
+                if portion.is_empty() {
+                    self.view.enter(Stage::Online, unix_ms());
+                    tracing::info!("the replica {} has got a copy of the data", self.view.name());
+                    return self.follow(position, output);
+                }
+                *sent += portion.len() as u64;
+                output.raw(&portion);
+                Ok(())
+            }
+            &mut State::Following { position } => self.follow(position, output),
+        }
+    }
+}
+
+impl Drop for ReplicaFeed {
+    fn drop(&mut self) {
+        tracing::info!("the replica {} is gone", self.view.name());
+        Primary::of(self.server).leave(&self.view);
+    }
+}

@@ -1,0 +1,198 @@
+//! The primary's side: the records of the journal as a stream of commands, and the replicas that get it.
+//!
+//! ```text
+//! subscriber.rs  a subscriber of the journal: records → backlog, and PING and GETACK between them
+//! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
+//! copy.rs        the data set at one moment, for replicas that have nothing it could go on from
+//! attaching.rs   PSYNC and SYNC: whether a replica goes on or gets a copy
+//! waiting.rs     clients that wait until replicas have what they have written
+//! upkeep.rs      what is done periodically
+//! ```
+//!
+//! A replica stays a connection of its worker, which reads its REPLCONF ACK like any command and sends what its
+//! [`Feed`](crate::clients::replica::Feed) gives whenever the socket takes it. Whoever adds to the stream tells the workers
+//! that have replicas. So no thread stands between a write and the replicas, and TLS, CLIENT LIST, CLIENT KILL and limits
+//! are those of all connections.
+//!
+//! The stream goes on as long as there are replicas, and for `repl-backlog-ttl` after the last one has gone.
+
+pub(crate) mod attaching;
+pub(crate) mod copy;
+mod feed;
+mod orders;
+pub(crate) mod replica;
+mod spool;
+mod subscriber;
+pub(crate) mod upkeep;
+pub(crate) mod waiting;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use ember_cluster::replication::backlog::Backlog;
+use ember_cluster::replication::history::History;
+use ember_cluster::replication::milestones::Milestones;
+use ember_protocol::Args;
+use parking_lot::Mutex;
+
+use crate::clients::mailbox::Message;
+use crate::journal::order_queue::OrderQueue;
+use crate::server::Server;
+use copy::Copy;
+use orders::Order;
+use replica::ReplicaView;
+pub(crate) use subscriber::StreamSubscriber;
+use waiting::Waits;
+
+/// The stream, as far as it is kept.
+struct Stream {
+    backlog: Backlog,
+    milestones: Milestones,
+}
+
+/// A worker with replicas.
+#[derive(Default)]
+struct Listener {
+    replicas: AtomicUsize,
+    /// It was told of something new and has not looked yet.
+    is_told: AtomicBool,
+}
+
+/// See the module.
+pub(crate) struct Primary {
+    history: Mutex<History>,
+    stream: Mutex<Stream>,
+    /// The position behind the last byte of the stream.
+    end: AtomicU64,
+    /// Whether records go into the stream.
+    is_on: AtomicBool,
+    replicas: Mutex<BTreeMap<u64, Arc<ReplicaView>>>,
+    listeners: Box<[CachePadded<Listener>]>,
+    orders: OrderQueue<Order>,
+    /// The copy that waits for more replicas before it begins.
+    gathering: Mutex<Option<Arc<Copy>>>,
+    /// Replicas are to be asked what they have.
+    wants_acks: AtomicBool,
+    waits: Waits,
+    /// Since when there is no replica, Unix time in ms; 0 while there is one, or there is no stream.
+    alone_since_ms: AtomicI64,
+    pub(crate) counts: Counts,
+}
+
+/// What INFO tells of synchronizations.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Replicas that got a copy.
+    pub(crate) full: AtomicU64,
+    /// Those that went on where they were.
+    pub(crate) partial: AtomicU64,
+    /// Those that could not although they have asked for it.
+    pub(crate) partial_refused: AtomicU64,
+}
+
+impl Primary {
+    /// That of a server with so many workers, whose data has this name.
+    pub(crate) fn new(workers: usize, id: String) -> Primary {
+        Primary {
+            history: Mutex::new(History::new(id)),
+            stream: Mutex::new(Stream { backlog: Backlog::new(0), milestones: Milestones::default() }),
+            end: AtomicU64::new(0),
+            is_on: AtomicBool::new(false),
+            replicas: Mutex::default(),
+            listeners: (0..workers).map(|_| CachePadded::default()).collect(),
+            orders: OrderQueue::default(),
+            gathering: Mutex::default(),
+            wants_acks: AtomicBool::new(false),
+            waits: Waits::default(),
+            alone_since_ms: AtomicI64::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// That of a server.
+    pub(crate) fn of(server: &Server) -> &Primary {
+        server.services.get()
+    }
+
+    /// The names that the stream goes by.
+    pub(crate) fn history(&self) -> History {
+        self.history.lock().clone()
+    }
+
+    /// Gives the stream another name, as if it were nobody's continuation.
+    pub(crate) fn rename_history(&self, id: String) {
+        *self.history.lock() = History::new(id);
+    }
+
+    /// Gives what comes now another name: it is nobody else's any more.
+    pub(crate) fn branch_history(&self, id: String) {
+        self.history.lock().branch(id, self.end());
+    }
+
+    /// The position behind the last byte of the stream.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// The position of the first byte that is kept, if there is a stream.
+    pub(crate) fn first_kept(&self) -> Option<u64> {
+        self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().backlog.first())
+    }
+
+    /// The memory in bytes of what is kept of the stream.
+    pub(crate) fn backlog_bytes(&self) -> usize {
+        if self.is_on.load(Ordering::Relaxed) { self.stream.lock().backlog.memory_bytes() } else { 0 }
+    }
+
+    /// All replicas, by the ids of their clients.
+    pub(crate) fn replicas(&self) -> Vec<Arc<ReplicaView>> {
+        self.replicas.lock().values().cloned().collect()
+    }
+
+    /// The replica that is this client.
+    pub(crate) fn replica(&self, client_id: u64) -> Option<Arc<ReplicaView>> {
+        self.replicas.lock().get(&client_id).cloned()
+    }
+
+    fn join(&self, view: &Arc<ReplicaView>) {
+        self.listeners[view.client.worker].replicas.fetch_add(1, Ordering::SeqCst);
+        self.replicas.lock().insert(view.client.id, Arc::clone(view));
+        self.alone_since_ms.store(0, Ordering::Relaxed);
+    }
+
+    fn leave(&self, view: &ReplicaView) {
+        self.replicas.lock().remove(&view.client.id);
+        self.listeners[view.client.worker].replicas.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The tokens and ids of the replicas of a worker, which is about to look at them.
+    pub(crate) fn replicas_of(&self, worker: usize) -> Vec<(usize, u64)> {
+        // Before they are looked at: what comes then is told again.
+        self.listeners[worker].is_told.store(false, Ordering::SeqCst);
+        let replicas = self.replicas.lock();
+        let own = replicas.values().filter(|view| view.client.worker == worker);
+        own.map(|view| (view.client.token, view.client.id)).collect()
+    }
+
+    /// Has a command passed on to replicas, behind all records that there are.
+    pub(crate) fn pass_on(&self, server: &Server, command: Args<'_>) {
+        if self.is_on.load(Ordering::Relaxed) {
+            let mut encoded = Vec::new();
+            command.encode(&mut encoded);
+            self.orders.add(Order::PassOn { behind: server.journal.last_number(), command: encoded });
+            server.journal.call_thread();
+        }
+    }
+
+    /// Tells the workers that have replicas that there is something for them.
+    fn tell_workers(&self, server: &Server) {
+        for (worker, listener) in self.listeners.iter().enumerate() {
+            if listener.replicas.load(Ordering::SeqCst) > 0 && !listener.is_told.swap(true, Ordering::SeqCst)
+            {
+                server.workers[worker].mailbox.send(Message::Feed);
+            }
+        }
+    }
+}

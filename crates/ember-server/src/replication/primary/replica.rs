@@ -1,0 +1,94 @@
+//! What is known of a replica.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+use crate::clients::client::ClientView;
+
+/// How far a replica is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// It waits for a copy of the data.
+    Waiting,
+    /// It gets one.
+    Copying,
+    /// It gets the stream.
+    Online,
+}
+
+/// A replica, as far as others may see it.
+pub(crate) struct ReplicaView {
+    pub(crate) client: Arc<ClientView>,
+    /// The port that it listens to, and its address.
+    pub(crate) port: u16,
+    pub(crate) address: String,
+    stage: AtomicU8,
+    /// The position in the stream of what it gets next.
+    pub(super) position: AtomicU64,
+    /// Up to which position it has run the stream, and has that on its disk, as it said at this Unix time in ms.
+    acknowledged: AtomicU64,
+    durable: AtomicU64,
+    acknowledged_ms: AtomicI64,
+}
+
+impl ReplicaView {
+    pub(super) fn new(client: Arc<ClientView>, port: u16, address: String, now_ms: i64) -> ReplicaView {
+        ReplicaView {
+            client,
+            port,
+            address,
+            stage: AtomicU8::new(Stage::Waiting as u8),
+            // Nothing is kept for it before it is known what it needs.
+            position: AtomicU64::new(u64::MAX),
+            acknowledged: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            acknowledged_ms: AtomicI64::new(now_ms),
+        }
+    }
+
+    /// What the log calls it.
+    pub(super) fn name(&self) -> String {
+        format!("{}:{}", self.address, self.port)
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => Stage::Waiting,
+            1 => Stage::Copying,
+            _ => Stage::Online,
+        }
+    }
+
+    pub(super) fn enter(&self, stage: Stage, now_ms: i64) {
+        self.acknowledged_ms.store(now_ms, Ordering::Relaxed);
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// What it has confirmed: the position that it has run the stream up to.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// The position up to which it has the stream on its disk.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Relaxed)
+    }
+
+    /// When it was last heard, Unix time in ms.
+    pub(crate) fn acknowledged_ms(&self) -> i64 {
+        self.acknowledged_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whole seconds since it was last heard.
+    pub(crate) fn lag_s(&self, now_ms: i64) -> i64 {
+        (now_ms - self.acknowledged_ms()).max(0) / 1000
+    }
+
+    /// Takes what it confirms. Nobody is believed to have what does not exist.
+    pub(super) fn acknowledge(&self, position: u64, durable: Option<u64>, end: u64, now_ms: i64) {
+        self.acknowledged.fetch_max(position.min(end), Ordering::Relaxed);
+        self.durable.fetch_max(durable.unwrap_or_default().min(end), Ordering::Relaxed);
+        self.acknowledged_ms.store(now_ms, Ordering::Relaxed);
+    }
+}

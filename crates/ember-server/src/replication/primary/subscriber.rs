@@ -1,0 +1,195 @@
+//! The stream as a subscriber of the journal: records are appended to the backlog, which all replicas read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use ember_cluster::replication::backlog::Backlog;
+
+use super::Primary;
+use super::orders::Order;
+use super::replica::Stage;
+use crate::config::Config;
+use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::server::Server;
+
+/// How long the thread sleeps at most while there is no stream.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(crate) struct StreamSubscriber {
+    server: &'static Server,
+    primary: &'static Primary,
+    config: Arc<Config>,
+    generation: u64,
+    orders: VecDeque<Order>,
+    /// The next command is one whose database replicas do not know.
+    needs_database: bool,
+    next_ping: Instant,
+    /// There is something that replicas were not told of.
+    has_news: bool,
+}
+
+impl StreamSubscriber {
+    /// The subscriber of a server whose journal is not read yet.
+    pub(crate) fn new(server: &'static Server) -> StreamSubscriber {
+        StreamSubscriber {
+            server,
+            primary: Primary::of(server),
+            config: server.config.snapshot(),
+            generation: server.config.generation(),
+            orders: VecDeque::new(),
+            needs_database: true,
+            next_ping: Instant::now(),
+            has_news: false,
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        self.primary.is_on.load(Ordering::Relaxed)
+    }
+
+    fn ping_period(&self) -> Duration {
+        Duration::from_secs(self.config.repl_ping_replica_period.into())
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Meet { copy, .. } => {
+                let end = self.primary.end();
+                if !self.primary.is_on.swap(true, Ordering::SeqCst) {
+                    self.primary.stream.lock().backlog = Backlog::new(end);
+                    self.next_ping = Instant::now() + self.ping_period();
+                }
+                self.needs_database = true;
+                copy.meet_stream(end);
+                self.has_news = true;
+            }
+            Order::PassOn { command, .. } if self.is_on() => self.add(&command, None),
+            Order::PassOn { .. } => {}
+            Order::End { .. } => {
+                self.primary.is_on.store(false, Ordering::SeqCst);
+                let mut stream = self.primary.stream.lock();
+                stream.backlog = Backlog::new(self.primary.end());
+                stream.milestones.clear();
+            }
+        }
+    }
+
+    /// Adds commands to the stream; all records up to `record` are in it then, if that is said.
+    fn add(&mut self, commands: &[u8], record: Option<u64>) {
+        let mut stream = self.primary.stream.lock();
+        stream.backlog.append(commands);
+        let end = stream.backlog.end();
+        record.into_iter().for_each(|record| stream.milestones.note(record, end));
+        self.primary.end.store(end, Ordering::Release);
+        self.has_news = true;
+        stream.backlog.forget_before(self.needed_from(end));
+        let first = stream.backlog.first();
+        stream.milestones.forget_before(first);
+    }
+
+    /// The position from which on the stream is kept: the backlog's size, and what replicas have not got yet as far as
+    /// `client-output-buffer-limit replica` allows.
+    fn needed_from(&self, end: u64) -> u64 {
+        let needed = end.saturating_sub(self.config.repl_backlog_size);
+        let limit = self.config.client_output_buffer_limit.replica.hard_bytes;
+        let farthest = if limit == 0 { 0 } else { end.saturating_sub(limit) };
+        let replicas = self.primary.replicas.lock();
+        let slowest = replicas.values().map(|view| view.position.load(Ordering::Relaxed)).min();
+        needed.min(slowest.unwrap_or(u64::MAX).max(farthest))
+    }
+
+    fn ping_if_due(&mut self) {
+        let now = Instant::now();
+        if now < self.next_ping {
+            return;
+        }
+        self.next_ping = now + self.ping_period();
+        let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
+        if is_heard {
+            self.add(b"*1\r\n$4\r\nPING\r\n", None);
+        }
+    }
+}
+
+impl Subscriber for StreamSubscriber {
+    fn begin_round(&mut self) {
+        self.orders.extend(self.primary.orders.take());
+    }
+
+    fn advance(&mut self, last: u64) {
+        while self.orders.front().is_some_and(|order| order.behind() <= last)
+            && let Some(order) = self.orders.pop_front()
+        {
+            self.carry_out(order);
+        }
+    }
+
+    fn limit(&self, _: u64) -> u64 {
+        self.orders.front().map_or(u64::MAX, Order::behind)
+    }
+
+    fn needs_database(&self, _: u64) -> bool {
+        self.needs_database && self.is_on()
+    }
+
+    fn refresh(&mut self) {
+        let generation = self.server.config.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.config = self.server.config.snapshot();
+        }
+    }
+
+    fn append(&mut self, records: Records<'_>) {
+        if !self.is_on() {
+            return;
+        }
+        self.needs_database = false;
+        self.add(records.batch.commands(), Some(records.last));
+    }
+
+    fn end_round(&mut self) {
+        if !self.is_on() {
+            return;
+        }
+        self.ping_if_due();
+        if self.primary.wants_acks.swap(false, Ordering::SeqCst) {
+            self.add(b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n", None);
+        }
+    }
+
+    fn report(&mut self, _: usize) {
+        if std::mem::take(&mut self.has_news) {
+            self.primary.tell_workers(self.server);
+        }
+    }
+
+    fn is_left_to_thread(&self) -> bool {
+        !self.orders.is_empty() || self.primary.orders.has_some()
+    }
+
+    fn wants_thread(&self) -> bool {
+        false
+    }
+
+    fn durable(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn released(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn pause(&self) -> Pause {
+        let until_ping = self.next_ping.saturating_duration_since(Instant::now());
+        Pause::UntilPublished(if self.is_on() { until_ping } else { SLEEP_MAX })
+    }
+
+    fn is_over(&self) -> bool {
+        // The AOF says when all is over.
+        true
+    }
+}

@@ -1,0 +1,101 @@
+//! What a primary does periodically, on worker 0.
+
+use std::sync::atomic::Ordering;
+
+use super::orders::Order;
+use super::replica::Stage;
+use super::{Primary, copy, feed};
+use crate::config::Config;
+use crate::executor::Executor;
+use crate::journal::Reader;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::clock::unix_ms;
+use crate::system::random_name::random_name;
+
+/// Does what is due. The worker is inside the gate and holds no lock.
+pub(crate) fn work(executor: &mut Executor) {
+    let server = executor.server;
+    let primary = Primary::of(server);
+    copy::begin_due(executor);
+    close_lost(server, primary, &executor.config);
+    primary.serve_waits(server);
+    refuse_writes(server, &executor.config);
+    if primary.is_on.load(Ordering::Relaxed) {
+        end_if_alone(executor, primary);
+    }
+}
+
+/// Refuses writes while there are fewer good replicas than `min-replicas-to-write`, or does not any more. What a replica
+/// gets from its primary is not refused.
+pub(crate) fn refuse_writes(server: &Server, config: &Config) {
+    let wanted = config.min_replicas_to_write as usize;
+    let max_lag_s = i64::from(config.min_replicas_max_lag);
+    let is_replica = server.conditions.get().contains(Condition::REPLICA);
+    let refuses = wanted != 0 && max_lag_s != 0 && !is_replica && {
+        let now_ms = unix_ms();
+        let replicas = Primary::of(server).replicas();
+        let good =
+            replicas.iter().filter(|view| view.stage() == Stage::Online && view.lag_s(now_ms) <= max_lag_s);
+        good.count() < wanted
+    };
+    server.conditions.set(Condition::FEW_REPLICAS, refuses);
+}
+
+/// Closes the connections of replicas that have said nothing for `repl-timeout`, and of those that what comes next for them
+/// is not kept for any more.
+fn close_lost(server: &Server, primary: &Primary, config: &Config) {
+    let (now_ms, timeout_s) = (unix_ms(), i64::from(config.repl_timeout));
+    let first = primary.first_kept().unwrap_or_default();
+    for view in primary.replicas() {
+        if view.position.load(Ordering::Relaxed) < first {
+            tracing::warn!("the replica {} {}", view.name(), feed::TOO_FAR_BEHIND);
+            server.kill(&view.client);
+        }
+        if view.stage() == Stage::Online && view.lag_s(now_ms) > timeout_s {
+            tracing::warn!("the replica {} has said nothing for {timeout_s} seconds", view.name());
+            server.kill(&view.client);
+        }
+    }
+}
+
+/// Ends the stream when there has been no replica for `repl-backlog-ttl`.
+fn end_if_alone(executor: &mut Executor, primary: &Primary) {
+    if !primary.replicas.lock().is_empty() {
+        primary.alone_since_ms.store(0, Ordering::Relaxed);
+        return;
+    }
+    let now_ms = unix_ms();
+    let since_ms = primary.alone_since_ms.load(Ordering::Relaxed);
+    if since_ms == 0 {
+        primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
+    }
+    let ttl_ms = executor.config.repl_backlog_ttl.saturating_mul(1000);
+    if since_ms == 0 || ttl_ms == 0 || now_ms - since_ms < ttl_ms {
+        return;
+    }
+    tracing::info!("no replica has come for {} seconds: the replication backlog is freed", ttl_ms / 1000);
+    end_stream(executor);
+    primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
+}
+
+/// Ends the stream, if there is one: what is changed now is in none, and no replica goes on from here. The worker is inside
+/// the gate and holds no lock.
+pub(crate) fn end_stream(executor: &mut Executor) {
+    let server = executor.server;
+    let primary = Primary::of(server);
+    if !server.journal.is_read_by(Reader::Replicas) {
+        return;
+    }
+    executor.with_exclusive_access(|executor, _| {
+        executor.publish();
+        let behind = server.journal.switch(Reader::Replicas, false);
+        primary.orders.add(Order::End { behind });
+        primary.replicas().iter().for_each(|view| server.kill(&view.client));
+        match random_name() {
+            Ok(id) => primary.rename_history(id),
+            Err(error) => tracing::error!("the history keeps its name: {error}"),
+        }
+    });
+    server.journal.call_thread();
+}

@@ -1,0 +1,102 @@
+//! Clients that wait until replicas have what they have written: WAIT, WAITAOF.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ember_protocol::Reply;
+use emberkv_core::observers::Waiter;
+use parking_lot::Mutex;
+
+use super::Primary;
+use super::replica::Stage;
+use crate::clients::mailbox::Message;
+use crate::server::Server;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// The number of the record that replicas are to have.
+    pub(crate) record: u64,
+    /// How many.
+    pub(crate) replicas: u64,
+    /// They are to have it on their disks; with `Some(true)` this server too.
+    pub(crate) on_disk: Option<bool>,
+}
+
+impl Wanted {
+    /// How many replicas have it.
+    pub(crate) fn replicas_now(&self, server: &Server) -> u64 {
+        let primary = Primary::of(server);
+        let replicas = primary.replicas();
+        let stream = primary.stream.lock();
+        let has = |position| stream.milestones.record_at(position).is_some_and(|last| last >= self.record);
+        let online = replicas.iter().filter(|view| view.stage() == Stage::Online);
+        let confirmed = online.filter(|view| match self.on_disk {
+            None => self.record == 0 || has(view.acknowledged()),
+            Some(_) => has(view.durable()),
+        });
+        confirmed.count() as u64
+    }
+
+    /// Whether this server has it on its disk.
+    pub(crate) fn is_durable_here(&self, server: &Server) -> bool {
+        server.journal.is_read_by(crate::journal::Reader::Aof) && self.record <= server.journal.durable()
+    }
+
+    /// Whether that is so.
+    pub(crate) fn is_so(&self, server: &Server) -> bool {
+        (self.on_disk != Some(true) || self.is_durable_here(server))
+            && (self.replicas == 0 || self.replicas_now(server) >= self.replicas)
+    }
+
+    /// Answers how it is now.
+    pub(crate) fn answer(&self, server: &Server, reply: &mut Reply) {
+        if self.on_disk.is_some() {
+            reply.array(2);
+            reply.integer(i64::from(self.is_durable_here(server)));
+        }
+        reply.integer(self.replicas_now(server) as i64);
+    }
+}
+
+/// Those who wait.
+#[derive(Default)]
+pub(super) struct Waits {
+    count: AtomicUsize,
+    waiting: Mutex<Vec<(Arc<Waiter>, Wanted)>>,
+}
+
+impl Primary {
+    /// Lets a client wait, and asks the replicas what they have.
+    pub(crate) fn wait(&self, server: &Server, waiter: &Arc<Waiter>, wanted: Wanted) {
+        let mut waiting = self.waits.waiting.lock();
+        waiting.push((Arc::clone(waiter), wanted));
+        self.waits.count.store(waiting.len(), Ordering::SeqCst);
+        drop(waiting);
+        self.wants_acks.store(true, Ordering::SeqCst);
+        server.journal.call_thread();
+    }
+
+    /// Answers those who have what they wait for. O(those who wait).
+    pub(super) fn serve_waits(&self, server: &Server) {
+        if self.waits.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut waiting = self.waits.waiting.lock();
+        waiting.retain(|(waiter, wanted)| {
+            if waiter.is_over() {
+                return false;
+            }
+            if !wanted.is_so(server) || !waiter.claim() {
+                return true;
+            }
+            let mut reply = Reply::new(waiter.protocol);
+            wanted.answer(server, &mut reply);
+            waiter.finish();
+            let served = Message::Served(waiter.token, waiter.client_id, Box::new(reply), 0);
+            server.workers[waiter.worker].mailbox.send(served);
+            false
+        });
+        self.waits.count.store(waiting.len(), Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,42 @@
+//! From the parameters `tls-…` to what a connection begins with that this server makes itself.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+
+use super::ciphers;
+use super::protocols::protocols;
+use super::settings::{authorities, chain_of, key_of};
+use crate::config::Config;
+
+/// Reads authorities, and certificate and key if there are any, and puts all together.
+///
+/// # Errors
+/// One line that names the parameter and what is wrong with its value or file.
+pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String> {
+    let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
+    let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&protocols(&config.tls_protocols)?)
+        .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?
+        .with_root_certificates(authorities(config, "tls-replication")?);
+    let own = &config.tls_client_cert_file;
+    let (chain, key) = if !own.is_empty() {
+        let password = config.tls_client_key_file_pass.reveal();
+        (
+            chain_of("tls-client-cert-file", own)?,
+            key_of("tls-client-key-file", &config.tls_client_key_file, password)?,
+        )
+    } else if !config.tls_cert_file.is_empty() {
+        let password = config.tls_key_file_pass.reveal();
+        (
+            chain_of("tls-cert-file", &config.tls_cert_file)?,
+            key_of("tls-key-file", &config.tls_key_file, password)?,
+        )
+    } else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let built = builder.with_client_auth_cert(chain, key);
+    built.map(Arc::new).map_err(|error| format!("the certificate for the primary: {error}"))
+}

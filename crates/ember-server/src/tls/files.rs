@@ -1,0 +1,48 @@
+//! The files that TLS is made from, as far as it takes to see that they have changed.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+
+/// Files of `tls-ca-cert-dir` that are looked at.
+const CA_FILES_MAX: usize = 1024;
+
+/// Which file it is, when it was changed (s and ns), and its bytes.
+type FileState = (u64, i64, i64, u64);
+
+/// The states of all files; of one that is not there, nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FileStates(Vec<(PathBuf, Option<FileState>)>);
+
+impl FileStates {
+    /// As they are now.
+    pub(super) fn look(config: &Config) -> FileStates {
+        let named = [&config.tls_cert_file, &config.tls_key_file, &config.tls_ca_cert_file];
+        let named = named.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from);
+        let mut paths: Vec<PathBuf> = named.collect();
+        if !config.tls_ca_cert_dir.is_empty() {
+            paths.extend(authority_paths(Path::new(&config.tls_ca_cert_dir)).unwrap_or_default());
+        }
+        paths.sort_unstable();
+        let with_state = |path: PathBuf| {
+            let state = state_of(&path);
+            (path, state)
+        };
+        FileStates(paths.into_iter().map(with_state).collect())
+    }
+}
+
+fn state_of(path: &Path) -> Option<FileState> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+}
+
+/// The files of a directory of authorities, [`CA_FILES_MAX`] at most.
+///
+/// # Errors
+/// Those of reading it.
+pub(super) fn authority_paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.take(CA_FILES_MAX).map(|entry| entry.map(|entry| entry.path())).collect()
+}

@@ -1,0 +1,119 @@
+//! What a worker does for the link to the primary.
+
+use std::sync::mpsc::SyncSender;
+
+use emberkv_core::keys::Guards;
+
+use super::accepting::Socket;
+use super::other_connections::OtherConnections;
+use super::serving::lend_buffer;
+use super::waits::Ending;
+use super::{NOBODY, Worker, connection_of, list};
+use crate::acl::identity::Identity;
+use crate::aof::rewriting;
+use crate::clients::listener;
+use crate::clients::mailbox::Message;
+use crate::clients::primary::{NewPrimary, PrimaryOrder};
+use crate::replication::link::role;
+
+impl Worker {
+    /// Does what the thread of the link wants.
+    pub(super) fn follow(&mut self, order: PrimaryOrder) {
+        match order {
+            PrimaryOrder::Adopt(new) => self.adopt(*new),
+            PrimaryOrder::Acknowledge(token, client_id) => self.acknowledge(token, client_id),
+            PrimaryOrder::Empty { change, done } => self.empty(change, done),
+            PrimaryOrder::BeginAof => self.begin_aof(),
+            PrimaryOrder::Demote => self.demote(),
+        }
+    }
+
+    fn adopt(&mut self, new: NewPrimary) {
+        let link = std::sync::Arc::clone(&new.link);
+        if self.stop_at.is_some() || link.is_cut() || self.try_adopt(new).is_none() {
+            link.end();
+            self.discount();
+        }
+    }
+
+    fn try_adopt(&mut self, new: NewPrimary) -> Option<()> {
+        if let Err(error) = listener::prepare(&new.socket, &new.peer, self.executor.config.tcp_keepalive) {
+            tracing::warn!("cannot set up the connection to the primary: {error}");
+            return None;
+        }
+        let stream = new.stream();
+        let NewPrimary { socket, tls, peer, input, link } = new;
+        let identity = Identity::unknown(&self.server.acl);
+        let socket = Socket { socket, tls, peer };
+        let opened =
+            other_connections!(self, NOBODY).open(&mut self.executor, socket, identity, usize::MAX, true);
+        let mut connection = opened.ok()?;
+        let client = &mut connection.client;
+        (client.is_authenticated, client.is_unrestricted) = (true, true);
+        client.reply_mode = crate::clients::client::ReplyMode::Off;
+        client.database = link.database();
+        client.view.no_evict.store(true, std::sync::atomic::Ordering::Relaxed);
+        client.primary = Some(stream);
+        let (token, id) = (client.view.token, client.view.id);
+        link.note_read(input.len(), self.executor.turn.now_ms);
+        link.note_address(self.executor.index, token, id);
+        connection.has_unparsed = !input.is_empty();
+        connection.input = input;
+        connection.readable = true;
+        self.connections[token] = Some(Box::new(connection));
+        self.acknowledge(token, id);
+        Some(())
+    }
+
+    /// Tells the primary how far this server is.
+    fn acknowledge(&mut self, token: usize, client_id: u64) {
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        lend_buffer(&mut self.buffers, connection);
+        if let Some(primary) = &mut connection.client.primary
+            && !connection.closing
+        {
+            primary.acknowledge(&mut connection.output);
+        }
+        list(&mut self.ready, connection, token);
+    }
+
+    fn empty(&mut self, change: Option<u64>, done: SyncSender<bool>) {
+        if !self.executor.enter_gate() {
+            // After the script that runs.
+            return self.postponed.push(Message::Primary(PrimaryOrder::Empty { change, done }));
+        }
+        let emptied = role::empty(&mut self.executor, change);
+        self.executor.deliver(&mut Guards::None, None);
+        self.server.gate.leave(self.executor.index);
+        self.executor.publish();
+        // Whoever asked may have gone.
+        let _ = done.send(emptied);
+    }
+
+    fn begin_aof(&mut self) {
+        if !self.executor.config.appendonly || self.server.journal.is_on() || !self.executor.enter_gate() {
+            return;
+        }
+        let begun = rewriting::switch_on(&mut self.executor);
+        self.server.gate.leave(self.executor.index);
+        self.executor.publish();
+        match begun {
+            Ok(()) => tracing::info!("the AOF begins anew with the data of the primary"),
+            Err(error) => tracing::warn!("the AOF cannot begin yet: {error}"),
+        }
+    }
+
+    /// Ends the waiting of all connections, which are closed then.
+    fn demote(&mut self) {
+        for token in 0..self.connections.len() {
+            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+            let client_id = connection.client.view.id;
+            // Who is served just now gets that reply.
+            if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {
+                connection.closing = true;
+                connection.parked = None;
+                self.end_waiting(token, client_id, Ending::Demoted);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Reading the files of TLS again when they have changed (`tls-auto-reload-interval`).
+//!
+//! Looking at files may take long where they are on another machine, and so may reading keys: a thread does both, one at a
+//! time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Worker;
+use crate::server::Server;
+use crate::system::abort_on_panic::AbortOnPanic;
+
+/// Whether the thread runs.
+static IS_LOOKING: AtomicBool = AtomicBool::new(false);
+
+impl Worker {
+    /// Has the files looked at, if it is time to.
+    pub(super) fn look_at_tls_files(&mut self) {
+        let interval = Duration::from_secs(u64::from(self.executor.config.tls_auto_reload_interval));
+        if interval.is_zero() || Instant::now() < self.looks_at_tls_at {
+            return;
+        }
+        self.looks_at_tls_at = Instant::now() + interval;
+        if IS_LOOKING.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let server = self.server;
+        let spawned = thread::Builder::new().name("tls-files".to_owned()).spawn(move || {
+            let _guard = AbortOnPanic;
+            reload_if_changed(server);
+            IS_LOOKING.store(false, Ordering::Relaxed);
+        });
+        if let Err(error) = spawned {
+            IS_LOOKING.store(false, Ordering::Relaxed);
+            tracing::warn!("tls-auto-reload-interval: cannot start a thread: {error}");
+        }
+    }
+}
+
+/// Files that cannot be used are tried again when they have changed once more: a certificate and its key come one after the
+/// other.
+fn reload_if_changed(server: &Server) {
+    if !server.tls.has_new_files(&server.config.snapshot()) {
+        return;
+    }
+    let mut reloaded = Ok(());
+    // A CONFIG SET at the same time comes before or after that, not in between.
+    let kept = server.config.set_if(&[], true, |_, config| {
+        reloaded = server.tls.reload(config);
+        Ok(())
+    });
+    match (kept, reloaded) {
+        (Ok(()), Ok(())) => {
+            tracing::info!("tls-auto-reload-interval: the files of TLS have changed and are read again")
+        }
+        (Ok(()), Err(error)) => tracing::warn!("tls-auto-reload-interval: {error}"),
+        (Err(error), _) => {
+            tracing::warn!("tls-auto-reload-interval: {}", String::from_utf8_lossy(&error.text()));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Servers that follow others, and those that are followed: the other side is played by the tests.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod applying;
+mod hostile_primary;
+mod pairs;
+mod primary;
+mod roles;
+mod stream;
+
+use std::path::PathBuf;
+
+use ember_testkit::{RawClient, Server, Value, wait_until};
+use primary::Primary;
+
+/// Both execution modes, each with two workers.
+const MODES: [&[&str]; 2] =
+    [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
+
+fn program() -> PathBuf {
+    std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
+}
+
+fn start(mode: &[&str], arguments: &[&str]) -> Server {
+    Server::builder(program()).arguments(mode).arguments(arguments).start()
+}
+
+/// Makes a server a replica of what listens at `port`.
+fn replicaof(client: &mut RawClient, port: u16) {
+    assert_eq!(client.run(&format!("REPLICAOF 127.0.0.1 {port}")), Value::ok());
+}
+
+/// A server that is linked to a primary with these keys, as they are at offset 0.
+fn linked(mode: &[&str], arguments: &[&str], keys: &[(&str, &str)]) -> (Server, Primary, primary::Link) {
+    let (server, primary) = (start(mode, arguments), Primary::new());
+    let link = link(&server, &primary, keys);
+    (server, primary, link)
+}
+
+fn link(server: &Server, primary: &Primary, keys: &[(&str, &str)]) -> primary::Link {
+    let mut client = server.client();
+    replicaof(&mut client, primary.port());
+    let mut link = primary.accept();
+    link.copy(0, keys);
+    wait_until("the link is up", || client.info("master_link_status") == "up");
+    link
+}
+
+/// Waits until a replica has applied all bytes up to `offset`.
+fn wait_for_offset(client: &mut RawClient, offset: u64) {
+    wait_until("all is applied", || client.info_number("slave_repl_offset") == offset);
+}

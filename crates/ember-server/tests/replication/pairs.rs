@@ -1,0 +1,85 @@
+//! Two servers of this program: one follows the other, and then the other way round.
+
+use ember_testkit::{RawClient, Server, Value, wait_until};
+
+use crate::{MODES, replicaof, start};
+
+const ARGUMENTS: [&str; 4] = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
+
+fn follow(replica: &mut RawClient, primary: &Server) {
+    replicaof(replica, primary.port());
+    wait_until("the link is up", || replica.info("master_link_status") == "up");
+}
+
+fn assert_same(one: &mut RawClient, other: &mut RawClient) {
+    wait_until("both have the same", || {
+        one.info("master_repl_offset") == other.info("slave_repl_offset")
+            && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")
+    });
+}
+
+#[test]
+fn a_replica_follows_and_then_leads() {
+    for mode in MODES {
+        for other_mode in MODES {
+            let servers = [start(mode, &ARGUMENTS), start(other_mode, &ARGUMENTS)];
+            let [mut one, mut other] = [servers[0].client(), servers[1].client()];
+            one.run("DEBUG POPULATE 1000 key 100");
+            one.run("HSET h a 1 b 2");
+            one.run("HPEXPIRE h 1000000 FIELDS 1 a");
+            follow(&mut other, &servers[0]);
+            for line in [
+                "INCR n",
+                "MULTI",
+                "RPUSH l a b c",
+                "SPOP nothing",
+                "LPOP l",
+                "EXEC",
+                "HPERSIST h FIELDS 1 a",
+            ] {
+                one.run(line);
+            }
+            assert_eq!(one.run("WAIT 1 0"), Value::Integer(1));
+            assert_same(&mut one, &mut other);
+            // A break is no reason for a copy.
+            assert_eq!(other.run("CLIENT KILL TYPE master"), Value::Integer(1));
+            one.run("INCR n");
+            assert_same(&mut one, &mut other);
+            assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "1".into()));
+            assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
+            other.run("SET mine 1");
+            follow(&mut one, &servers[1]);
+            other.run("INCR n");
+            assert_same(&mut other, &mut one);
+            assert_eq!(one.run("GET mine").text(), "1");
+            assert_eq!(other.info("connected_slaves"), "1");
+        }
+    }
+}
+
+#[test]
+fn replicas_of_a_replica_get_what_it_gets() {
+    for mode in MODES {
+        let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
+        let [mut first, mut middle, mut last] = [0, 1, 2].map(|at: usize| servers[at].client());
+        first.run("SET of first");
+        middle.run("SET own 1");
+        follow(&mut last, &servers[1]);
+        // Its data are others now, which those who follow it are not to miss.
+        follow(&mut middle, &servers[0]);
+        first.run("INCR n");
+        let digest = |client: &mut RawClient| client.run("DEBUG DIGEST");
+        wait_until("all have the same", || {
+            let wanted = digest(&mut first);
+            digest(&mut middle) == wanted && digest(&mut last) == wanted
+        });
+        // It may get more than one copy.
+        wait_until("the last has what it is to have", || last.run("EXISTS own of n") == Value::Integer(2));
+        // And the same again for another primary.
+        let other = start(mode, &ARGUMENTS);
+        other.client().run("SET of other");
+        follow(&mut middle, &other);
+        wait_until("the last has it too", || last.run("GET of").text() == "other");
+        wait_until("and nothing else", || last.run("EXISTS n") == Value::Integer(0));
+    }
+}

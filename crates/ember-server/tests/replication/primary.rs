@@ -1,0 +1,121 @@
+//! A primary of few words: it says what a test wants it to say.
+
+use std::io::{BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use ember_testkit::{Value, encode};
+
+/// The name of its history.
+pub(crate) const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// After this time a test has failed.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where it listens.
+pub(crate) struct Primary(TcpListener);
+
+impl Primary {
+    pub(crate) fn new() -> Primary {
+        Primary(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.0.local_addr().unwrap().port()
+    }
+
+    /// The next replica that comes; nothing is said yet.
+    pub(crate) fn accept(&self) -> Link {
+        let (stream, _) = self.0.accept().unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
+        Link { stream: BufReader::new(stream), offset: 0 }
+    }
+}
+
+/// A connection of a replica.
+pub(crate) struct Link {
+    stream: BufReader<TcpStream>,
+    /// What was sent behind the copy.
+    pub(crate) offset: u64,
+}
+
+impl Link {
+    /// The next command of the replica.
+    pub(crate) fn command(&mut self) -> Vec<String> {
+        let value = ember_protocol::client::read_value(&mut self.stream).unwrap();
+        value.elements().unwrap().iter().map(Value::text).collect()
+    }
+
+    /// Sends bytes as they are. The replica may have closed the connection.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.get_mut().write_all(bytes);
+    }
+
+    /// Answers all commands up to PSYNC, and returns the words of that.
+    pub(crate) fn hear(&mut self) -> Vec<String> {
+        loop {
+            let words = self.command();
+            match words[0].as_str() {
+                "PING" => self.send(b"+PONG\r\n"),
+                "PSYNC" => return words,
+                _ => self.send(b"+OK\r\n"),
+            }
+        }
+    }
+
+    /// Answers the handshake with a copy of all data as they are at `offset`.
+    pub(crate) fn copy(&mut self, offset: u64, keys: &[(&str, &str)]) {
+        self.hear();
+        let file = rdb(keys);
+        self.send(format!("+FULLRESYNC {ID} {offset}\r\n\n${}\r\n", file.len()).as_bytes());
+        self.send(&file);
+        self.offset = offset;
+    }
+
+    /// Sends a command of the stream.
+    pub(crate) fn write(&mut self, line: &str) {
+        self.write_words(&line.split(' ').collect::<Vec<_>>());
+    }
+
+    pub(crate) fn write_words(&mut self, words: &[&str]) {
+        let bytes = encode(words);
+        self.offset += bytes.len() as u64;
+        self.send(&bytes);
+    }
+
+    /// What the next acknowledgement says that is at least this.
+    pub(crate) fn acknowledged(&mut self, at_least: u64) -> u64 {
+        loop {
+            let words = self.command();
+            assert_eq!(words[..2], ["REPLCONF", "ACK"]);
+            let offset = words[2].parse().unwrap();
+            if offset >= at_least {
+                return offset;
+            }
+        }
+    }
+
+    /// Waits until the replica closes the connection.
+    pub(crate) fn wait_for_close(&mut self) {
+        let mut bytes = Vec::new();
+        // A reset is an end, too.
+        let _ = self.stream.read_to_end(&mut bytes);
+    }
+}
+
+/// An RDB file with these strings.
+pub(crate) fn rdb(keys: &[(&str, &str)]) -> Vec<u8> {
+    let mut bytes = b"REDIS0010\xFE\x00".to_vec();
+    for (key, value) in keys {
+        bytes.push(0);
+        for text in [key, value] {
+            assert!(text.len() < 64);
+            bytes.push(text.len() as u8);
+            bytes.extend_from_slice(text.as_bytes());
+        }
+    }
+    // Without a checksum.
+    bytes.extend_from_slice(b"\xFF\0\0\0\0\0\0\0\0");
+    bytes
+}

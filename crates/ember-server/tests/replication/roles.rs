@@ -1,0 +1,306 @@
+//! Becoming a replica, being one, and being one no longer.
+
+use ember_testkit::{Directory, RawClient, Server, Value, http_get, wait_until};
+
+use crate::primary::{ID, Primary};
+use crate::{MODES, link, linked, program, replicaof, start, wait_for_offset};
+
+const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
+
+fn words(value: &Value) -> Vec<String> {
+    value.elements().unwrap_or_default().iter().map(Value::text).collect()
+}
+
+#[test]
+fn a_replica_without_a_primary_keeps_its_data_and_waits() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("SET own 1");
+        assert_eq!(words(&client.run("ROLE"))[0], "master");
+        replicaof(&mut client, 0);
+        let line = "OK Already connected to specified master";
+        assert_eq!(client.run("REPLICAOF 127.0.0.1 0").text(), line);
+        let role = client.run("ROLE");
+        let role = role.elements().unwrap();
+        assert_eq!([role[0].text(), role[1].text()], ["slave", "127.0.0.1"]);
+        assert_eq!([&role[2], &role[4]], [&Value::Integer(0), &Value::Integer(-1)]);
+        assert!(["connect", "connecting"].contains(&role[3].text().as_str()));
+        for (name, value) in [
+            ("role", "slave"),
+            ("master_host", "127.0.0.1"),
+            ("master_port", "0"),
+            ("master_link_status", "down"),
+            ("master_last_io_seconds_ago", "-1"),
+            ("master_sync_in_progress", "0"),
+            ("slave_priority", "100"),
+            ("slave_read_only", "1"),
+            ("replica_announced", "1"),
+            ("connected_slaves", "0"),
+        ] {
+            assert_eq!(client.info(name), value, "{name}");
+        }
+        assert!(client.info_number("master_link_down_since_seconds") < 60);
+        assert_eq!(client.run("GET own").text(), "1");
+        assert_eq!(client.run("SET own 2").text(), READ_ONLY);
+        assert_eq!(words(&client.run("CONFIG GET replicaof")), ["replicaof", "127.0.0.1 0"]);
+        assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
+        assert_eq!(client.run("SET own 2"), Value::ok());
+        assert_eq!(words(&client.run("CONFIG GET slaveof")), ["slaveof", ""]);
+        for wrong in ["REPLICAOF host 65536", "REPLICAOF host -1", "REPLICAOF host x"] {
+            assert_eq!(client.run(wrong).text(), "ERR Invalid master port");
+        }
+        assert_eq!(client.command(&["REPLICAOF", "a b", "1"]).text(), "ERR Invalid master host");
+    }
+}
+
+#[test]
+fn clients_of_a_replica_do_not_write() {
+    for mode in MODES {
+        let (server, _primary, _link) = linked(mode, &[], &[("k", "1")]);
+        let mut client = server.client();
+        for line in
+            ["SET k 2", "DEL k", "FLUSHALL", "SWAPDB 0 1", "FUNCTION FLUSH", "BLPOP l 1", "GETEX k PERSIST"]
+        {
+            assert_eq!(client.run(line).text(), READ_ONLY, "{line}");
+        }
+        client.run("MULTI");
+        assert_eq!(client.run("SET k 2").text(), READ_ONLY);
+        assert!(client.run("EXEC").text().starts_with("EXECABORT"));
+        let error = client.command(&["EVAL", "return redis.call('SET', KEYS[1], '2')", "1", "k"]).text();
+        assert!(error.starts_with(READ_ONLY), "{error}");
+        let script = "#!lua\nreturn redis.call('SET', KEYS[1], '2')";
+        let error = client.command(&["EVAL", script, "1", "k"]).text();
+        assert_eq!(error, "READONLY Can not run script with write flag on readonly replica.");
+        assert_eq!(client.command(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]).text(), "1");
+        client.run("MULTI");
+        client.run("GET k");
+        assert_eq!(words(&client.run("EXEC")), ["1"]);
+        assert_eq!(client.run("PUBLISH c m"), Value::Integer(0));
+        let pipeline: Vec<Vec<&str>> = (0..50).map(|_| vec!["SET", "k", "2"]).collect();
+        assert!(client.pipeline(&pipeline).unwrap().iter().all(|reply| reply.text() == READ_ONLY));
+        let refusal = client.run("CONFIG SET replica-read-only no").text();
+        assert!(refusal.contains("it is always read-only"), "{refusal}");
+    }
+}
+
+#[test]
+fn stale_data_are_refused_on_demand() {
+    for mode in MODES {
+        let (server, primary, link) = linked(mode, &["--replica-serve-stale-data", "no"], &[("k", "1")]);
+        let mut client = server.client();
+        assert_eq!(client.run("GET k").text(), "1");
+        drop(link);
+        drop(primary);
+        wait_until("the link is down", || client.info("master_link_status") == "down");
+        let down = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+        assert_eq!(client.run("GET k").text(), down);
+        let pipeline: Vec<Vec<&str>> = (0..50).map(|_| vec!["GET", "k"]).collect();
+        assert!(client.pipeline(&pipeline).unwrap().iter().all(|reply| reply.text() == down));
+        let error = client.command(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]).text();
+        assert!(error.starts_with("ERR Can not execute the command on a stale replica"), "{error}");
+        client.run("CONFIG SET replica-serve-stale-data yes");
+        assert_eq!(client.run("GET k").text(), "1");
+    }
+}
+
+#[test]
+fn who_waits_when_the_server_becomes_a_replica_is_told() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut waiting: Vec<RawClient> = (0..4).map(|_| server.client()).collect();
+        for (number, client) in waiting.iter_mut().enumerate() {
+            client.send_command(&["BLPOP", &format!("list{number}"), "0"]).unwrap();
+        }
+        wait_until("they wait", || server.client().info_number("blocked_clients") == 4);
+        replicaof(&mut server.client(), 0);
+        for client in &mut waiting {
+            let told = client.read_to_close().unwrap();
+            let text = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n";
+            assert_eq!(String::from_utf8(told).unwrap(), text);
+        }
+        assert_eq!(server.client().info_number("blocked_clients"), 0);
+    }
+}
+
+#[test]
+fn the_link_is_a_client_of_its_own_kind() {
+    for mode in MODES {
+        let (server, primary, link) = linked(mode, &[], &[("k", "1")]);
+        let mut client = server.client();
+        let list = client.run("CLIENT LIST TYPE master").text();
+        assert!(
+            list.contains(&format!("addr=127.0.0.1:{}", primary.port())) && list.contains(" flags=M"),
+            "{list}"
+        );
+        assert!(!client.run("CLIENT LIST TYPE normal").text().contains(" flags=M"));
+        assert_eq!(client.run("CLIENT KILL TYPE normal"), Value::Integer(0));
+        assert_eq!(client.run("CLIENT KILL TYPE master"), Value::Integer(1));
+        drop(link);
+        let mut again = primary.accept();
+        assert_eq!(again.hear(), ["PSYNC", ID, "1"]);
+        let other = ID.replace('0', "f");
+        again.send(format!("+CONTINUE {other}\r\n").as_bytes());
+        again.write("SELECT 0");
+        again.write("INCR k");
+        wait_for_offset(&mut client, again.offset);
+        assert_eq!(client.info("master_replid"), other);
+        assert_eq!(client.run("GET k").text(), "2");
+    }
+}
+
+#[test]
+fn metrics_tell_of_the_link() {
+    for mode in MODES {
+        let server = Server::builder(program()).arguments(mode).metrics().start();
+        let metrics = || http_get(server.metrics_address(), "/metrics").unwrap().body;
+        assert!(metrics().contains("\nember_replica 0\n"));
+        let primary = Primary::new();
+        let mut link = link(&server, &primary, &[]);
+        link.write("PING");
+        wait_for_offset(&mut server.client(), 14);
+        let told = metrics();
+        for line in ["ember_replica 1", "ember_replica_link_up 1", "ember_replica_applied_bytes 14"] {
+            assert!(told.contains(&format!("\n{line}\n")), "{line}");
+        }
+        link.write("NOSUCH");
+        wait_until("it is told", || metrics().contains("\nember_replica_link_stopped 1\n"));
+    }
+}
+
+#[test]
+fn a_replica_says_what_it_is() {
+    for mode in MODES {
+        let arguments = [
+            "--masterauth",
+            "secret",
+            "--masteruser",
+            "copier",
+            "--replica-announce-ip",
+            "10.1.2.3",
+            "--replica-announce-port",
+            "77",
+        ];
+        let (server, primary) = (start(mode, &arguments), Primary::new());
+        replicaof(&mut server.client(), primary.port());
+        let mut link = primary.accept();
+        let mut said = Vec::new();
+        for answer in ["+OK", "+PONG", "+OK", "+OK", "+OK", "-ERR unknown"] {
+            said.push(link.command().join(" "));
+            link.send(format!("{answer}\r\n").as_bytes());
+        }
+        let expected = [
+            "AUTH copier secret",
+            "PING",
+            "REPLCONF listening-port 77",
+            "REPLCONF ip-address 10.1.2.3",
+            "REPLCONF capa eof capa psync2",
+            "REPLCONF version 9.0.0",
+        ];
+        assert_eq!(said, expected);
+        assert_eq!(link.command(), ["PSYNC", "?", "-1"]);
+    }
+}
+
+#[test]
+fn a_replica_that_becomes_a_primary_keeps_its_data() {
+    for mode in MODES {
+        let (server, primary, mut link) = linked(mode, &[], &[("k", "1")]);
+        link.write("SELECT 0");
+        link.write("SET more 1 PXAT 1");
+        let mut client = server.client();
+        wait_for_offset(&mut client, link.offset);
+        client.run("MULTI");
+        client.run("REPLICAOF NO ONE");
+        client.run("CLIENT KILL TYPE normal");
+        assert_eq!(client.run("EXEC"), Value::Array(vec![Value::ok(), Value::Integer(0)]));
+        link.write("SET k late");
+        link.wait_for_close();
+        assert_eq!(client.run("GET k").text(), "1");
+        assert_eq!(client.run("SET k 2"), Value::ok());
+        assert_eq!(words(&client.run("ROLE"))[0], "master");
+        assert_ne!(client.info("master_replid"), ID);
+        // It removes what has expired again.
+        wait_until("it expires", || client.run("DBSIZE") == Value::Integer(1));
+        // What it wrote itself is in no history of the old primary.
+        replicaof(&mut client, primary.port());
+        let mut again = primary.accept();
+        assert_eq!(again.hear(), ["PSYNC", "?", "-1"]);
+    }
+}
+
+#[test]
+fn the_role_is_in_the_configuration() {
+    for mode in MODES {
+        let directory = Directory::new("role");
+        let file = directory.0.join("ember.conf");
+        std::fs::write(&file, "# mine\n").unwrap();
+        let primary = Primary::new();
+        let from_file = |extra: &[&str]| {
+            let path = file.to_str().unwrap();
+            Server::builder(program()).arguments(&["--config", path]).arguments(mode).arguments(extra).start()
+        };
+        let server = from_file(&[]);
+        let mut client = server.client();
+        replicaof(&mut client, primary.port());
+        assert_eq!(client.run("CONFIG REWRITE"), Value::ok());
+        drop(primary.accept());
+        drop(server);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(&format!("replicaof 127.0.0.1 {}\n", primary.port())), "{text}");
+        let again = from_file(&[]);
+        let mut link = primary.accept();
+        link.copy(0, &[("k", "1")]);
+        let mut client = again.client();
+        wait_until("the link is up", || client.info("master_link_status") == "up");
+        client.run("REPLICAOF NO ONE");
+        assert_eq!(client.run("CONFIG REWRITE"), Value::ok());
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("replicaof"));
+        let port = primary.port().to_string();
+        let third = from_file(&["--replicaof", "127.0.0.1", &port]);
+        drop(primary.accept());
+        assert_eq!(third.client().run("SET a 1").text(), READ_ONLY);
+    }
+}
+
+#[test]
+fn the_files_of_a_replica_have_what_its_primary_has() {
+    for mode in MODES {
+        for policy in ["always", "everysec"] {
+            let directory = Directory::new("files");
+            let arguments = ["--appendonly", "yes", "--appendfsync", policy];
+            let start = || {
+                Server::builder(program())
+                    .arguments(mode)
+                    .arguments(&arguments)
+                    .directory(&directory.0)
+                    .start()
+            };
+            let server = start();
+            let mut client = server.client();
+            client.run("SET own 1");
+            let primary = Primary::new();
+            let mut link = link(&server, &primary, &[("k", "1"), ("gone", "1")]);
+            link.write("SELECT 0");
+            link.write("INCR k");
+            wait_until("the AOF has begun anew", || server.log().contains("the AOF begins anew"));
+            wait_until("its base is written", || client.info("aof_rewrite_in_progress") == "0");
+            for line in ["INCR k", "DEL gone", "MULTI", "SET a 1", "SELECT 5", "SET five 5", "EXEC"] {
+                link.write(line);
+            }
+            wait_for_offset(&mut client, link.offset);
+            link.write("REPLCONF GETACK *");
+            let asked = link.offset;
+            link.acknowledged(asked);
+            assert_eq!(client.info("aof_enabled"), "1");
+            drop((client, link, primary));
+            server.crash();
+            let again = start();
+            let mut client = again.client();
+            assert_eq!(words(&client.run("MGET k a")), ["3", "1"]);
+            assert_eq!(client.run("EXISTS own gone"), Value::Integer(0));
+            client.run("SELECT 5");
+            assert_eq!(client.run("GET five").text(), "5");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What a primary tells its replicas, which are bare connections here.
+
+use std::time::{Duration, Instant};
+
+use ember_testkit::{RawClient, Server, Value, find_ember_server, wait_until};
+
+use crate::MODES;
+
+fn start(mode: &[&str], more: &[&str]) -> Server {
+    let arguments = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
+    Server::builder(find_ember_server()).arguments(mode).arguments(&arguments).arguments(more).start()
+}
+
+/// A connection that is a replica.
+struct Follower {
+    client: RawClient,
+    id: String,
+    /// The position behind what it has read of the stream.
+    position: u64,
+}
+
+fn line(client: &mut RawClient) -> String {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        line.extend(client.read_bytes(1).unwrap());
+    }
+    // Signs of life.
+    if line == b"\n" { self::line(client) } else { String::from_utf8_lossy(&line).trim_end().to_owned() }
+}
+
+fn copy(client: &mut RawClient) -> Vec<u8> {
+    let length = line(client).strip_prefix('$').unwrap().parse().unwrap();
+    client.read_bytes(length).unwrap()
+}
+
+impl Follower {
+    /// One that gets a copy, which is returned too.
+    fn with_copy(server: &Server) -> (Follower, Vec<u8>) {
+        let mut client = server.client();
+        assert_eq!(client.run("REPLCONF listening-port 7 capa eof capa psync2"), Value::ok());
+        client.send_command(&["PSYNC", "?", "-1"]).unwrap();
+        let answer = line(&mut client);
+        let mut words = answer.strip_prefix("+FULLRESYNC ").unwrap().split(' ');
+        let (id, position) = (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap());
+        let copy = copy(&mut client);
+        assert!(copy.starts_with(b"REDIS"));
+        (Follower { client, id, position }, copy)
+    }
+
+    /// The next command of the stream that changes something.
+    fn next(&mut self) -> Vec<String> {
+        loop {
+            let bytes = self.client.read_raw().unwrap();
+            self.position += bytes.len() as u64;
+            let words: Vec<_> = String::from_utf8_lossy(&bytes)
+                .split("\r\n")
+                .filter(|part| !part.starts_with(['*', '$']))
+                .map(str::to_owned)
+                .collect();
+            let words = words[..words.len() - 1].to_vec();
+            if words != ["PING"] && words != ["REPLCONF", "GETACK"] {
+                return words;
+            }
+        }
+    }
+
+    fn expect(&mut self, commands: &[&str]) {
+        for command in commands {
+            assert_eq!(self.next().join(" "), *command);
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        let position = self.position.to_string();
+        self.client.send_command(&["REPLCONF", "ACK", &position, "FACK", &position]).unwrap();
+    }
+}
+
+#[test]
+fn the_stream_goes_on_where_the_copy_ends() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("SET before 1");
+        let (mut follower, copy) = Follower::with_copy(&server);
+        assert!(copy.windows(6).any(|part| part == b"before"));
+        client.run("SELECT 3");
+        client.run("SET k v EX 100");
+        client.run("SELECT 0");
+        for call in ["MULTI", "INCR n", "RPUSH l a b", "EXEC", "SPOP nothing", "LPOP l", "DEL n"] {
+            client.run(call);
+        }
+        client.run("PUBLISH channel hello");
+        client.run("EVAL redis.call('set',KEYS[1],1)redis.call('incr',KEYS[1]) 1 s");
+        follower.expect(&["SELECT 3"]);
+        let set = follower.next().join(" ");
+        assert!(set.starts_with("SET k v PXAT "), "{set}");
+        follower.expect(&["MULTI", "SELECT 0"]);
+        // What is counted is set, whoever runs it.
+        assert_eq!(follower.next()[1], "n");
+        follower.expect(&["RPUSH l a b", "EXEC", "LPOP l", "DEL n", "PUBLISH channel hello", "MULTI"]);
+        assert_eq!(follower.next()[1], "s");
+        assert_eq!(follower.next()[1], "s");
+        follower.expect(&["EXEC"]);
+        assert_eq!(client.info_number("master_repl_offset"), follower.position, "all bytes count");
+    }
+}
+
+#[test]
+fn what_has_expired_is_deleted_key_by_key() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("DEBUG SET-ACTIVE-EXPIRE 0");
+        for key in ["a", "b", "c", "d"] {
+            client.run(&format!("SET {key} v PX 1"));
+        }
+        wait_until("they have expired", || client.run("PTTL a") == Value::Integer(-2));
+        let (mut follower, _) = Follower::with_copy(&server);
+        client.run("GET b");
+        follower.expect(&["SELECT 0", "DEL b"]);
+        client.run("SCAN 0 COUNT 100");
+        let deleted = [follower.next(), follower.next()];
+        assert!(deleted.iter().all(|words| words[0] == "DEL"), "in no transaction: {deleted:?}");
+        client.run("SET e v PX 1");
+        follower.next();
+        wait_until("it is drawn", || {
+            client.run("RANDOMKEY") == Value::Null && client.run("DBSIZE") == Value::Integer(0)
+        });
+        follower.expect(&["DEL e"]);
+        client.run("SET e 1");
+        client.run("GETDEL e");
+        follower.expect(&["SET e 1", "DEL e"]);
+    }
+}
+
+#[test]
+fn a_replica_that_comes_back_goes_on_where_it_was() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        let (mut follower, _) = Follower::with_copy(&server);
+        client.run("SET a 1");
+        follower.expect(&["SELECT 0", "SET a 1"]);
+        let Follower { client: gone, id, position } = follower;
+        drop(gone);
+        wait_until("it is gone", || client.info_number("connected_slaves") == 0);
+        client.run("SET b 2");
+        let mut again = server.client();
+        again.run("REPLCONF capa psync2");
+        again.send_command(&["PSYNC", &id, &(position + 1).to_string()]).unwrap();
+        assert_eq!(line(&mut again), format!("+CONTINUE {id}"));
+        let mut follower = Follower { client: again, id: id.clone(), position };
+        follower.expect(&["SET b 2"]);
+        // Neither what is not kept nor another history.
+        for (id, offset) in [(id.as_str(), follower.position + 100), (&"f".repeat(40), position + 1)] {
+            let mut other = server.client();
+            other.send_command(&["PSYNC", id, &offset.to_string()]).unwrap();
+            assert!(line(&mut other).starts_with("+FULLRESYNC "));
+            copy(&mut other);
+        }
+        assert_eq!(
+            ["sync_full", "sync_partial_ok", "sync_partial_err"].map(|name| client.info_number(name)),
+            [3, 1, 2]
+        );
+    }
+}
+
+#[test]
+fn a_replica_of_the_oldest_kind_gets_a_copy_and_the_stream() {
+    let server = start(MODES[0], &[]);
+    let mut client = server.client();
+    client.run("SET a 1");
+    let mut old = server.client();
+    old.send(b"SYNC\r\n").unwrap();
+    assert!(copy(&mut old).starts_with(b"REDIS0010"));
+    client.run("SET b 2");
+    let mut follower = Follower { client: old, id: String::new(), position: 0 };
+    follower.expect(&["SELECT 0", "SET b 2"]);
+}
+
+#[test]
+fn clients_wait_until_replicas_have_what_they_have_written() {
+    for mode in MODES {
+        let server = start(mode, &["--appendonly", "yes"]);
+        let mut client = server.client();
+        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "there is none");
+        let (mut follower, _) = Follower::with_copy(&server);
+        client.run("SET a 1");
+        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0), "it has confirmed nothing");
+        client.send(b"SET b 1\r\nWAIT 1 0\r\nWAITAOF 1 1 0\r\n").unwrap();
+        follower.expect(&["SELECT 0", "SET a 1", "SET b 1"]);
+        assert_eq!(client.read_value().unwrap(), Value::ok());
+        follower.acknowledge();
+        assert_eq!(client.read_value().unwrap(), Value::Integer(1));
+        assert_eq!(client.read_value().unwrap(), Value::Array(vec![Value::Integer(1), Value::Integer(1)]));
+        assert_eq!(client.run("WAIT 1 0"), Value::Integer(1), "nothing was written since");
+        // Who lies is not believed for what comes later.
+        follower.client.send_command(&["REPLCONF", "ACK", "99999999999"]).unwrap();
+        wait_until("that is noted", || {
+            let end = client.info("master_repl_offset");
+            client.info("slave0").contains(&format!("offset={end},"))
+        });
+        client.run("SET c 1");
+        assert_eq!(client.run("WAIT 1 20"), Value::Integer(0));
+    }
+}
+
+#[test]
+fn writes_are_refused_without_enough_good_replicas() {
+    let server = start(MODES[0], &["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"]);
+    let mut client = server.client();
+    wait_until("that is noticed", || client.run("SET a 1").is_error());
+    let refused = "NOREPLICAS Not enough good replicas to write.";
+    assert_eq!(client.run("SET a 1"), Value::Error(refused.into()));
+    assert!(!client.run("GET a").is_error());
+    let script = ["EVAL", "#!lua\nreturn redis.call('GET', KEYS[1])", "1", "a"];
+    assert_eq!(client.command(&script), Value::Error(refused.into()), "it may write, as far as it says");
+    let (mut follower, _) = Follower::with_copy(&server);
+    follower.acknowledge();
+    wait_until("there is one", || client.run("SET a 1") == Value::ok());
+    assert_eq!(client.run("CONFIG SET min-replicas-to-write 2"), Value::ok());
+    wait_until("one is too few", || client.run("SET a 1").is_error());
+}
+
+#[test]
+fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
+    let limits = ["--client-output-buffer-limit", "replica 4mb 0 0", "--repl-backlog-size", "1mb"];
+    let server = start(MODES[0], &limits);
+    let mut client = server.client();
+    let (follower, _) = Follower::with_copy(&server);
+    let value = "x".repeat(100_000);
+    let begun = Instant::now();
+    while client.info_number("connected_slaves") == 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        client.command(&["SET", "k", &value]);
+    }
+    assert!(client.info_number("mem_replication_backlog") < 6 << 20);
+    drop(follower);
+}
+
+#[test]
+fn the_backlog_is_freed_when_nobody_comes() {
+    let server = start(MODES[0], &["--repl-backlog-ttl", "1"]);
+    let mut client = server.client();
+    let (follower, _) = Follower::with_copy(&server);
+    let id = client.info("master_replid");
+    assert_eq!(id, follower.id);
+    drop(follower);
+    wait_until("it is freed", || client.info_number("repl_backlog_active") == 0);
+    assert_ne!(client.info("master_replid"), id, "what comes now is in no stream");
+    client.run("SET unseen 1");
+    let (mut follower, copy) = Follower::with_copy(&server);
+    assert!(copy.windows(6).any(|part| part == b"unseen"));
+    client.run("SET seen 1");
+    follower.expect(&["SELECT 0", "SET seen 1"]);
+}
+
+#[test]
+fn what_a_replica_says_is_checked() {
+    let server = start(MODES[0], &[]);
+    let mut client = server.client();
+    for (call, error) in [
+        ("REPLCONF listening-port", "ERR syntax error"),
+        ("REPLCONF listening-port 70000", "ERR value is not an integer or out of range"),
+        ("REPLCONF nonsense 1", "ERR Unrecognized REPLCONF option: nonsense"),
+        ("PSYNC ? x", "ERR value is not an integer or out of range"),
+    ] {
+        assert_eq!(client.run(call), Value::Error(error.into()), "{call}");
+    }
+    client.run("MULTI");
+    assert!(client.run("PSYNC ? -1").is_error());
+    let (follower, _) = Follower::with_copy(&server);
+    let listed = server.client().run("CLIENT LIST TYPE replica").text();
+    assert!(listed.contains("flags=S "), "{listed}");
+    assert_eq!(server.client().run("CLIENT KILL TYPE replica"), Value::Integer(1));
+    drop(follower);
+}
