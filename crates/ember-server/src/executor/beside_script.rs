@@ -11,7 +11,7 @@ use emberkv_core::spec::{Flags, Group};
 use super::attendance;
 use super::authorization;
 use super::{Executor, Flow, Progress};
-use crate::catalogue::registry::{Handler, is_http};
+use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients::client::Client;
 use crate::executor::session::Outcome;
 
@@ -61,6 +61,25 @@ impl Executor {
         }
         server.journal.attach(&mut self.turn.journal);
         Ok(access)
+    }
+
+    /// The same when the call was about to run. Meanwhile another worker may have had exclusive access, and what it left
+    /// behind may keep the call waiting: nothing is returned then.
+    ///
+    /// # Errors
+    /// Also if the call is refused by now.
+    pub(crate) fn close_gate_to_run(
+        &mut self,
+        client: &Client,
+        command: &Command,
+        args: Args<'_>,
+    ) -> Result<Option<ExclusiveAccess<'static>>, CommandError> {
+        let access = self.close_gate(Some(client.view.id))?;
+        let mut guards = Guards::None;
+        let must_wait = !self.server.conditions.get().is_empty()
+            && self.must_wait(Some(client), &mut guards, command, args)?;
+        guards.release(&self.server.keyspace, &mut self.turn);
+        Ok((!must_wait).then_some(access))
     }
 
     /// As [`Executor::close_gate`], for what must not fail: the worker's other connections are served while it waits.

@@ -9,6 +9,7 @@ use emberkv_core::spec::Flags;
 use super::Executor;
 use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
+use crate::clients::transaction::Transaction;
 use crate::server::conditions::{
     Condition, FEW_REPLICAS_ERROR, LINK_DOWN_ERROR, LOADING_ERROR, READ_ONLY_ERROR,
 };
@@ -20,22 +21,25 @@ const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);
 const KEEPS_KEYS: Condition = Condition::SNAPSHOT.union(Condition::KEYS_HELD);
 
 impl Executor {
-    /// Whether a command of a client is to be tried again later.
+    /// Whether a command is to be tried again later: one of a client of this worker, or one that another worker has sent.
     ///
     /// # Errors
     /// If it is refused.
     #[cold]
     pub(super) fn must_wait(
         &mut self,
-        client: &Client,
+        client: Option<&Client>,
         guards: &mut Guards<'static>,
         command: &Command,
         args: Args<'_>,
     ) -> Result<bool, CommandError> {
         let conditions = &self.server.conditions;
         let now = conditions.get();
-        if client.primary.is_none() {
-            self.check_role(now, client, command)?;
+        let is_primary = client.is_some_and(|client| client.primary.is_some());
+        let transaction = client.and_then(|client| client.transaction.as_deref());
+        let queued = transaction.filter(|_| command.spec.name == "exec");
+        if !is_primary {
+            self.check_role(now, queued, command)?;
         }
         if now.contains(Condition::LOADING) && !command.spec.flags.contains(Flags::LOADING) {
             return Err(LOADING_ERROR.into());
@@ -43,10 +47,9 @@ impl Executor {
         if now.contains(Condition::PUSHES_BEHIND) {
             return Ok(true);
         }
-        let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
         let flags = queued.map_or(command.spec.flags, |transaction| transaction.flags());
         if now.intersects(Condition::DISK_REFUSES_WRITES)
-            && client.primary.is_none()
+            && !is_primary
             && (flags.contains(Flags::WRITE) || command.spec.name == "ping")
             && let Some(error) = conditions.disk_refusal()
         {
@@ -55,7 +58,7 @@ impl Executor {
         if now.contains(Condition::FEW_REPLICAS) && flags.contains(Flags::WRITE) {
             return Err(FEW_REPLICAS_ERROR.into());
         }
-        let runs_now = client.transaction.is_none() || command.spec.is_immediate;
+        let runs_now = transaction.is_none() || command.spec.is_immediate;
         if now.contains(Condition::AOF_BEHIND) && flags.contains(Flags::WRITE) && runs_now {
             return Ok(true);
         }
@@ -75,8 +78,12 @@ impl Executor {
     ///
     /// # Errors
     /// `READONLY` or `MASTERDOWN`.
-    fn check_role(&self, now: Condition, client: &Client, command: &Command) -> Result<(), CommandError> {
-        let queued = client.transaction.as_ref().filter(|_| command.spec.name == "exec");
+    fn check_role(
+        &self,
+        now: Condition,
+        queued: Option<&Transaction>,
+        command: &Command,
+    ) -> Result<(), CommandError> {
         let has_flag = |flag| {
             command.spec.flags.contains(flag) || queued.is_some_and(|queued| queued.flags().contains(flag))
         };

@@ -163,9 +163,17 @@ impl Executor {
         message
     }
 
-    /// Runs commands that another worker sent, and sends the replies back.
+    /// Tries the commands of other workers again that had to wait.
+    pub(crate) fn run_held(&mut self) {
+        for message in std::mem::take(&mut self.held) {
+            self.run_forwarded(message);
+        }
+    }
+
+    /// Runs commands that another worker sent, and sends the replies back. What they meet may have changed since they were
+    /// sent: then they are refused here, or wait here.
     pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
-        self.last_record = 0;
+        self.last_record = message.last_record;
         self.clock = Instant::now();
         self.sizes.begin_batch(message.commands.wire_bytes_max());
         let keyspace = &self.server.keyspace;
@@ -184,10 +192,26 @@ impl Executor {
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         self.turn.sees_expired = message.sees_expired;
-        let mut fetched = 0;
-        for number in 0..message.prepared.len() {
+        let mut fetched = message.marks.len();
+        let meets_nothing = self.server.conditions.get().is_empty();
+        let mut must_wait = false;
+        for number in message.marks.len()..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
+            if !meets_nothing {
+                match self.must_wait(None, &mut guards, command, message.commands.command(number)) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        must_wait = true;
+                        break;
+                    }
+                    Err(error) => {
+                        message.marks.push(message.reply.mark());
+                        self.answer_rejected(command, &error, &mut message.reply);
+                        continue;
+                    }
+                }
+            }
             if number >= fetched && command.spec.elements.is_some() {
                 let call = |number: usize| {
                     let &(command, hash) = message.prepared.get(number)?;
@@ -211,10 +235,14 @@ impl Executor {
         self.turn.sees_expired = false;
         guards.release(keyspace, &mut self.turn);
         self.server.gate.leave(self.index);
-        message.marks.push(message.reply.mark());
         self.settle_quick();
         self.publish();
         message.last_record = std::mem::take(&mut self.last_record);
+        if must_wait {
+            self.held.push(message);
+            return;
+        }
+        message.marks.push(message.reply.mark());
         self.server.workers[message.origin].mailbox.send(Message::Answer(message));
     }
 
@@ -248,7 +276,7 @@ impl Executor {
     #[cold]
     pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
         let error = self.busy_error();
-        for _ in 0..message.prepared.len() {
+        for _ in message.marks.len()..message.prepared.len() {
             message.marks.push(message.reply.mark());
             self.answer_error(&error, &mut message.reply);
         }

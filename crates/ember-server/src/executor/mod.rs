@@ -158,6 +158,9 @@ pub(crate) struct Executor {
     /// Empty messages whose buffers wait to be used again.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     spare: Vec<Box<Forwarded>>,
+    /// Messages of other workers that wait before one of their commands.
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    held: Vec<Box<Forwarded>>,
 }
 
 impl Executor {
@@ -196,6 +199,7 @@ impl Executor {
             last_record: 0,
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
             spare: Vec::new(),
+            held: Vec::new(),
         };
         executor.apply_config();
         executor
@@ -427,7 +431,7 @@ impl Executor {
             return self.refuse(client, guards, Some(command), error.into(), reply);
         }
         if !self.server.conditions.get().is_empty() {
-            match self.must_wait(client, guards, command, args) {
+            match self.must_wait(Some(client), guards, command, args) {
                 Ok(false) => {}
                 Ok(true) => return Flow::Pause,
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
@@ -452,6 +456,7 @@ impl Executor {
         let flow = match result {
             Ok(Outcome::Close) => Flow::Close,
             Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
+            Ok(Outcome::Again) => return Flow::Pause,
             _ => Flow::Next,
         };
         // That a client listens or no longer does is said as a message is.
@@ -482,6 +487,9 @@ impl Executor {
             }
             result => result,
         };
+        if let Ok(Outcome::Again) = result {
+            return result;
+        }
         if matches!(command.handler, Handler::Server) {
             // What CONFIG SET has set holds for the next command, and for whether this one is logged.
             self.refresh_config();
@@ -617,7 +625,13 @@ impl Executor {
                     guards.release(&server.keyspace, &mut self.turn);
                     // Another worker may have exclusive access, and for long.
                     self.publish();
-                    exclusive = Some(self.close_gate(client.as_ref().map(|client| client.view.id))?);
+                    exclusive = match client {
+                        None => Some(self.close_gate(None)?),
+                        Some(client) => match self.close_gate_to_run(client, command, args)? {
+                            None => return Ok(Outcome::Again),
+                            access => access,
+                        },
+                    };
                 }
                 let (turn, database) = (&mut self.turn, caller.database);
                 turn.reads_any_key = client

@@ -23,6 +23,8 @@ pub(crate) enum Outcome {
     Wait(Box<Blocked>),
     /// Nothing yet, and nothing is written: the call goes on with the means to run other calls.
     Continue(fn(&mut Execution<'_>) -> SessionResult),
+    /// Keeps it waiting; nothing is written or done, and the call is tried again later.
+    Again,
 }
 
 /// A call that runs other calls: EXEC, EVAL.

@@ -15,7 +15,7 @@ use super::session::{Outcome, SessionResult};
 use super::{Executor, Section, authorization};
 use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
-use crate::clients::transaction::{Transaction, Watched};
+use crate::clients::transaction::{Transaction, Watched, discard};
 
 /// What EXEC answers when it is itself refused.
 pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
@@ -59,28 +59,44 @@ impl Executor {
     }
 
     /// EXEC: runs the client's queued calls. No lock is held.
-    pub(crate) fn run_transaction(&mut self, client: &mut Client, reply: &mut Reply) -> SessionResult {
-        let Some(transaction) = client.transaction.take() else {
+    pub(crate) fn run_transaction(
+        &mut self,
+        client: &mut Client,
+        command: &Command,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> SessionResult {
+        let Some(transaction) = &client.transaction else {
             return Err("ERR EXEC without MULTI".into());
         };
-        client.view.queued.store(-1, Ordering::Relaxed);
-        let client_id = client.view.id;
-        let watched = client.watched.take();
+        let keyspace = &self.server.keyspace;
         if transaction.is_aborted {
-            if let Some(watched) = watched {
-                watched.end(&self.server.keyspace, &mut self.turn);
-            }
+            discard(keyspace, &mut self.turn, client);
             return Err("EXECABORT Transaction discarded because of previous errors.".into());
         }
         if self.config.maxmemory != 0
             && transaction.flags.contains(Flags::DENYOOM)
             && let Err(error) = self.make_room(&mut Guards::None, 0)
         {
-            if let Some(watched) = watched {
-                watched.end(&self.server.keyspace, &mut self.turn);
-            }
+            discard(keyspace, &mut self.turn, client);
             return Err(aborted_because_of(&error));
         }
+        let mut commands = transaction.commands.iter();
+        let access = match () {
+            () if commands.all(|&index| self.server.registry.get(index).is_contained()) => None,
+            () if self.applies => Some(self.close_gate_serving_others()),
+            () => match self.close_gate_to_run(client, command, args) {
+                Ok(Some(access)) => Some(access),
+                Ok(None) => return Ok(Outcome::Again),
+                Err(error) => {
+                    discard(keyspace, &mut self.turn, client);
+                    return Err(aborted_because_of(&error));
+                }
+            },
+        };
+        let transaction = client.transaction.take().expect("it was there");
+        client.view.queued.store(-1, Ordering::Relaxed);
+        let watched = client.watched.take();
         let run = |executor: &mut Executor, guards: &mut Guards<'static>| {
             if watched.as_deref().is_some_and(|watched| executor.is_broken(watched, guards)) {
                 reply.null_array();
@@ -89,22 +105,19 @@ impl Executor {
                 executor.run_queued(client, &transaction, guards, reply)
             }
         };
-        let ran = if transaction.commands.iter().all(|&index| self.server.registry.get(index).is_contained())
-        {
+        let outcome = if access.is_none() {
             let shards = self.shards_of_transaction(&transaction, watched.as_deref());
-            Ok(self.with_pinned(shards, run))
-        } else if self.applies {
-            Ok(self.with_exclusive_access(run))
+            self.with_pinned(shards, run)
         } else {
-            self.with_exclusive_access_for(client_id, run)
+            self.run_exclusively(access, run)
         };
         if let Some(watched) = watched {
-            watched.end(&self.server.keyspace, &mut self.turn);
+            watched.end(keyspace, &mut self.turn);
         }
         // What the calls have stored is counted with the data from now on.
         drop(transaction);
         self.client_memory.set(&client.view.multi_bytes, 0);
-        ran.map_err(|error| aborted_because_of(&error))
+        Ok(outcome)
     }
 
     /// Runs `act` with the locks of `shards` held throughout; commands in it may touch keys on those shards only. No lock is
@@ -149,7 +162,8 @@ impl Executor {
         Ok(self.run_exclusively(access, act))
     }
 
-    fn run_exclusively<R>(
+    /// Runs `act` with exclusive access, the one given or that of the section around.
+    pub(crate) fn run_exclusively<R>(
         &mut self,
         access: Option<ExclusiveAccess<'static>>,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,

@@ -97,7 +97,7 @@ pub(crate) fn run_program(
     program: &Program<'_>,
     mut run: impl FnMut(bool, &mut dyn CommandRunner, &mut Reply) -> Result<(), Failure>,
 ) -> SessionResult {
-    let Execution { executor, client, args, reply, .. } = execution;
+    let Execution { executor, client, command, args, reply } = execution;
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
         return Err("ERR Can not execute a script with write flag using *_ro command.".into());
     }
@@ -124,8 +124,7 @@ pub(crate) fn run_program(
         );
     }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
-    let client_id = client.view.id;
-    let mut run_once = |executor: &mut Executor, guards: &mut Guards<'static>| {
+    let mut run_once = |executor: &mut Executor, client: &mut Client, guards: &mut Guards<'static>| {
         let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);
         server.scripting.running.begin(executor.index, program.name.is_function(), started);
         let mut host = Host {
@@ -171,7 +170,8 @@ pub(crate) fn run_program(
             hash.shard()
         };
         let shards = program.keys.iter().map(shards_of).collect();
-        let (result, needs_exclusive_access, has_effects) = executor.with_pinned(shards, &mut run_once);
+        let (result, needs_exclusive_access, has_effects) =
+            executor.with_pinned(shards, |executor, guards| run_once(executor, client, guards));
         if needs_exclusive_access && has_effects {
             return Err(ESCAPED.into());
         }
@@ -181,7 +181,15 @@ pub(crate) fn run_program(
     let result = match outcome {
         Some(result) => result,
         None => {
-            let (result, ..) = executor.with_exclusive_access_for(client_id, run_once)?;
+            let mut access = None;
+            if executor.section == Section::Shared {
+                access = executor.close_gate_to_run(client, command, args)?;
+                if access.is_none() {
+                    return Ok(Outcome::Again);
+                }
+            }
+            let (result, ..) =
+                executor.run_exclusively(access, |executor, guards| run_once(executor, client, guards));
             executor.stats.scripts_exclusive.add(1);
             result
         }

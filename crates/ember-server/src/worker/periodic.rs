@@ -74,8 +74,10 @@ impl Worker {
         }
     }
 
-    /// Lets the connections go on that wait for the end of a pause or for a snapshot, unless they are to wait on.
+    /// Lets the connections go on that wait for the end of a pause, for a snapshot or for keys that are held, and the
+    /// commands of other workers, unless they are to wait on.
     pub(super) fn resume_paused(&mut self) {
+        self.executor.run_held();
         if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
             for token in std::mem::take(&mut self.paused) {
                 self.resume(token);

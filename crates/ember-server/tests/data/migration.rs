@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ember_testkit::{Random, RawClient, Server, Value, free_port, read_frame, wait_until};
+use ember_testkit::{OnDrop, Random, RawClient, Server, Value, free_port, read_frame, wait_until};
 
 use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, clients, start};
@@ -554,7 +554,9 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
         let is_over = AtomicBool::new(false);
         let written: i64 = thread::scope(|scope| {
             let is_over = &is_over;
-            let writers: Vec<_> = (0..3)
+            // Also when this thread panics.
+            let ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+            let writers: Vec<_> = (0..5)
                 .map(|kind| {
                     let mut client = here.client();
                     scope.spawn(move || {
@@ -567,6 +569,20 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
                                     client.run("INCR k");
                                     client.run("EXEC")
                                 }
+                                // With exclusive access, for which calls wait that were about to run.
+                                2 => {
+                                    client.run("MULTI");
+                                    client.run("DBSIZE");
+                                    client.run("INCR k");
+                                    client.run("EXEC")
+                                }
+                                3 => client.command(&[
+                                    "EVAL",
+                                    "return redis.call(ARGV[1], KEYS[1])",
+                                    "1",
+                                    "k",
+                                    "INCR",
+                                ]),
                                 _ => {
                                     client.command(&["EVAL", "return redis.call('INCR', KEYS[1])", "1", "k"])
                                 }
@@ -584,7 +600,7 @@ fn no_write_is_lost_while_a_key_moves_again_and_again() {
                 let call = format!("MIGRATE 127.0.0.1 {} k {database} {TIMEOUT_MS}", there.port());
                 assert_eq!(ask(&mut mover, &call), "OK", "{mode:?}");
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(ending);
             writers.into_iter().map(|writer| writer.join().unwrap()).sum()
         });
         let number = |value: Value| value.text().parse::<i64>().unwrap_or(0);

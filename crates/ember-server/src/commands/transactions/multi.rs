@@ -6,7 +6,7 @@ use emberkv_core::spec::{Command, Example, Flags, Spec};
 
 use super::TEMPLATE;
 use crate::clients::transaction::{self, Transaction};
-use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
@@ -38,7 +38,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         },
         Some(|_| {
             Ok(Outcome::Continue(|execution| {
-                execution.executor.run_transaction(execution.client, execution.reply)
+                let Execution { executor, client, command, args, reply } = execution;
+                executor.run_transaction(client, command, *args, reply)
             }))
         }),
     ),
