@@ -128,11 +128,11 @@ fn the_link_is_a_client_of_its_own_kind() {
     for mode in MODES {
         let (server, primary, link) = linked(mode, &[], &[("k", "1")]);
         let mut client = server.client();
-        let list = client.run("CLIENT LIST TYPE master").text();
-        assert!(
-            list.contains(&format!("addr=127.0.0.1:{}", primary.port())) && list.contains(" flags=M"),
-            "{list}"
-        );
+        let address = format!("addr=127.0.0.1:{}", primary.port());
+        wait_until("the link is listed", || {
+            let list = client.run("CLIENT LIST TYPE master").text();
+            list.contains(&address) && list.contains(" flags=M")
+        });
         assert!(!client.run("CLIENT LIST TYPE normal").text().contains(" flags=M"));
         assert_eq!(client.run("CLIENT KILL TYPE normal"), Value::Integer(0));
         assert_eq!(client.run("CLIENT KILL TYPE master"), Value::Integer(1));
