@@ -50,9 +50,14 @@ impl Executor {
                 executor.forward_to(guards, client, prepared, batch.command(number, input))
             };
         let mut from = start;
-        while from < batch.len()
-            && owner_of(self, &mut guards, client, from).is_none_or(|owner| owner == self.index)
-        {
+        // Each command is asked for once: what keeps it here may be over in the next moment, or begin.
+        let mut owners = Vec::new();
+        while from < batch.len() {
+            let owner = owner_of(self, &mut guards, client, from).filter(|&owner| owner != self.index);
+            if let Some(owner) = owner {
+                owners.push(owner);
+                break;
+            }
             let prepared = self.prepared[from - start];
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
             let stopped = match flow {
@@ -71,12 +76,12 @@ impl Executor {
             from += 1;
         }
         guards.release(&self.server.keyspace, &mut self.turn);
-        let owners: Vec<usize> =
-            (from..batch.len()).map_while(|number| owner_of(self, &mut guards, client, number)).collect();
-        guards.release(&self.server.keyspace, &mut self.turn);
         if owners.is_empty() {
             return Progress::Done;
         }
+        owners
+            .extend((from + 1..batch.len()).map_while(|number| owner_of(self, &mut guards, client, number)));
+        guards.release(&self.server.keyspace, &mut self.turn);
         let mut local = self.spare();
         local.owner = self.index;
         local.reply.set_protocol(reply.protocol());
