@@ -346,6 +346,15 @@ impl Reply {
         self.append_from(other, Mark::default(), other.mark());
     }
 
+    /// Appends all replies of `other`. Long ones without shared values become one, and are not copied. O(bytes copied).
+    pub fn append_all(&mut self, other: Reply) {
+        if !other.segments.is_empty() || other.bytes.len() < SHARED_LEN_MIN {
+            return self.append(&other);
+        }
+        self.shared_bytes += other.bytes.len();
+        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::new(other.bytes) });
+    }
+
     /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without
     /// empty pieces. O(pieces before the first one).
     pub fn slices(&self, from: usize) -> Slices<'_> {

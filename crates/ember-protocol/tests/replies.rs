@@ -246,3 +246,24 @@ fn clear_gives_back_unusual_memory() {
     reply.clear();
     assert!(reply.memory_bytes() <= 1 << 20);
 }
+
+#[test]
+fn long_replies_are_appended_in_their_place() {
+    let long = vec![b'x'; 100_000];
+    for shares in [false, true] {
+        let mut other = Reply::new(Protocol::Resp2);
+        other.integer(1);
+        other.bulk(&long);
+        if shares {
+            other.bulk_shared(&Arc::new(long.clone()));
+        }
+        let mut all = Reply::new(Protocol::Resp2);
+        all.ok();
+        let expected = [all.to_vec(), other.to_vec(), b":2\r\n".to_vec(), other.to_vec()].concat();
+        all.append_all(other.clone());
+        all.integer(2);
+        all.append_all(other);
+        assert_eq!(all.len_bytes(), expected.len());
+        assert_eq!(all.to_vec(), expected);
+    }
+}
