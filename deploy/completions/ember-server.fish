@@ -50,6 +50,7 @@ complete -c ember-server -l tls-auto-reload-interval -d 'Every how many seconds 
 complete -c ember-server -l shards -d 'How many worker threads serve clients; 0 for one per core. (default: 0)' -r
 complete -c ember-server -l concurrent -d 'Whether the worker which reads a command also runs it (yes), or forwards it to the worker which owns the key (no). (default: yes)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l long-call-elements -d 'A command that looks at more elements than this runs on a thread of its own while its worker serves other clients; 0 for never. (default: 16384)' -r
 complete -c ember-server -l databases -d 'How many databases SELECT can choose from. (default: 16)' -r
 complete -c ember-server -l hash-function -d 'The hash function of keys and of members and fields. siphash is slower and withstands clients which choose keys that collide. (default: rapidhash)' -r -f -a "rapidhash\t''
 siphash\t''"

@@ -22,6 +22,18 @@ pub struct Call<'c, 'k> {
     pub waiting: Waiting,
 }
 
+impl Call<'_, '_> {
+    /// How many elements, or steps that take about as long, the call may look at here. One that has to look at more, and
+    /// that has changed nothing yet, is answered with [`Attempt::Offload`].
+    #[inline]
+    pub fn steps_max(&self) -> usize {
+        match self.waiting {
+            Waiting::Allowed => self.keys.turn.settings.short_call_steps,
+            Waiting::Never | Waiting::InScript | Waiting::Retry => usize::MAX,
+        }
+    }
+}
+
 /// Whether a call may wait for a change of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -42,6 +54,9 @@ pub enum Attempt {
     /// Nothing is written: the call is to be run again when one of its keys has changed. Only where that is allowed
     /// ([`Waiting`]).
     Wait(Wait),
+    /// Nothing is written or changed: the call takes long ([`Call::steps_max`]), and is to be run on values that its keys
+    /// lend it ([`crate::dispatch::loan`]). Only of [`Run::Long`].
+    Offload,
 }
 
 /// How a call waits.
@@ -77,6 +92,8 @@ pub struct KeyspaceCall<'c> {
 pub enum Run {
     /// With the shards of the keys in its specification locked.
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
+    /// The same, and may take long: then it can be run elsewhere.
+    Long(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// The same, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// As `Keys`; a call that touches keys which its arguments do not name runs with all shards locked.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
-use crate::call::{Attempt, DataCommand};
+use crate::call::{Attempt, DataCommand, Run};
 use crate::commands::FAMILIES;
+use crate::dispatch::loan::Loan;
 use crate::dispatch::{self, Access, Context, Waiting};
 use crate::entries::hash::HashFunction;
 use crate::error::CommandError;
@@ -21,6 +22,8 @@ pub struct Local {
     pub turn: Turn,
     /// The number of the selected database.
     pub database: usize,
+    /// Whether calls that look at more elements than the settings allow run on what their keys lend them.
+    pub lends: bool,
     reply: Reply,
 }
 
@@ -35,7 +38,7 @@ impl Local {
 
     /// A thread's view of a keyspace that others use too.
     pub fn sharing(keyspace: Arc<Keyspace>, turn: Turn, protocol: Protocol) -> Local {
-        Local { keyspace, turn, database: 0, reply: Reply::new(protocol) }
+        Local { keyspace, turn, database: 0, lends: false, reply: Reply::new(protocol) }
     }
 
     /// Runs one command and returns its reply's bytes.
@@ -59,16 +62,42 @@ impl Local {
             database: self.database,
             waiting: Waiting::Never,
         };
+        if self.lends && matches!(command.run, Run::Long(_)) {
+            context.waiting = Waiting::Allowed;
+        }
         let access = Access::of(&command.spec);
         let result = dispatch::run(command, access, None, &mut context, args, &mut self.reply);
-        let result = result.map(|attempt| match attempt {
-            Attempt::Done => {}
-            Attempt::Wait(wait) => (wait.empty_reply)(&mut self.reply),
-        });
+        let result = match result {
+            Ok(Attempt::Done) => Ok(()),
+            Ok(Attempt::Wait(wait)) => {
+                (wait.empty_reply)(&mut self.reply);
+                Ok(())
+            }
+            Ok(Attempt::Offload) => run_lent(command, &mut context, args, &mut self.reply),
+            Err(error) => Err(error),
+        };
         guards.release(&self.keyspace, &mut self.turn);
         self.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         result
     }
+}
+
+/// Runs a call on what its keys lend it, without the locks that it has held until now.
+fn run_lent(
+    command: &'static DataCommand,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+) -> Result<(), CommandError> {
+    let mut loan = Loan::take(command, context, args);
+    context.guards.release(context.keyspace, context.turn);
+    let result = loan.run(context.keyspace, reply);
+    let keyspace = context.keyspace;
+    let mut shards =
+        command.spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
+    context.guards.hold_many(keyspace, context.turn, &mut shards);
+    assert!(loan.give_back(context), "nobody else has changed a key");
+    result
 }
 
 /// The command that `args` call, which has the right number of them.

@@ -49,6 +49,8 @@ pub struct Settings {
     pub encoding: EncodingLimits,
     /// What RESTORE asks of what it is given.
     pub payload_checks: PayloadChecks,
+    /// A call that takes more steps than these is long, and run elsewhere if it can be.
+    pub short_call_steps: usize,
 }
 
 impl Settings {
@@ -63,6 +65,7 @@ impl Settings {
         frees_flushed_lazily: false,
         encoding: EncodingLimits::DEFAULT,
         payload_checks: PayloadChecks::ALL,
+        short_call_steps: usize::MAX,
     };
 }
 

@@ -24,6 +24,7 @@ use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
 use crate::config::{ConfigHandle, RenameDirective, notice_without_effect};
 use crate::control_plane::Sockets;
+use crate::executor::jobs::Jobs;
 use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
 use crate::metrics::memory_report;
@@ -109,6 +110,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(SnapshotState::default())
         .with(Link::default())
         .with(Migrations::default())
+        .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
         .with(Listening::new(&listeners))
         .with(Primary::new(workers, run_id.clone()));
     let parts =

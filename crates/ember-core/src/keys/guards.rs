@@ -18,13 +18,15 @@ pub enum Guards<'k> {
     /// Locks of several shards, ascending, that are held over several commands, all of whose keys are on them: a
     /// transaction's. Only [`Guards::unpin`] gives them back.
     Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
+    /// No locks: shards that belong to one call, ascending, with what its keys have lent it.
+    Lent(Vec<(usize, Box<ShardData>)>),
 }
 
 impl<'k> Guards<'k> {
     /// Gives all locks back, unless they are pinned; what the shards have grown by goes to the turn.
     #[inline]
     pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
-        if !matches!(self, Guards::None | Guards::Pinned(_)) {
+        if !matches!(self, Guards::None | Guards::Pinned(_) | Guards::Lent(_)) {
             self.give_back(keyspace, turn);
         }
     }
@@ -32,7 +34,7 @@ impl<'k> Guards<'k> {
     #[inline]
     fn give_back(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         match std::mem::replace(self, Guards::None) {
-            Guards::None => {}
+            Guards::None | Guards::Lent(_) => {}
             Guards::One(shard, data) => turn.growth_bytes += keyspace.release(shard, data),
             Guards::Many(held) | Guards::Pinned(held) => {
                 for (shard, data) in held {
@@ -63,6 +65,7 @@ impl<'k> Guards<'k> {
             Guards::Many(held) | Guards::Pinned(held) => {
                 held.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok()
             }
+            Guards::Lent(lent) => lent.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok(),
         }
     }
 
@@ -72,7 +75,7 @@ impl<'k> Guards<'k> {
         let wanted = hash.shard();
         match self {
             Guards::One(shard, _) if *shard == wanted => {}
-            Guards::Pinned(_) => {}
+            Guards::Pinned(_) | Guards::Lent(_) => {}
             _ => {
                 self.give_back(keyspace, turn);
                 *self = Guards::One(wanted, keyspace.lock(wanted));
@@ -83,7 +86,7 @@ impl<'k> Guards<'k> {
     /// Holds the locks of all shards in `shards`, which is sorted here and freed of duplicates. Ascending order is what
     /// keeps two workers from waiting for each other.
     pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
-        if matches!(self, Guards::Pinned(_)) {
+        if matches!(self, Guards::Pinned(_) | Guards::Lent(_)) {
             return;
         }
         self.give_back(keyspace, turn);
@@ -96,12 +99,16 @@ impl<'k> Guards<'k> {
     ///
     /// # Panics
     /// If the shard's lock is not held.
-    pub(super) fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
+    pub(crate) fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => {
                 let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
                 &mut held[at.expect("the command's key specification names every key it touches")].1
+            }
+            Guards::Lent(lent) => {
+                let at = lent.binary_search_by_key(&wanted, |&(shard, _)| shard);
+                &mut lent[at.expect("the command's key specification names every key it touches")].1
             }
             _ => panic!("the command's key specification names every key it touches"),
         }
@@ -117,6 +124,10 @@ impl<'k> Guards<'k> {
             Guards::Many(held) | Guards::Pinned(held) => {
                 let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
                 &held[at.expect("the command's key specification names every key it touches")].1
+            }
+            Guards::Lent(lent) => {
+                let at = lent.binary_search_by_key(&wanted, |&(shard, _)| shard);
+                &lent[at.expect("the command's key specification names every key it touches")].1
             }
             _ => panic!("the command's key specification names every key it touches"),
         }

@@ -10,7 +10,7 @@ use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::observers::Observers;
-use crate::entries::entry::{EntryRef, Generation, NewValue, Slot};
+use crate::entries::entry::{EntryRef, Generation, NewValue, SharedValue, Slot};
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
 use crate::turn::Turn;
@@ -229,6 +229,35 @@ impl ShardData {
     pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
         let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
         target.table.slot_mut(at).set_clock(clock);
+    }
+
+    /// Lets a shard that belongs to one call share the value of a key, if that is there, has not expired by `expired_ms` and
+    /// is not shared yet. There it does not expire. O(1), but for the bytes of a string that is not large.
+    pub(crate) fn lend(
+        &mut self,
+        database: usize,
+        hash: KeyHash,
+        key: &[u8],
+        expired_ms: i64,
+        to: &mut ShardData,
+    ) {
+        if to.find(database, hash, key).is_some() {
+            return;
+        }
+        let Some(at) = self.find(database, hash, key) else { return };
+        let from = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
+        let slot = from.table.slot_mut(at);
+        if slot.entry().is_expired(expired_ms) {
+            return;
+        }
+        let clock = slot.entry().clock();
+        if let Some(SharedValue::Aggregate(shared)) = slot.share() {
+            let value_type = shared.value_type();
+            let at = to.insert(database, hash, key, NewValue::Int(0), None, clock);
+            to.edit(database, at, |slot| slot.write_shared(shared, value_type));
+        } else {
+            to.insert(database, hash, key, slot.entry().to_value(&mut Vec::new()), None, clock);
+        }
     }
 
     /// Removes an entry and returns it.

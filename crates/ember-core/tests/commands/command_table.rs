@@ -95,8 +95,18 @@ fn every_command_is_documented() {
 
 #[test]
 fn every_example_is_true() {
+    examples_are_true(false);
+}
+
+#[test]
+fn every_example_is_true_of_calls_on_what_their_keys_lend_them() {
+    examples_are_true(true);
+}
+
+fn examples_are_true(lends: bool) {
     for (name, command) in all_commands() {
         let mut local = Local::new(Protocol::Resp2);
+        (local.lends, local.turn.settings.short_call_steps) = (lends, 0);
         let example = &command.spec.example;
         for given in example.given {
             let reply = run(&mut local, given);

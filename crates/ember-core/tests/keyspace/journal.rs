@@ -11,9 +11,10 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, run, run_random};
 
-/// A keyspace whose changes are written down.
+/// A keyspace whose changes are written down. All calls that can run on what their keys lend them do.
 fn journaled() -> Local {
     let mut local = Local::new(Protocol::Resp2);
+    (local.lends, local.turn.settings.short_call_steps) = (true, 0);
     local.turn.journal = Journal::numbered_by(Arc::new(Sequence::default()));
     local
 }

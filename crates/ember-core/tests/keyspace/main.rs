@@ -8,6 +8,7 @@ mod eviction_quality;
 mod expiry;
 mod journal;
 mod keyspace_model;
+mod lending;
 mod rebuild;
 mod scan;
 mod snapshots;

@@ -46,7 +46,7 @@ impl Command {
     pub(crate) fn is_contained(&self) -> bool {
         let spec = self.spec;
         match self.handler {
-            Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Blocking(_)),
+            Handler::Data(data) => matches!(data.run, Run::Keys(_) | Run::Long(_) | Run::Blocking(_)),
             // What is fast and may be called while there is no data yet has nothing to do with it: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
@@ -104,6 +104,7 @@ impl Registry {
         let handler = match command.run {
             Run::Container => Handler::Container,
             Run::Keys(_)
+            | Run::Long(_)
             | Run::KeysOrAllShards { .. }
             | Run::Blocking(_)
             | Run::Keyspace(_)

@@ -27,7 +27,7 @@ pub(crate) enum Message {
     /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
     Unblock(usize, u64, bool),
     /// Transfers of keys to other servers are over: their calls can be answered.
-    Migrated,
+    JobsDone,
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
     /// There is something for the replicas among your connections.

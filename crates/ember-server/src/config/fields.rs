@@ -119,6 +119,7 @@ config! {
     proto_max_bulk_len: u64,
     /// In milliseconds; 0 for never.
     busy_reply_threshold: u64,
+    long_call_elements: u64,
     /// In bytes, of each worker.
     script_memory_limit: u64,
     /// In microseconds; -1 for none.

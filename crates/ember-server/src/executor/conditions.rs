@@ -107,7 +107,7 @@ impl Executor {
         let keyspace = &self.server.keyspace;
         let holds_keys = self.server.conditions.get().contains(Condition::KEYS_HELD);
         command.spec.key_positions(args).any(|arg| {
-            if holds_keys && self.server.held_keys.contains(args.at(arg)) {
+            if holds_keys && self.server.waits_for_held(args.at(arg)) {
                 return true;
             }
             let hash = keyspace.hash(args.at(arg));

@@ -18,6 +18,8 @@ mod delivery;
 mod expiry_rules;
 mod forwarding;
 mod hot_keys;
+pub(crate) mod jobs;
+mod long_calls;
 mod memory_limit;
 pub(crate) mod monitoring;
 mod pausing;
@@ -251,6 +253,10 @@ impl Executor {
         self.turn.settings.payload_checks.version_max = config.version_check().newest();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
+        self.turn.settings.short_call_steps = match config.long_call_elements {
+            0 => usize::MAX,
+            elements => usize::try_from(elements).unwrap_or(usize::MAX),
+        };
         self.turn.settings.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
@@ -637,7 +643,7 @@ impl Executor {
                 turn.reads_any_key = client
                     .as_ref()
                     .is_none_or(|client| authorization::may_read_any_key(client, command, args));
-                let may_wait = self.section == Section::Shared && client.is_some();
+                let may_wait = self.section == Section::Shared && client.is_some() && !self.applies;
                 let waiting = match may_wait {
                     _ if self.runs_script => Waiting::InScript,
                     true => Waiting::Allowed,
@@ -651,7 +657,12 @@ impl Executor {
                     (Attempt::Wait(wait), Some(client)) => {
                         Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
                     }
-                    (Attempt::Wait(_), None) => unreachable!("only a connection's call may wait"),
+                    (Attempt::Offload, Some(client)) => {
+                        Ok(self.offload((command, data), args, client, guards, reply))
+                    }
+                    (Attempt::Wait(_) | Attempt::Offload, None) => {
+                        unreachable!("only a connection's call may wait")
+                    }
                 }
             }
             (Handler::Server, Some(client)) => {

@@ -14,6 +14,7 @@ use super::settling::{Migration, answer};
 use super::transfer::Transferred;
 use crate::clients::transaction::Watched;
 use crate::executor::attendance;
+use crate::executor::jobs::{Effort, Jobs};
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::system::abort_on_panic::AbortOnPanic;
@@ -43,6 +44,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
         keys,
         watches: Vec::new(),
         order,
+        transferred: Transferred::default(),
     });
     if executor.section != Section::Shared {
         let transferred = transfer_in_place(executor, &migration);
@@ -53,7 +55,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
         server.hold_keys(&migration.keys);
         migration.keys.iter().map(|key| watch(executor, database, key)).collect()
     })?;
-    if let Err((migration, error)) = Migrations::begin(server, migration) {
+    if let Err((migration, error)) = Jobs::begin(server, Effort::Network, migration) {
         migration.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
         server.let_keys_go(&migration.keys);
         return Err(format!("ERR cannot start a thread: {error}").into());

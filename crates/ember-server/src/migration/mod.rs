@@ -24,4 +24,3 @@ mod transfer;
 pub(crate) use beginning::migrate;
 pub(crate) use order::{has_secret_at, key_positions};
 pub(crate) use service::Migrations;
-pub(crate) use settling::{Settled, settle};

@@ -9,12 +9,15 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 
 use super::order::Order;
+use super::service::Migrations;
 use super::transfer::{Sent, Transferred};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::ClientView;
 use crate::clients::transaction::Watched;
 use crate::executor::Executor;
+use crate::executor::jobs::{Job, Settled};
 use crate::executor::session::Outcome;
+use crate::server::Server;
 
 /// What a client is told whose key has changed although it was held.
 const CHANGED: &str = "ERR A key was changed while the target instance was given it: it stays here, and the target \
@@ -32,14 +35,11 @@ pub(super) struct Migration {
     /// A watch of each key, if it is not kept from changing in another way.
     pub(super) watches: Vec<Watched>,
     pub(super) order: Order,
+    /// How the transfer went.
+    pub(super) transferred: Transferred,
 }
 
 impl Migration {
-    /// The worker of its client.
-    pub(super) fn worker(&self) -> usize {
-        self.client.worker
-    }
-
     /// Removes what the target has, unless it was to be copied, and says how it went; `Ok` is whether there was a key.
     ///
     /// # Errors
@@ -97,41 +97,33 @@ pub(super) fn answer(had_key: bool, reply: &mut Reply) {
     reply.simple(if had_key { "OK" } else { "NOKEY" });
 }
 
-/// A migration whose transfer is over.
-pub(crate) struct Ended {
-    pub(super) migration: Box<Migration>,
-    pub(super) transferred: Transferred,
-}
+impl Job for Migration {
+    fn worker(&self) -> usize {
+        self.client.worker
+    }
 
-/// A migration that is over.
-pub(crate) struct Settled {
-    /// The connection's number at its worker.
-    pub(crate) token: usize,
-    pub(crate) client_id: u64,
-    pub(crate) reply: Box<Reply>,
-    /// The last record of the journal of what was removed.
-    pub(crate) record: u64,
-}
+    fn run(&mut self, server: &'static Server) {
+        self.transferred = Migrations::of(server).transfer_here(&server.keyspace, self);
+    }
 
-/// Ends a migration. The worker is inside the gate and holds no lock.
-pub(crate) fn settle(executor: &mut Executor, ended: Ended) -> Settled {
-    let Ended { migration, transferred } = ended;
-    let server = executor.server;
-    let concluded = migration.conclude(executor, &transferred);
-    let record = executor.turn.journal.last_number().unwrap_or(0);
-    migration.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
-    server.let_keys_go(&migration.keys);
-    let client = &migration.client;
-    executor.deliver(&mut Guards::None, Some(client.id));
-    let mut reply = Box::new(Reply::new(migration.protocol));
-    let result = concluded.map(|had_key| {
-        answer(had_key, &mut reply);
-        Outcome::Done
-    });
-    let args = migration.call.command(0);
-    executor.clock = migration.begun;
-    executor.finish(migration.command, result, args, Some(client), &mut reply);
-    executor.sizes.include(migration.call.wire_bytes_max());
-    executor.note_sizes(migration.command, args, client.id, reply.len_bytes());
-    Settled { token: client.token, client_id: client.id, reply, record }
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
+        let server = executor.server;
+        let concluded = self.conclude(executor, &self.transferred);
+        let record = executor.turn.journal.last_number().unwrap_or(0);
+        self.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
+        server.let_keys_go(&self.keys);
+        let client = &self.client;
+        executor.deliver(&mut Guards::None, Some(client.id));
+        let mut reply = Box::new(Reply::new(self.protocol));
+        let result = concluded.map(|had_key| {
+            answer(had_key, &mut reply);
+            Outcome::Done
+        });
+        let args = self.call.command(0);
+        executor.clock = self.begun;
+        executor.finish(self.command, result, args, Some(client), &mut reply);
+        executor.sizes.include(self.call.wire_bytes_max());
+        executor.note_sizes(self.command, args, client.id, reply.len_bytes());
+        Settled { token: client.token, client_id: client.id, reply, record }
+    }
 }

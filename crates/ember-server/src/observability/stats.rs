@@ -152,6 +152,8 @@ pub(crate) struct WorkerStats {
     pub(crate) scripts_exclusive: Counter,
     /// Scripts and functions that ran beside others, under the locks of their keys.
     pub(crate) scripts_concurrent: Counter,
+    /// Calls that ran on a thread of their own because they take long.
+    pub(crate) long_calls: Counter,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
@@ -195,6 +197,7 @@ impl WorkerStats {
             forwarded: Counter::default(),
             scripts_exclusive: Counter::default(),
             scripts_concurrent: Counter::default(),
+            long_calls: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
@@ -244,6 +247,7 @@ impl WorkerStats {
             &self.forwarded,
             &self.scripts_exclusive,
             &self.scripts_concurrent,
+            &self.long_calls,
             &self.hits,
             &self.misses,
             &self.expired,

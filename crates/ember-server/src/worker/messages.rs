@@ -42,7 +42,7 @@ impl Worker {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
                 Message::Feed => self.list_replicas(),
-                Message::Migrated => self.end_migrations(),
+                Message::JobsDone => self.settle_jobs(),
                 Message::TryAgain => self.resume_paused(),
                 Message::Primary(order) => self.follow(order),
                 Message::Listen(listeners) => self.listen(listeners),

@@ -40,8 +40,9 @@ impl Worker {
             self.work_periodically();
         }
         self.server.end_push_delay();
+        self.server.forget_turns();
         self.resume_paused();
-        self.end_migrations();
+        self.settle_jobs();
         self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
     }
 

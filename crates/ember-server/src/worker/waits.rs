@@ -11,7 +11,7 @@ use super::{Worker, connection_of, list};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::Connection;
-use crate::migration::{Migrations, Settled, settle};
+use crate::executor::jobs::{Jobs, Settled};
 use crate::server::Server;
 
 /// What CLIENT UNBLOCK … ERROR lets a call be answered.
@@ -24,15 +24,17 @@ const SERVING_MAX: Duration = Duration::from_millis(1);
 
 impl Worker {
     /// Answers a call that has waited, and goes on with its connection.
-    pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, ending: Ending) {
+    pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, mut ending: Ending) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let Some(blocked) = connection.blocked.take() else { return };
         forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
         lend_buffer(&mut self.buffers, connection);
         let mode = connection.client.reply_mode;
-        match (mode, &ending) {
+        match (mode, &mut ending) {
             (ReplyMode::Off | ReplyMode::Skip | ReplyMode::SkipNext, _) => {}
-            (ReplyMode::On, Ending::Served(reply, _)) => connection.output.append(reply),
+            (ReplyMode::On, Ending::Served(reply, _)) => {
+                connection.output.append_all(std::mem::take(&mut **reply))
+            }
             (ReplyMode::On, Ending::TimedOut) => (blocked.on_timeout)(&mut connection.output),
             (ReplyMode::On, Ending::Durable) => {
                 if let Some((_, answer)) = &blocked.durable {
@@ -65,15 +67,15 @@ impl Worker {
         }
     }
 
-    /// Answers calls of MIGRATE whose transfers are over.
-    pub(super) fn end_migrations(&mut self) {
+    /// Answers calls whose jobs are done.
+    pub(super) fn settle_jobs(&mut self) {
         let (server, worker) = (self.server, self.executor.index);
-        let migrations = Migrations::of(server);
-        if !migrations.has_ended(worker) || !self.executor.enter_gate() {
+        let jobs = Jobs::of(server);
+        if !jobs.are_done(worker) || !self.executor.enter_gate() {
             return; // after the script that runs; the next tick tries again
         }
-        let ended = migrations.take_ended(worker).into_iter();
-        let settled: Vec<Settled> = ended.map(|ended| settle(&mut self.executor, ended)).collect();
+        let done = jobs.take_done(worker).into_iter();
+        let settled: Vec<Settled> = done.map(|job| job.settle(&mut self.executor)).collect();
         server.gate.leave(worker);
         self.executor.publish();
         for Settled { token, client_id, reply, record } in settled {

@@ -1,8 +1,8 @@
 //! BITCOUNT.
 
-use super::{is_bit_unit, value};
+use super::{BYTES_PER_STEP, is_bit_unit, value};
 use crate::algorithms::bits;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{index_range, integer};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &["SET word foobar"], call: "BITCOUNT word 0 0", reply: "(integer) 4" },
         ..Spec::DEFAULT
     },
-    Run::Keys(bitcount),
+    Run::Long(bitcount),
 )];
 
 /// The part to count in.
@@ -32,10 +32,14 @@ enum Part {
     Bits(i64, i64),
 }
 
-fn bitcount(call: &mut Call<'_, '_>) -> CommandResult {
+fn bitcount(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let part = read_part(call)?;
     let mut digits = itoa::Buffer::new();
     let bytes = value::bytes_or_empty(value::string(call.keys.read(1))?, &mut digits);
+    if bytes.len() / BYTES_PER_STEP > steps_max {
+        return Ok(Attempt::Offload);
+    }
     let count = match part {
         Part::All => bits::count(bytes),
         Part::Bytes(start, end) => bits::count(&bytes[index_range(start, end, bytes.len())]),
@@ -45,7 +49,7 @@ fn bitcount(call: &mut Call<'_, '_>) -> CommandResult {
         }
     };
     call.reply.integer(count as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn read_part(call: &Call<'_, '_>) -> Result<Part, CommandError> {

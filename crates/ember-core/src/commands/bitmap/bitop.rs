@@ -1,8 +1,8 @@
 //! BITOP.
 
-use super::value;
+use super::{BYTES_PER_STEP, value};
 use crate::algorithms::bits::{self, Operation};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(bitop),
+    Run::Long(bitop),
 )];
 
 /// The argument with the first source key.
@@ -64,7 +64,7 @@ const RULES: [(&str, Rule); 8] = [
     ("ONE", Rule::One),
 ];
 
-fn bitop(call: &mut Call<'_, '_>) -> CommandResult {
+fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let (name, rule) =
         RULES.into_iter().find(|(name, _)| is_word(args, 1, name)).ok_or(CommandError::Syntax)?;
@@ -78,6 +78,14 @@ fn bitop(call: &mut Call<'_, '_>) -> CommandResult {
             return Err(text.into());
         }
         _ => {}
+    }
+    let mut bytes = 0;
+    for source in FIRST_SOURCE..args.len() {
+        let mut digits = itoa::Buffer::new();
+        bytes += value::bytes_or_empty(value::string(call.keys.entry(source))?, &mut digits).len();
+    }
+    if bytes / BYTES_PER_STEP > call.steps_max() {
+        return Ok(Attempt::Offload);
     }
     // With `One`, `others` are the bits that more than one has.
     let (mut result, mut others) = (Vec::new(), Vec::new());
@@ -125,5 +133,5 @@ fn bitop(call: &mut Call<'_, '_>) -> CommandResult {
         value::set_raw(&mut target, result, None);
         target.notify(value::SET);
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -1,8 +1,8 @@
 //! BITPOS.
 
-use super::{is_bit_unit, value};
+use super::{BYTES_PER_STEP, is_bit_unit, value};
 use crate::algorithms::bits;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -26,7 +26,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(bitpos),
+    Run::Long(bitpos),
 )];
 
 /// The part to search in.
@@ -36,7 +36,8 @@ struct Part {
     in_bits: bool,
 }
 
-fn bitpos(call: &mut Call<'_, '_>) -> CommandResult {
+fn bitpos(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let bit = match integer(call.args, 2)? {
         0 => false,
         1 => true,
@@ -46,10 +47,17 @@ fn bitpos(call: &mut Call<'_, '_>) -> CommandResult {
     let position = match value::string(call.keys.read(1))? {
         // A missing key is zeros without end, whatever the part.
         None => (!bit).then_some(0),
-        Some(value) => find(value.bytes(&mut itoa::Buffer::new()), bit, &part),
+        Some(value) => {
+            let mut digits = itoa::Buffer::new();
+            let bytes = value.bytes(&mut digits);
+            if bytes.len() / BYTES_PER_STEP > steps_max {
+                return Ok(Attempt::Offload);
+            }
+            find(bytes, bit, &part)
+        }
     };
     call.reply.integer(position.map_or(-1, |position| position as i64));
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn read_part(call: &Call<'_, '_>) -> Result<Part, CommandError> {

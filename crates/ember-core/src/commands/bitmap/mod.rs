@@ -28,6 +28,9 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
 ];
 
 /// Bits of a string were set or cleared.
+/// Bytes that are counted, searched or combined in the time that a step of a long call takes.
+const BYTES_PER_STEP: usize = 512;
+
 const SETBIT: Event = Event::string("setbit");
 
 /// The bit offset that `text` spells, which is inside the largest string allowed.

@@ -1,6 +1,6 @@
 //! DUMP.
 
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::rdb;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
@@ -23,13 +23,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(dump),
+    Run::Long(dump),
 )];
 
-fn dump(call: &mut Call<'_, '_>) -> CommandResult {
-    match call.keys.read(1).map(rdb::dump) {
-        Some(payload) => call.reply.bulk(&payload),
+fn dump(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
+    match call.keys.read(1) {
+        Some(entry) if entry.aggregate().is_some_and(|value| value.len() > steps_max) => {
+            return Ok(Attempt::Offload);
+        }
+        Some(entry) => call.reply.bulk(&rdb::dump(entry)),
         None => call.reply.null(),
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

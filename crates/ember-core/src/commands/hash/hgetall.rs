@@ -3,9 +3,10 @@
 use ember_protocol::Reply;
 
 use super::access;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::string::value;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::hash::Field;
 
 const TEMPLATE: Spec = Spec {
@@ -33,7 +34,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| all(call, Reply::map, reply_pair)),
+        Run::Long(|call| all(call, Reply::map, reply_pair)),
     ),
     Command::new(
         Spec {
@@ -42,7 +43,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "HKEYS user", reply: "1) \"name\"\n2) \"age\"" },
             ..TEMPLATE
         },
-        Run::Keys(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.name)))),
+        Run::Long(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.name)))),
     ),
     Command::new(
         Spec {
@@ -51,7 +52,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "HVALS user", reply: "1) \"Ann\"\n2) \"30\"" },
             ..TEMPLATE
         },
-        Run::Keys(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.value)))),
+        Run::Long(|call| all(call, Reply::array, |reply, field| value::reply(reply, Some(field.value)))),
     ),
 ];
 
@@ -65,11 +66,16 @@ fn all(
     call: &mut Call<'_, '_>,
     head: fn(&mut Reply, usize),
     each: fn(&mut Reply, Field<'_>),
-) -> CommandResult {
+) -> AttemptResult {
+    let steps_max = call.steps_max();
     access::read(call, |hash, reply, expired_ms| {
+        if hash.is_some_and(|hash| hash.len() > steps_max) {
+            return Attempt::Offload;
+        }
         head(reply, hash.map_or(0, |hash| hash.live_len(expired_ms)));
         if let Some(hash) = hash {
             hash.for_each(expired_ms, |field| each(reply, field));
         }
+        Attempt::Done
     })
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use ember_protocol::Args;
 
 use super::ends::at_least;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(lpos),
+    Run::Long(lpos),
 )];
 
 struct Options {
@@ -49,7 +49,8 @@ fn unlimited(number: usize) -> usize {
     if number == 0 { usize::MAX } else { number }
 }
 
-fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
+fn lpos(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let Call { args, keys, reply, .. } = call;
     let options = read_options(*args)?;
     let needle = Needle::new(args.at(2));
@@ -59,8 +60,11 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
         } else {
             reply.null()
         }
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    if list.len().min(options.len_max) > steps_max {
+        return Ok(Attempt::Offload);
+    }
     let last = list.len().saturating_sub(1);
     let from = if options.backwards { End::Back } else { End::Front };
     let wanted = options.count.unwrap_or(1);
@@ -80,7 +84,7 @@ fn lpos(call: &mut Call<'_, '_>) -> CommandResult {
     } else if found == 0 {
         reply.null();
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn read_options(args: Args<'_>) -> Result<Options, CommandError> {

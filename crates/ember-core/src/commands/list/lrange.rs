@@ -1,7 +1,7 @@
 //! LRANGE.
 
 use super::ends::range;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::integer;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
@@ -26,18 +26,22 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(lrange),
+    Run::Long(lrange),
 )];
 
-fn lrange(call: &mut Call<'_, '_>) -> CommandResult {
+fn lrange(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let Call { args, keys, reply, .. } = call;
     let (start, stop) = (integer(*args, 2)?, integer(*args, 3)?);
     let Some(list) = keys.read_value::<List>(1)? else {
         reply.array(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
     let range = range(start, stop, list.len());
+    if range.len() > steps_max {
+        return Ok(Attempt::Offload);
+    }
     reply.array(range.len());
     list.visit(range, |element| element.write(reply));
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -1,7 +1,7 @@
 //! SDIFF and SDIFFSTORE.
 
 use super::{sources, write_member};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::keys::Keys;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sdiff),
+        Run::Long(sdiff),
     ),
     Command::new(
         Spec {
@@ -51,7 +51,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sdiffstore),
+        Run::Long(sdiffstore),
     ),
 ];
 
@@ -61,9 +61,12 @@ fn operands<'a>(keys: &'a Keys<'_, '_>, first: usize, end: usize) -> Option<(&'a
     Some((minuend, sources::sets(keys, first + 1..end)))
 }
 
-fn sdiff(call: &mut Call<'_, '_>) -> CommandResult {
+fn sdiff(call: &mut Call<'_, '_>) -> AttemptResult {
     let end = call.args.len();
     sources::look_up(&mut call.keys, 1..end)?;
+    if sources::all_steps(&call.keys, 1..end) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let mark = call.reply.mark();
     let mut count = 0;
     if let Some((first, mut others)) = operands(&call.keys, 1, end) {
@@ -73,17 +76,20 @@ fn sdiff(call: &mut Call<'_, '_>) -> CommandResult {
         });
     }
     call.reply.insert_set(mark, count);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn sdiffstore(call: &mut Call<'_, '_>) -> CommandResult {
+fn sdiffstore(call: &mut Call<'_, '_>) -> AttemptResult {
     let end = call.args.len();
     sources::look_up(&mut call.keys, 2..end)?;
+    if sources::all_steps(&call.keys, 2..end) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let difference = operands(&call.keys, 2, end).map(|(first, mut others)| {
         algebra::difference(first, &mut others, &call.keys.turn.settings.encoding)
     });
     let difference = difference.unwrap_or_default();
     call.reply.integer(difference.len() as i64);
     call.keys.key(1).store_value(Event::set("sdiffstore"), difference);
-    Ok(())
+    Ok(Attempt::Done)
 }

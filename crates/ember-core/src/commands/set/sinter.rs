@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::{sources, write_member};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -33,7 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sinter),
+        Run::Long(sinter),
     ),
     Command::new(
         Spec {
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sinterstore),
+        Run::Long(sinterstore),
     ),
     Command::new(
         Spec {
@@ -76,15 +76,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sintercard),
+        Run::Long(sintercard),
     ),
 ];
 
-fn sinter(call: &mut Call<'_, '_>) -> CommandResult {
+fn sinter(call: &mut Call<'_, '_>) -> AttemptResult {
     let range = 1..call.args.len();
     if !sources::look_up(&mut call.keys, range.clone())? {
         call.reply.set(0);
-        return Ok(());
+        return Ok(Attempt::Done);
+    }
+    if sources::common_steps(&call.keys, range.clone()) > call.steps_max() {
+        return Ok(Attempt::Offload);
     }
     let mark = call.reply.mark();
     let mut count = 0;
@@ -94,22 +97,25 @@ fn sinter(call: &mut Call<'_, '_>) -> CommandResult {
         ControlFlow::Continue(())
     });
     call.reply.insert_set(mark, count);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn sinterstore(call: &mut Call<'_, '_>) -> CommandResult {
+fn sinterstore(call: &mut Call<'_, '_>) -> AttemptResult {
     let range = 2..call.args.len();
     let intersection = if sources::look_up(&mut call.keys, range.clone())? {
+        if sources::common_steps(&call.keys, range.clone()) > call.steps_max() {
+            return Ok(Attempt::Offload);
+        }
         algebra::intersection(&mut sources::sets(&call.keys, range), &call.keys.turn.settings.encoding)
     } else {
         Set::default()
     };
     call.reply.integer(intersection.len() as i64);
     call.keys.key(1).store_value(Event::set("sinterstore"), intersection);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn sintercard(call: &mut Call<'_, '_>) -> CommandResult {
+fn sintercard(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let key_count = integer(args, 1).ok().and_then(|count| usize::try_from(count).ok());
     let key_count = key_count.filter(|&count| count > 0).ok_or("ERR numkeys should be greater than 0")?;
@@ -127,11 +133,14 @@ fn sintercard(call: &mut Call<'_, '_>) -> CommandResult {
     }
     let mut count = 0;
     if sources::look_up(&mut call.keys, 2..end)? {
+        if sources::common_steps(&call.keys, 2..end) > call.steps_max() {
+            return Ok(Attempt::Offload);
+        }
         algebra::for_each_in_all(&mut sources::sets(&call.keys, 2..end), |_| {
             count += 1;
             if count == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
     call.reply.integer(count as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -1,7 +1,7 @@
 //! SMEMBERS.
 
 use super::write_member;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
 use crate::types::set::Set;
@@ -25,15 +25,19 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(smembers),
+    Run::Long(smembers),
 )];
 
-fn smembers(call: &mut Call<'_, '_>) -> CommandResult {
+fn smembers(call: &mut Call<'_, '_>) -> AttemptResult {
+    let steps_max = call.steps_max();
     let Some(set) = call.keys.read_value::<Set>(1)? else {
         call.reply.set(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    if set.len() > steps_max {
+        return Ok(Attempt::Offload);
+    }
     call.reply.set(set.len());
     set.for_each(|member| write_member(call.reply, member));
-    Ok(())
+    Ok(Attempt::Done)
 }

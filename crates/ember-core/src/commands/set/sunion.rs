@@ -1,7 +1,7 @@
 //! SUNION and SUNIONSTORE.
 
 use super::{sources, write_member};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
@@ -27,7 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sunion),
+        Run::Long(sunion),
     ),
     Command::new(
         Spec {
@@ -50,13 +50,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(sunionstore),
+        Run::Long(sunionstore),
     ),
 ];
 
-fn sunion(call: &mut Call<'_, '_>) -> CommandResult {
+fn sunion(call: &mut Call<'_, '_>) -> AttemptResult {
     let range = 1..call.args.len();
     sources::look_up(&mut call.keys, range.clone())?;
+    if sources::all_steps(&call.keys, range.clone()) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let sets = sources::sets(&call.keys, range);
     let mark = call.reply.mark();
     let mut count = 0;
@@ -65,14 +68,17 @@ fn sunion(call: &mut Call<'_, '_>) -> CommandResult {
         count += 1;
     });
     call.reply.insert_set(mark, count);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn sunionstore(call: &mut Call<'_, '_>) -> CommandResult {
+fn sunionstore(call: &mut Call<'_, '_>) -> AttemptResult {
     let range = 2..call.args.len();
     sources::look_up(&mut call.keys, range.clone())?;
+    if sources::all_steps(&call.keys, range.clone()) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let union = algebra::union(&sources::sets(&call.keys, range), &call.keys.turn.settings.encoding);
     call.reply.integer(union.len() as i64);
     call.keys.key(1).store_value(Event::set("sunionstore"), union);
-    Ok(())
+    Ok(Attempt::Done)
 }

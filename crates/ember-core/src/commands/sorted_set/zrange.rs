@@ -5,7 +5,7 @@ use std::ops::Range;
 use ember_protocol::{Args, Reply};
 
 use super::reply;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, None, None)),
+        Run::Long(|call| range(call, None, None)),
     ),
     Command::new(
         Spec {
@@ -60,7 +60,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(zrangestore),
+        Run::Long(zrangestore),
     ),
     Command::new(
         Spec {
@@ -76,7 +76,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, Some(Kind::Rank), Some(true))),
+        Run::Long(|call| range(call, Some(Kind::Rank), Some(true))),
     ),
     Command::new(
         Spec {
@@ -93,7 +93,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, Some(Kind::Score), Some(false))),
+        Run::Long(|call| range(call, Some(Kind::Score), Some(false))),
     ),
     Command::new(
         Spec {
@@ -110,7 +110,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, Some(Kind::Score), Some(true))),
+        Run::Long(|call| range(call, Some(Kind::Score), Some(true))),
     ),
     Command::new(
         Spec {
@@ -126,7 +126,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, Some(Kind::Lex), Some(false))),
+        Run::Long(|call| range(call, Some(Kind::Lex), Some(false))),
     ),
     Command::new(
         Spec {
@@ -142,7 +142,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| range(call, Some(Kind::Lex), Some(true))),
+        Run::Long(|call| range(call, Some(Kind::Lex), Some(true))),
     ),
 ];
 
@@ -285,8 +285,11 @@ impl<'a> Query<'a> {
         }
     }
 
-    fn write(&self, set: &SortedSet, reply: &mut Reply) {
+    fn write(&self, set: &SortedSet, steps_max: usize, reply: &mut Reply) -> Attempt {
         let ranks = self.ranks(set);
+        if ranks.len() > steps_max {
+            return Attempt::Offload;
+        }
         reply::members_head(reply, ranks.len(), self.with_scores);
         let mut write = |member, score| reply::element(reply, member, score, self.with_scores);
         if self.is_reverse {
@@ -294,24 +297,30 @@ impl<'a> Query<'a> {
         } else {
             set.visit(ranks, write);
         }
+        Attempt::Done
     }
 }
 
-fn range(call: &mut Call<'_, '_>, kind: Option<Kind>, is_reverse: Option<bool>) -> CommandResult {
+fn range(call: &mut Call<'_, '_>, kind: Option<Kind>, is_reverse: Option<bool>) -> AttemptResult {
     let query = Query::parse(call.args, 1, kind, is_reverse, true)?;
+    let steps_max = call.steps_max();
     match call.keys.read_value::<SortedSet>(1)? {
-        Some(set) => query.write(set, call.reply),
-        None => call.reply.array(0),
+        Some(set) => Ok(query.write(set, steps_max, call.reply)),
+        None => {
+            call.reply.array(0);
+            Ok(Attempt::Done)
+        }
     }
-    Ok(())
 }
 
-fn zrangestore(call: &mut Call<'_, '_>) -> CommandResult {
+fn zrangestore(call: &mut Call<'_, '_>) -> AttemptResult {
     let query = Query::parse(call.args, 2, None, None, false)?;
-    let limits = call.keys.turn.settings.encoding;
-    let source = call.keys.read_value::<SortedSet>(2)?;
-    let stored = source.map_or_else(SortedSet::default, |set| {
-        let ranks = query.ranks(set);
+    let (limits, steps_max) = (call.keys.turn.settings.encoding, call.steps_max());
+    let source = call.keys.read_value::<SortedSet>(2)?.map(|set| (set, query.ranks(set)));
+    if source.as_ref().is_some_and(|(_, ranks)| ranks.len() > steps_max) {
+        return Ok(Attempt::Offload);
+    }
+    let stored = source.map_or_else(SortedSet::default, |(set, ranks)| {
         let mut digits = itoa::Buffer::new();
         let mut stored = SortedSet::for_members(ranks.len(), 0, &limits);
         for (member, score) in set.iter(ranks) {
@@ -321,5 +330,5 @@ fn zrangestore(call: &mut Call<'_, '_>) -> CommandResult {
     });
     call.reply.integer(stored.len() as i64);
     call.keys.key(1).store_value(Event::sorted_set("zrangestore"), stored);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use ember_protocol::{Args, number};
 
 use super::reply;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::entries::entry::EntryRef;
@@ -65,7 +65,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..READ
         },
-        Run::Keys(|call| read(call, Operation::Union, "zunion")),
+        Run::Long(|call| read(call, Operation::Union, "zunion")),
     ),
     Command::new(
         Spec {
@@ -79,7 +79,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..READ
         },
-        Run::Keys(|call| read(call, Operation::Inter, "zinter")),
+        Run::Long(|call| read(call, Operation::Inter, "zinter")),
     ),
     Command::new(
         Spec {
@@ -90,7 +90,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "ZDIFF 2 one two", reply: "1) \"a\"" },
             ..READ
         },
-        Run::Keys(|call| read(call, Operation::Diff, "zdiff")),
+        Run::Long(|call| read(call, Operation::Diff, "zdiff")),
     ),
     Command::new(
         Spec {
@@ -102,7 +102,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "ZINTERCARD 2 one two", reply: "(integer) 1" },
             ..READ
         },
-        Run::Keys(zintercard),
+        Run::Long(zintercard),
     ),
     Command::new(
         Spec {
@@ -116,7 +116,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..STORE
         },
-        Run::Keys(|call| store(call, Operation::Union, "zunionstore")),
+        Run::Long(|call| store(call, Operation::Union, "zunionstore")),
     ),
     Command::new(
         Spec {
@@ -126,7 +126,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "ZINTERSTORE both 2 one two", reply: "(integer) 1" },
             ..STORE
         },
-        Run::Keys(|call| store(call, Operation::Inter, "zinterstore")),
+        Run::Long(|call| store(call, Operation::Inter, "zinterstore")),
     ),
     Command::new(
         Spec {
@@ -138,7 +138,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             example: Example { given: GIVEN, call: "ZDIFFSTORE rest 2 one two", reply: "(integer) 1" },
             ..STORE
         },
-        Run::Keys(|call| store(call, Operation::Diff, "zdiffstore")),
+        Run::Long(|call| store(call, Operation::Diff, "zdiffstore")),
     ),
 ];
 
@@ -409,6 +409,14 @@ fn sources<'a>(
     Ok(sources)
 }
 
+/// How many members an operation looks at or for, at most.
+fn steps(sources: &[(Source<'_>, f64)], operation: Operation) -> usize {
+    match (operation, sources) {
+        (Operation::Inter, [(smallest, _), ..]) => smallest.len().saturating_mul(sources.len()),
+        _ => sources.iter().map(|(source, _)| source.len()).sum(),
+    }
+}
+
 /// Looks the keys up, and reads all arguments.
 fn begin(
     call: &mut Call<'_, '_>,
@@ -423,37 +431,46 @@ fn begin(
     Query::parse(call.args, keys, allowed)
 }
 
-fn read(call: &mut Call<'_, '_>, operation: Operation, command: &str) -> CommandResult {
+fn read(call: &mut Call<'_, '_>, operation: Operation, command: &str) -> AttemptResult {
     let weights = operation != Operation::Diff;
     let query = begin(call, 1, command, Allowed { weights, with_scores: true, limit: false })?;
+    if steps(&sources(&call.keys, &query, operation)?, operation) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let members = combined(&call.keys, &query, operation)?;
     reply::members_head(call.reply, members.len(), query.with_scores);
     for (member, score) in &members {
         reply::element(call.reply, Element::Bytes(member), *score, query.with_scores);
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn zintercard(call: &mut Call<'_, '_>) -> CommandResult {
+fn zintercard(call: &mut Call<'_, '_>) -> AttemptResult {
     let allowed = Allowed { weights: false, with_scores: false, limit: true };
     let query = begin(call, 1, "zintercard", allowed)?;
+    if steps(&sources(&call.keys, &query, Operation::Inter)?, Operation::Inter) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let mut count = 0;
     each_common(&sources(&call.keys, &query, Operation::Inter)?, Combine::Sum, |_, _| {
         count += 1;
         if count == query.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     call.reply.integer(count as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
-fn store(call: &mut Call<'_, '_>, operation: Operation, command: &'static str) -> CommandResult {
+fn store(call: &mut Call<'_, '_>, operation: Operation, command: &'static str) -> AttemptResult {
     let weights = operation != Operation::Diff;
     let query = begin(call, 2, command, Allowed { weights, with_scores: false, limit: false })?;
+    if steps(&sources(&call.keys, &query, operation)?, operation) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let limits = call.keys.turn.settings.encoding;
     let result = stored(&combined(&call.keys, &query, operation)?, &limits);
     call.reply.integer(result.len() as i64);
     call.keys.key(1).store_value(Event::sorted_set(command), result);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn stored(members: &Members<'_>, limits: &EncodingLimits) -> SortedSet {

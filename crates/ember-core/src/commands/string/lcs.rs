@@ -2,7 +2,7 @@
 
 use super::value;
 use crate::algorithms::lcs::CommonSubsequence;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -25,12 +25,15 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Run::Keys(lcs),
+    Run::Long(lcs),
 )];
 
 /// The size in bytes of a cell in Redis's table of lengths. The table here takes a bit a cell, but the limit on the work of
 /// one call is the same: `proto-max-bulk-len` bytes of that table.
 const CELL_BYTES: usize = 4;
+
+/// Cells of the table that are filled in the time that a step of a long call takes.
+const CELLS_PER_STEP: usize = 2048;
 
 #[derive(Default)]
 struct Options {
@@ -40,7 +43,7 @@ struct Options {
     match_len_min: i64,
 }
 
-fn lcs(call: &mut Call<'_, '_>) -> CommandResult {
+fn lcs(call: &mut Call<'_, '_>) -> AttemptResult {
     for arg in [1, 2] {
         let value = value::string(call.keys.read(arg));
         value.map_err(|_| "ERR The specified keys must contain string values")?;
@@ -53,14 +56,17 @@ fn lcs(call: &mut Call<'_, '_>) -> CommandResult {
     if table_bytes > call.keys.turn.settings.string_bytes_max as u128 {
         return Err("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len".into());
     }
+    if a.len().saturating_mul(b.len()) / CELLS_PER_STEP > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     if options.len {
         call.reply.integer(crate::algorithms::lcs::length(a, b) as i64);
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let common = CommonSubsequence::new(a, b);
     if !options.idx {
         call.reply.bulk(&common.bytes());
-        return Ok(());
+        return Ok(Attempt::Done);
     }
     let is_long = |len: usize| options.match_len_min <= 0 || len as i64 >= options.match_len_min;
     call.reply.map(2);
@@ -79,7 +85,7 @@ fn lcs(call: &mut Call<'_, '_>) -> CommandResult {
     }
     call.reply.bulk(b"len");
     call.reply.integer(common.len() as i64);
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 fn read_options(call: &Call<'_, '_>) -> Result<Options, CommandError> {

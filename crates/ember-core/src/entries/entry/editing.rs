@@ -78,8 +78,8 @@ impl Slot {
         }
     }
 
-    /// Puts a share of a value in the place of an integer.
-    fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
+    /// Puts a share of a value of this type in the place of an integer.
+    pub(crate) fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
         assert!(self.entry().encoding() == Encoding::Int, "the callers have taken the value out");
         let offset = self.entry().shape().value_offset();
         // SAFETY: Int has eight value bytes, which take the share in raw form.

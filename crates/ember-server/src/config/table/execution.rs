@@ -29,6 +29,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
                 owns the key (`no`).",
     },
     Parameter {
+        name: "long-call-elements",
+        aliases: &[],
+        kind: integer!(long_call_elements, 0..=i64::MAX),
+        default: "16384",
+        mutable: true,
+        about: "A command that looks at more elements than this runs on a thread of its own while its worker serves \
+                other clients; 0 for never.",
+    },
+    Parameter {
         name: "databases",
         aliases: &[],
         kind: integer!(databases, 1..=DATABASES_MAX),

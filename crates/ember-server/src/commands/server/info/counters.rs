@@ -88,6 +88,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_large_keys", logged(LogKind::LargeKey));
     report.line("ember_scripts_run_exclusively", sum(|stats| &stats.scripts_exclusive));
     report.line("ember_scripts_run_concurrently", sum(|stats| &stats.scripts_concurrent));
+    report.line("ember_long_calls", sum(|stats| &stats.long_calls));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 

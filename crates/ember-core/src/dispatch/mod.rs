@@ -2,6 +2,8 @@
 
 use ember_protocol::{Args, Reply};
 
+pub mod loan;
+
 pub use crate::call::Waiting;
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::entries::hash::KeyHash;
@@ -88,6 +90,12 @@ fn handle(
             let Context { keyspace, guards, turn, database, waiting } = context;
             let keys = Keys::new(keyspace, guards, args, *database, known, turn);
             handler(&mut Call { args, keys, reply, waiting: *waiting }).map(|()| Attempt::Done)
+        }
+        Run::Long(handler) => {
+            let known = hold(&command.spec, access, hash, context, args);
+            let Context { keyspace, guards, turn, database, waiting } = context;
+            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
+            handler(&mut Call { args, keys, reply, waiting: *waiting })
         }
         Run::KeysOrAllShards { all_shards_if, run } => {
             let known = if all_shards_if(args) {

@@ -1,0 +1,172 @@
+//! Jobs: work of calls that is done by other threads while their connections are parked.
+//!
+//! ```text
+//! worker   parks the connection ─ begins the job
+//! thread   does the work
+//! worker   settles the job inside the gate ─ answers
+//! ```
+
+use std::collections::VecDeque;
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use ember_protocol::Reply;
+use parking_lot::{Condvar, Mutex};
+
+use super::Executor;
+use crate::clients::mailbox::Message;
+use crate::server::Server;
+use crate::system::abort_on_panic::AbortOnPanic;
+
+/// For how long a thread is kept that has nothing to do.
+const KEPT_TIME: Duration = Duration::from_secs(10);
+
+/// Threads that wait for other servers at the same time. What more there is waits until one of them is done.
+const NETWORK_THREADS_MAX: usize = 16;
+
+/// Work of a call.
+pub(crate) trait Job: Send {
+    /// The worker of the call's client.
+    fn worker(&self) -> usize;
+
+    /// Does the work, on a thread that is no worker.
+    fn run(&mut self, server: &'static Server);
+
+    /// Ends the call. Its worker is inside the gate and holds no lock.
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled;
+}
+
+/// A call that is answered.
+pub(crate) struct Settled {
+    /// The connection's number at its worker.
+    pub(crate) token: usize,
+    pub(crate) client_id: u64,
+    pub(crate) reply: Box<Reply>,
+    /// The last record of the journal of what the call has changed.
+    pub(crate) record: u64,
+}
+
+/// What the threads of a job spend their time with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Waiting for another server.
+    Network,
+    /// Computing.
+    Processor,
+}
+
+#[derive(Default)]
+struct Work {
+    waiting: VecDeque<Box<dyn Job>>,
+    threads: usize,
+    /// Those of them that wait for work.
+    idle: usize,
+}
+
+/// Threads for one kind of job, started when there are some.
+struct Pool {
+    name: &'static str,
+    threads_max: usize,
+    work: Mutex<Work>,
+    has_work: Condvar,
+}
+
+impl Pool {
+    fn new(name: &'static str, threads_max: usize) -> Pool {
+        Pool { name, threads_max, work: Mutex::default(), has_work: Condvar::new() }
+    }
+
+    /// The next job; nothing after a while without any, when the thread is to end.
+    fn next(&self) -> Option<Box<dyn Job>> {
+        let mut work = self.work.lock();
+        loop {
+            if let Some(job) = work.waiting.pop_front() {
+                return Some(job);
+            }
+            work.idle += 1;
+            let has_waited = self.has_work.wait_for(&mut work, KEPT_TIME).timed_out();
+            work.idle -= 1;
+            if has_waited && work.waiting.is_empty() {
+                work.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+/// The jobs of a server.
+pub(crate) struct Jobs {
+    network: Pool,
+    processor: Pool,
+    /// Those whose work is done.
+    done: Mutex<Vec<Box<dyn Job>>>,
+}
+
+impl Jobs {
+    /// None yet. As many threads compute at a time as there are processors.
+    pub(crate) fn new(processors: usize) -> Jobs {
+        Jobs {
+            network: Pool::new("job-network", NETWORK_THREADS_MAX),
+            processor: Pool::new("job", processors),
+            done: Mutex::default(),
+        }
+    }
+
+    /// Those of a server.
+    pub(crate) fn of(server: &Server) -> &Jobs {
+        server.services.get()
+    }
+
+    /// Has a job done; a [`Message::JobsDone`] to its worker tells that it is.
+    ///
+    /// # Errors
+    /// If the system gives no thread; the job is returned then.
+    pub(crate) fn begin<J: Job + 'static>(
+        server: &'static Server,
+        effort: Effort,
+        job: Box<J>,
+    ) -> Result<(), (Box<J>, io::Error)> {
+        let jobs = Jobs::of(server);
+        let pool = match effort {
+            Effort::Network => &jobs.network,
+            Effort::Processor => &jobs.processor,
+        };
+        let mut work = pool.work.lock();
+        if work.waiting.len() >= work.idle && work.threads < pool.threads_max {
+            let spawned = thread::Builder::new().name(pool.name.to_owned()).spawn(move || {
+                let _guard = AbortOnPanic;
+                while let Some(mut job) = pool.next() {
+                    job.run(server);
+                    jobs.tell(server, job);
+                }
+            });
+            match spawned {
+                Ok(_) => work.threads += 1,
+                // One that is there does it later.
+                Err(_) if work.threads > 0 => {}
+                Err(error) => return Err((job, error)),
+            }
+        }
+        work.waiting.push_back(job);
+        pool.has_work.notify_one();
+        Ok(())
+    }
+
+    /// Tells the worker of a job that its work is done.
+    pub(crate) fn tell(&self, server: &Server, job: Box<dyn Job>) {
+        let worker = job.worker();
+        self.done.lock().push(job);
+        server.workers[worker].mailbox.send(Message::JobsDone);
+    }
+
+    /// Whether jobs of a worker are done.
+    pub(crate) fn are_done(&self, worker: usize) -> bool {
+        self.done.lock().iter().any(|job| job.worker() == worker)
+    }
+
+    /// Takes those.
+    pub(crate) fn take_done(&self, worker: usize) -> Vec<Box<dyn Job>> {
+        self.done.lock().extract_if(.., |job| job.worker() == worker).collect()
+    }
+}

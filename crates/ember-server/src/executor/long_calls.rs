@@ -1,0 +1,111 @@
+//! Long calls: one that looks at more elements than `long-call-elements` runs on a thread of its own, on values that its
+//! keys lend it, while its worker serves the others.
+//!
+//! Its keys are held meanwhile (`server/held_keys.rs`): calls that name one and may change it wait, as they would for the
+//! long call itself. What changes keys without naming them copies what was lent. A call that stores something finds that out
+//! by a watch of its keys, and is run again on its worker.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ember_protocol::{Args, Reply};
+use emberkv_core::call::{CommandResult, DataCommand};
+use emberkv_core::dispatch::loan::Loan;
+use emberkv_core::dispatch::{self, Context, Waiting};
+use emberkv_core::keys::Guards;
+
+use super::Executor;
+use super::jobs::{Effort, Job, Jobs, Settled};
+use super::session::Outcome;
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::{Client, ClientView};
+use crate::server::Server;
+
+/// A call that runs elsewhere.
+struct LongCall {
+    client: Arc<ClientView>,
+    command: &'static Command,
+    begun: Instant,
+    /// The keys that are held.
+    keys: Vec<Box<[u8]>>,
+    loan: Loan,
+    reply: Box<Reply>,
+    result: CommandResult,
+}
+
+impl Executor {
+    /// Has a call run elsewhere, and parks its connection. The locks of its keys are held.
+    #[cold]
+    pub(super) fn offload(
+        &mut self,
+        (command, data): (&'static Command, &'static DataCommand),
+        args: Args<'_>,
+        client: &Client,
+        guards: &mut Guards<'static>,
+        reply: &Reply,
+    ) -> Outcome {
+        let server = self.server;
+        let keys: Vec<Box<[u8]>> = command.spec.key_positions(args).map(|arg| args.at(arg).into()).collect();
+        if !server.hold_keys_unless_awaited(&keys) {
+            return Outcome::Again;
+        }
+        let (keyspace, turn, database) = (&server.keyspace, &mut self.turn, client.database);
+        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
+        let loan = Loan::take(data, &mut context, args);
+        let call = Box::new(LongCall {
+            client: Arc::clone(&client.view),
+            command,
+            begun: self.clock,
+            keys,
+            loan,
+            reply: Box::new(Reply::new(reply.protocol())),
+            result: Ok(()),
+        });
+        self.stats.long_calls.add(1);
+        if let Err((mut call, error)) = Jobs::begin(server, Effort::Processor, call) {
+            tracing::warn!("a long call runs on its worker: the system gives no thread: {error}");
+            guards.release(keyspace, &mut self.turn);
+            call.run(server);
+            Jobs::of(server).tell(server, call);
+        }
+        Outcome::Wait(self.park(command, client, reply))
+    }
+}
+
+impl Job for LongCall {
+    fn worker(&self) -> usize {
+        self.client.worker
+    }
+
+    fn run(&mut self, server: &'static Server) {
+        self.result = self.loan.run(&server.keyspace, &mut self.reply);
+    }
+
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
+        let LongCall { client, command, begun, keys, mut loan, mut reply, mut result } = *self;
+        let server = executor.server;
+        if loan.may_store() {
+            let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
+            let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, loan.database());
+            let mut guards = Guards::None;
+            let mut shards = keys.iter().map(|key| keyspace.hash(key).shard()).collect();
+            guards.hold_many(keyspace, turn, &mut shards);
+            let waiting = Waiting::Never;
+            let mut context = Context { keyspace, guards: &mut guards, turn, database, waiting };
+            if !loan.give_back(&mut context) {
+                reply.clear();
+                let again = dispatch::run(data, command.access, None, &mut context, loan.call(), &mut reply);
+                result = again.map(|_| ());
+            }
+            guards.release(keyspace, &mut executor.turn);
+        }
+        let record = executor.turn.journal.last_number().unwrap_or(0);
+        server.let_keys_go(&keys);
+        executor.deliver(&mut Guards::None, Some(client.id));
+        executor.clock = begun;
+        executor.finish(command, result.map(|()| Outcome::Done), loan.call(), Some(&client), &mut reply);
+        executor.sizes.include(loan.wire_bytes_max());
+        executor.note_sizes(command, loan.call(), client.id, reply.len_bytes());
+        Settled { token: client.token, client_id: client.id, reply, record }
+    }
+}

@@ -1,0 +1,264 @@
+//! Long calls: they answer and change what short ones do, and nobody else waits for them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value};
+
+use crate::blocking::{read, shown, wait_for_blocked};
+use crate::{MODES, clients, start};
+
+/// A server to which a call is long that looks at more than two elements.
+fn start_with_long_calls(mode: &[&str], more: &[&str]) -> Server {
+    let arguments = [mode, &["--long-call-elements", "2"], more].concat();
+    Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments)
+}
+
+const GIVEN: &[&str] = &[
+    "SADD s 1 2 3 4 5 6",
+    "SADD t 4 5 6 7",
+    "SADD names a b c d",
+    "ZADD z 1 a 2 b 3 c 4 d",
+    "ZADD y 3 b 4 e 5 f",
+    "RPUSH l a b c d e",
+    "HSET h a 1 b 2 c 3 d 4",
+    "SET one 1",
+];
+
+const CALLS: &[&str] = &[
+    "SMEMBERS s",
+    "SINTER s t",
+    "SINTERCARD 2 s t LIMIT 2",
+    "SUNION s t names",
+    "SDIFF s t",
+    "SINTERSTORE to s t",
+    "SDIFFSTORE to s t",
+    "SUNIONSTORE s s t",
+    "SDIFFSTORE names names s",
+    "LRANGE l 1 -1",
+    "LRANGE l 1 1",
+    "LPOS l e",
+    "HGETALL h",
+    "HKEYS h",
+    "HVALS h",
+    "ZRANGE z 0 -1 WITHSCORES",
+    "ZRANGEBYLEX z - + LIMIT 0 3",
+    "ZREVRANGEBYSCORE z 4 1",
+    "ZRANGESTORE to z 0 -1",
+    "ZUNION 2 z y WITHSCORES",
+    "ZINTERSTORE to 2 z y WEIGHTS 2 1",
+    "ZDIFFSTORE to 2 z y",
+    "ZINTERCARD 2 z y",
+    "ZUNIONSTORE z 2 z y",
+    "SINTER s one",
+    "SMEMBERS none",
+    "SUNION s l",
+];
+
+#[test]
+fn long_calls_answer_and_store_what_short_ones_do() {
+    for mode in MODES {
+        let (long, short) = (start_with_long_calls(mode, &[]), start(mode));
+        for (mut client, mut other) in clients(&long).into_iter().zip(clients(&short)) {
+            for line in ["FLUSHALL", "DEL none"].iter().chain(GIVEN) {
+                assert_eq!(client.run(line), other.run(line));
+            }
+            for line in CALLS {
+                let (reply, expected) = (shown(&client.run(line)), shown(&other.run(line)));
+                let sorted = |text: &str| {
+                    let mut lines: Vec<String> =
+                        text.lines().map(|line| line.split(") ").last().unwrap().to_owned()).collect();
+                    lines.sort_unstable();
+                    lines
+                };
+                assert_eq!(sorted(&reply), sorted(&expected), "{mode:?} {line}");
+                let digest = client.run("DEBUG DIGEST");
+                assert_eq!(digest, other.run("DEBUG DIGEST"), "{mode:?} {line}");
+            }
+        }
+        assert!(long.client().info_number("ember_long_calls") >= 2 * (CALLS.len() as u64 - 5));
+        assert_eq!(short.client().info_number("ember_long_calls"), 0);
+        assert_eq!(long.client().info_number("blocked_clients"), 0);
+        // Each is counted once.
+        let stats = long.client().run("INFO commandstats").text();
+        assert!(stats.contains("cmdstat_sdiffstore:calls=4,"), "{stats}");
+    }
+}
+
+#[test]
+fn answers_come_in_the_order_of_the_calls() {
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &[]);
+        let mut client = server.client();
+        GIVEN.iter().for_each(|line| _ = client.run(line));
+        let lines =
+            ["GET one", "LRANGE l 0 -1", "INCR one", "SINTERSTORE to s t", "SCARD to", "DEL s", "EXISTS to"];
+        let lines: Vec<String> = (0..50).flat_map(|_| lines).map(|line| format!("{line}\r\n")).collect();
+        client.send(lines.concat().as_bytes()).unwrap();
+        for round in 0..50 {
+            let there = usize::from(round == 0);
+            assert_eq!(read(&mut client), format!("\"{}\"", round + 1), "{mode:?}");
+            assert_eq!(read(&mut client).lines().count(), 5);
+            assert_eq!(read(&mut client), format!("(integer) {}", round + 2));
+            let stored = format!("(integer) {}", 3 * there);
+            assert_eq!((read(&mut client), read(&mut client)), (stored.clone(), stored));
+            assert_eq!(read(&mut client), format!("(integer) {there}"));
+            assert_eq!(read(&mut client), format!("(integer) {there}"));
+        }
+    }
+}
+
+#[test]
+fn transactions_and_scripts_run_them_where_they_are() {
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &[]);
+        let mut client = server.client();
+        GIVEN.iter().for_each(|line| _ = client.run(line));
+        for line in ["MULTI", "SDIFFSTORE to s t", "SCARD to"] {
+            client.run(line);
+        }
+        assert_eq!(shown(&client.run("EXEC")), "1) (integer) 3\n2) (integer) 3", "{mode:?}");
+        let script = "return #redis.call('LRANGE', KEYS[1], 0, -1)";
+        assert_eq!(client.command(&["EVAL", script, "1", "l"]), Value::Integer(5));
+        assert_eq!(client.info_number("ember_long_calls"), 0);
+        assert_eq!(client.run("CONFIG SET long-call-elements 0"), Value::Simple("OK".into()));
+        client.run("SMEMBERS s");
+        assert_eq!(client.info_number("ember_long_calls"), 0);
+        client.run("CONFIG SET long-call-elements 5");
+        client.run("SMEMBERS s");
+        client.run("SMEMBERS t");
+        assert_eq!(client.info_number("ember_long_calls"), 1);
+    }
+}
+
+#[test]
+fn others_see_the_call_once_and_its_events() {
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &["--notify-keyspace-events", "KEAn"]);
+        let (mut client, mut monitor, mut listener) = (server.client(), server.client(), server.client());
+        let mut cache = server.client();
+        GIVEN.iter().for_each(|line| _ = client.run(line));
+        cache.run("HELLO 3");
+        cache.run("CLIENT TRACKING ON");
+        cache.run("SCARD to");
+        listener.run("PSUBSCRIBE __key*__:*");
+        monitor.run("MONITOR");
+        let mut watching = server.client();
+        watching.run("WATCH to");
+        watching.run("MULTI");
+        watching.run("PING");
+        client.run("CONFIG SET slowlog-log-slower-than 0");
+        assert_eq!(shown(&client.run("SDIFFSTORE to s t")), "(integer) 3", "{mode:?}");
+        client.run("CONFIG SET slowlog-log-slower-than -1");
+        client.run("ECHO end");
+        let mut seen = String::new();
+        while !seen.contains("\"end\"") {
+            seen += &read(&mut monitor);
+        }
+        assert_eq!(seen.matches("SDIFFSTORE").count(), 1, "{seen}");
+        let events: Vec<String> = (0..4).map(|_| read(&mut listener)).collect();
+        assert!(events[0].contains("\"new\"") && events[2].contains("\"sdiffstore\""), "{events:?}");
+        assert!(shown(&cache.read_value().unwrap()).contains("invalidate"));
+        assert_eq!(shown(&watching.run("EXEC")), "(nil)");
+        let log = shown(&client.run("SLOWLOG GET -1"));
+        assert_eq!(log.matches("\"SDIFFSTORE\"").count(), 1, "{log}");
+    }
+}
+
+/// A call of a tenth of a second and more: LCS of two long strings.
+fn send_lcs(client: &mut RawClient, lengths: usize) {
+    let mut random = Random::new(1);
+    client.run("CONFIG SET proto-max-bulk-len 1000gb");
+    client.command(&[&b"SET"[..], b"a", &random.bytes(lengths)]);
+    client.command(&[&b"SET"[..], b"b", &random.bytes(lengths)]);
+    client.send(b"LCS a b LEN\r\n").unwrap();
+}
+
+#[test]
+fn nobody_waits_but_who_would_change_a_key() {
+    let server = start(&["--shards", "1"]);
+    let (mut client, mut other, mut writer) = (server.client(), server.client(), server.client());
+    send_lcs(&mut client, 100_000);
+    assert_eq!(other.info_number("blocked_clients"), 1, "its worker serves others");
+    writer.send(b"APPEND a x\r\n").unwrap();
+    wait_for_blocked(&server, 2);
+    assert_eq!(shown(&other.run("STRLEN a")), "(integer) 100000", "who reads does not wait");
+    assert!(matches!(client.read_value().unwrap(), Value::Integer(_)));
+    assert_eq!(read(&mut writer), "(integer) 100001");
+    // One that leaves is answered by nobody, and its keys are free.
+    send_lcs(&mut client, 50_000);
+    drop(client);
+    writer.run("SET a free");
+    wait_for_blocked(&server, 0);
+    assert_eq!(shown(&other.run("GET a")), "\"free\"");
+}
+
+#[test]
+fn who_waits_for_a_key_comes_before_the_next_long_call() {
+    for mode in MODES {
+        let server = start_with_long_calls(mode, &[]);
+        let mut client = server.client();
+        client.run("SADD s 1 2 3");
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+            for _ in 0..4 {
+                let mut reader = server.client();
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        assert!(!reader.run("SMEMBERS s").is_error());
+                    }
+                });
+            }
+            for number in 0..200 {
+                assert_eq!(client.run(&format!("SADD s m{number}")), Value::Integer(1), "{mode:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_they_store_is_recorded_in_its_order() {
+    for mode in MODES {
+        let directory = Directory::new("long-calls");
+        let path = directory.0.to_str().unwrap();
+        let server = start_with_long_calls(
+            mode,
+            &["--data-dir", path, "--appendonly", "yes", "--enable-debug-command", "yes"],
+        );
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let mut random = Random::new(seed);
+                    for _ in 0..400 {
+                        let mut key = || format!("s{}", random.below(4));
+                        let (to, one, two) = (key(), key(), key());
+                        let member = random.below(40);
+                        let line = match random.below(9) {
+                            0 => format!("SDIFFSTORE {to} {one} {two}"),
+                            1 => format!("SUNIONSTORE {to} {one} {two}"),
+                            2 => format!("SINTERSTORE {to} {one} {two}"),
+                            3 => format!("SREM {to} {member}"),
+                            4 => format!("RENAME {one} {to}"),
+                            5 => format!("EVAL redis.call('SADD','{to}',{member}) 0"),
+                            6 => format!("SMEMBERS {one}"),
+                            _ => format!("SADD {to} {member} x{member}"),
+                        };
+                        let reply = shown(&client.run(&line));
+                        assert!(
+                            !reply.starts_with("(error)") || reply.contains("no such key"),
+                            "{line}: {reply}"
+                        );
+                    }
+                });
+            }
+        });
+        let mut client = server.client();
+        assert!(client.info_number("ember_long_calls") > 100);
+        let digest = client.run("DEBUG DIGEST");
+        assert_eq!(shown(&client.run("DEBUG LOADAOF")), "OK");
+        assert_eq!(client.run("DEBUG DIGEST"), digest, "{mode:?}");
+    }
+}
