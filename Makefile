@@ -19,7 +19,7 @@ IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
-	bench-persistence bench-tails bench-cache bench-memtier charts docker-build clean
+	bench-persistence bench-tails bench-neighbours bench-cache bench-memtier charts docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-latency: release ## How late answers are at half load, without and while s
 
 bench-tails: release ## How late answers are while memory grows, keys expire or are evicted, and files are written.
 	bench/bench-tails.sh
+
+bench-neighbours: release ## What others notice of heavy commands, beside redis-server and valkey-server.
+	bench/bench-neighbours.sh
 
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh
