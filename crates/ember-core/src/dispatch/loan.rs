@@ -109,21 +109,25 @@ impl Loan {
         result.map(|_| ())
     }
 
+    /// Ends the watch of the keys; whether all are as they were when they were lent. The locks of all of them are held.
+    pub fn end_watch(&mut self, context: &mut Context<'_, '_>) -> bool {
+        let Some(watch) = self.watch.take() else { return true };
+        let (args, database) = (self.call.command(0), self.database);
+        let Context { keyspace, guards, turn, .. } = context;
+        let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
+        let positions = self.command.spec.key_positions(args);
+        positions.for_each(|arg| keys.unwatch(database, arg, &watch));
+        !watch.is_broken()
+    }
+
     /// Puts what the call has stored in its place, with the event and the record of the call. The locks of all its keys are
-    /// held, and those of no others. False, and nothing is done, if one of its keys has changed since they were lent.
-    pub fn give_back(&mut self, context: &mut Context<'_, '_>) -> bool {
-        let Loan { command, call, stored, watch, database, turn: own, .. } = self;
-        let (database, positions) = (*database, command.spec.key_positions(call.command(0)));
+    /// held, and those of no others, since [`Loan::end_watch`] has said that nothing has changed.
+    pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
+        let Loan { call, stored, database, turn: own, .. } = self;
+        let database = *database;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
         let known = (0, keyspace.hash(&[]));
-        if let Some(watch) = watch {
-            let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
-            positions.for_each(|arg| keys.unwatch(database, arg, watch));
-            if watch.is_broken() {
-                return false;
-            }
-        }
         let mark = turn.journal.begin_call(turn.counters.changes);
         // The events are those of the call.
         let classes = std::mem::take(&mut turn.notices.classes);
@@ -143,7 +147,6 @@ impl Loan {
         let is_wanted = |notice: &Notice| classes.contains(notice.event.class);
         turn.notices.events.extend(own.notices.events.drain(..).filter(is_wanted));
         turn.journal.end_call(&mark, turn.counters.changes, database, args);
-        true
     }
 }
 

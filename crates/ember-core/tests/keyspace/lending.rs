@@ -55,7 +55,10 @@ fn give_back(local: &mut Local, loan: &mut Loan) -> bool {
     guards.hold_many(&keyspace, &mut local.turn, &mut shards);
     let (turn, database, waiting) = (&mut local.turn, local.database, Waiting::Never);
     let mut context = Context { keyspace: &keyspace, guards: &mut guards, turn, database, waiting };
-    let is_given = loan.give_back(&mut context);
+    let is_given = loan.end_watch(&mut context);
+    if is_given {
+        loan.give_back(&mut context);
+    }
     guards.release(&keyspace, &mut local.turn);
     is_given
 }

@@ -20,6 +20,7 @@ use super::session::Outcome;
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
+use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 
 /// A call that runs elsewhere.
 struct LongCall {
@@ -92,7 +93,14 @@ impl Job for LongCall {
             guards.hold_many(keyspace, turn, &mut shards);
             let waiting = Waiting::Never;
             let mut context = Context { keyspace, guards: &mut guards, turn, database, waiting };
-            if !loan.give_back(&mut context) {
+            let is_unchanged = loan.end_watch(&mut context);
+            if server.conditions.get().contains(Condition::REPLICA) {
+                // It has become one meanwhile.
+                reply.clear();
+                result = Err(READ_ONLY_ERROR.into());
+            } else if is_unchanged {
+                loan.give_back(&mut context);
+            } else {
                 reply.clear();
                 let again = dispatch::run(data, command.access, None, &mut context, loan.call(), &mut reply);
                 result = again.map(|_| ());

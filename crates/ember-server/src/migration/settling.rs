@@ -18,6 +18,7 @@ use crate::executor::Executor;
 use crate::executor::jobs::{Job, Settled};
 use crate::executor::session::Outcome;
 use crate::server::Server;
+use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 
 /// What a client is told whose key has changed although it was held.
 const CHANGED: &str = "ERR A key was changed while the target instance was given it: it stays here, and the target \
@@ -49,6 +50,10 @@ impl Migration {
         executor: &mut Executor,
         transferred: &Transferred,
     ) -> Result<bool, CommandError> {
+        if !self.order.copies && executor.server.conditions.get().contains(Condition::REPLICA) {
+            // It has become one meanwhile: keys go when the primary says so.
+            return Err(READ_ONLY_ERROR.into());
+        }
         let keyspace = &executor.server.keyspace;
         let taken = &transferred.taken;
         let mut shards = taken.iter().map(|sent| keyspace.hash(&self.keys[sent.number]).shard()).collect();

@@ -138,7 +138,7 @@ fn keys_move_with_their_values_and_their_time() {
                 assert_eq!(target.run(&format!("DUMP {key}")), value, "{key}");
             }
             let ttl = target.run("TTL s").integer().unwrap();
-            assert!((990..=1000).contains(&ttl), "{ttl}");
+            assert!((900..=1000).contains(&ttl), "{ttl}");
             assert_eq!(ask(&mut target, "TTL l"), "(integer) -1");
             assert_eq!(ask(&mut client, &migrate(port, "s", "")), "NOKEY");
             // From one database to another.

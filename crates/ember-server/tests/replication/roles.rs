@@ -124,6 +124,29 @@ fn who_waits_when_the_server_becomes_a_replica_is_told() {
 }
 
 #[test]
+fn a_long_call_stores_nothing_on_a_server_that_has_become_a_replica() {
+    for mode in MODES {
+        let server = start(mode, &["--long-call-elements", "2"]);
+        let (mut client, mut other) = (server.client(), server.client());
+        let fill = "for i = 1, 100000 do redis.call('ZADD', KEYS[1], i, i) end";
+        client.command(&["EVAL", fill, "1", "from"]);
+        client.send(b"ZUNIONSTORE to 1 from\r\n").unwrap();
+        wait_until("it has begun", || other.info_number("ember_long_calls") == 1);
+        replicaof(&mut other, 0);
+        let answer = client.read_value().unwrap();
+        let stored = other.run("EXISTS to");
+        match answer {
+            // It was over before.
+            Value::Integer(100_000) => assert_eq!(stored, Value::Integer(1)),
+            answer => {
+                assert_eq!(answer.text(), "READONLY You can't write against a read only replica.");
+                assert_eq!(stored, Value::Integer(0));
+            }
+        }
+    }
+}
+
+#[test]
 fn the_link_is_a_client_of_its_own_kind() {
     for mode in MODES {
         let (server, primary, link) = linked(mode, &[], &[("k", "1")]);
