@@ -56,12 +56,10 @@ for ((round = 0; round < BENCH_ROUNDS; round++)); do
         start "$name" "$port"
         fill "$port"
         heavy_commands 2>/dev/null | redis-cli -p "$port" >"$bench_work/heavy" 2>&1 &
-        heavy=$!
+        bench_pids+=($!)
         "$(ember_cli)" benchmark -p "$port" -t set -d 20 -r 100000 -c "$BENCH_CLIENTS" -P 1 --rate "$BENCH_RATE" \
             --duration "$BENCH_SECONDS" --csv |
             awk -F '","' 'NR == 2 { sub(/".*/, "", $8); print $7, $8 }' >"$bench_work/figures"
-        kill "$heavy"
-        wait "$heavy" 2>/dev/null || true
         read -r p99 longest <"$bench_work/figures" || fail "the load generator failed beside $name"
         echo "$p99" >>"$bench_work/$name-p99"
         echo "$longest" >>"$bench_work/$name-max"
