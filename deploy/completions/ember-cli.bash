@@ -35,7 +35,7 @@ _ember__cli() {
 
     case "${cmd}" in
         ember__cli)
-            opts="-h -p -s -u -a -n -2 -3 -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --tls --sni --cacert --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --latency --latency-history --latency-dist --help --version benchmark check repair convert"
+            opts="-h -p -s -u -a -n -2 -3 -c -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --verbose --tls --sni --cacert --cacertdir --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --functions-rdb --help --version benchmark check repair convert"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -81,6 +81,10 @@ _ember__cli() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --cacertdir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --cert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -113,6 +117,10 @@ _ember__cli() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --show-pushes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --pipe-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -133,6 +141,22 @@ _ember__cli() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --intrinsic-latency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lru-test)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rdb)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions-rdb)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -141,7 +165,7 @@ _ember__cli() {
             return 0
             ;;
         ember__subcmd__cli__subcmd__benchmark)
-            opts="-h -p -s -u -a -3 -n -c -P -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --tls --sni --cacert --insecure --cert --key --duration --threads --rate --warm-up --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
+            opts="-h -p -s -u -a -3 -n -c -P -k -l -I -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --tls --sni --cacert --cacertdir --insecure --cert --key --duration --threads --rate --warm-up --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -199,6 +223,10 @@ _ember__cli() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --cacertdir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --cert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -232,6 +260,10 @@ _ember__cli() {
                     return 0
                     ;;
                 --warm-up)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -k)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_ember_cli_global_optspecs
-    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 tls sni= cacert= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat latency latency-history latency-dist help v/version
+    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 c verbose tls sni= cacert= cacertdir= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= show-pushes= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat latency latency-history latency-dist intrinsic-latency= lru-test= rdb= functions-rdb= help v/version
 end
 
 function __fish_ember_cli_needs_command
@@ -33,6 +33,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l user -d 'The user\'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s n -d 'The number of the database' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l sni -d 'The name that the server\'s certificate has to have, and that is sent to the server' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cacertdir -d 'A directory with such certificates: its files that end in .pem, .crt or .0 to .9' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l cert -d 'The client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l key -d 'The key of the client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s r -d 'Run the command this many times; -1 for ever' -r
@@ -41,15 +42,22 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -s X -d 'Read the argu
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l eval -d 'Run the script in a file; the arguments are keys, and behind a comma other arguments' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s d -d 'What stands between elements in raw output' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s D -d 'What stands behind each answer in raw output' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l show-pushes -d 'Whether messages of RESP3 that nobody asked for are shown; they are on a terminal' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe-timeout -d 'Give up when no answer comes for this many seconds behind the last request; 0 never' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only keys that match; for --scan, --bigkeys, --memkeys and --hotkeys' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-pattern -d 'The same as a quoted string' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'Ask for this many keys at once' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'The same; of this many elements each, 0 for all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l intrinsic-latency -d 'Measure for this many seconds how long this machine keeps a program waiting that needs nothing; no server is asked' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l lru-test -d 'Use the server as a cache of this many keys, a fifth of which are most of the use, and count the hits' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l rdb -d 'Copy the data of the server into an RDB file here; - is standard output' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l functions-rdb -d 'The same of its functions alone; for servers that can send them alone, as Redis 7 can' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l askpass -d 'Ask for the password'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l no-auth-warning -d 'No warning for a password on the command line'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 2 -d 'Speak RESP2'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 3 -d 'Speak RESP3'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -s c -d 'Follow the redirections of a cluster (MOVED, ASK)'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l verbose -d 'Say on standard error where connections go to, and how long they take'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l tls -d 'Connect with TLS'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l insecure -d 'Trust every server. Whoever is between can read and change everything'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s x -d 'Read the last argument from standard input'
@@ -86,6 +94,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l compar
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rounds -d 'With --compare: how often each test is run on each server' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l sni -d 'The name that the server\'s certificate has to have, and that is sent to the server' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacertdir -d 'A directory with such certificates: its files that end in .pem, .crt or .0 to .9' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cert -d 'The client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l key -d 'The key of the client\'s certificate' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s n -d 'Requests in each test' -r
@@ -95,6 +104,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s P -d '
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l threads -d 'Threads that make the load; the connections are divided among them' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rate -d 'Requests a second, whatever the server makes of them. Latency counts from when a request was due, also where it had to wait for a free connection: what a server\'s pause costs is seen in full' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l warm-up -d 'Load for this many seconds before each test that is not counted' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s k -d '0: a new connection for each request, or for each -P of them; latency counts from before it is made' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l timeout -d 'Give up when no answer comes for this many seconds' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s t -d 'Tests, with commas between; without it all of them' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ratio -d 'SET and GET mixed in this ratio: 1:10' -r
@@ -112,6 +122,8 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l no-aut
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s 3 -d 'Speak RESP3'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l tls -d 'Connect with TLS'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l insecure -d 'Trust every server. Whoever is between can read and change everything'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s l -d 'Run the tests again and again, until Ctrl-C'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s I -d 'Open the connections, send nothing over them, and tell when the server closes some; until Ctrl-C'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l distinct-seeds -d 'Other keys in each run: the seed of each connection is drawn by lot. Without it a run can be repeated: the seeds, one for each connection, are the same every time'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s q -d 'One line for each test'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l csv -d 'As comma-separated values; the first columns are those of redis-benchmark'

@@ -100,6 +100,15 @@ pub(crate) struct LoadOptions {
     /// Load for this many seconds before each test that is not counted.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) warm_up: Option<Duration>,
+    /// 0: a new connection for each request, or for each -P of them; latency counts from before it is made.
+    #[arg(short = 'k', value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub(crate) keep_alive: u8,
+    /// Run the tests again and again, until Ctrl-C.
+    #[arg(short = 'l', conflicts_with_all = ["json", "report", "compare", "matrix"])]
+    pub(crate) endless: bool,
+    /// Open the connections, send nothing over them, and tell when the server closes some; until Ctrl-C.
+    #[arg(short = 'I', conflicts_with_all = ["kind", "form", "report", "compare", "endless", "requests", "duration"])]
+    pub(crate) idle: bool,
     /// Give up when no answer comes for this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     pub(crate) timeout: Duration,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::arguments::BenchmarkArguments;
 use super::failure::Failure;
 use super::figures::Figures;
+use super::origin::Origin;
 use super::report::{csv, json, table};
 use super::target::{Load, Target, TestResult};
 use super::workload::Workload;
@@ -93,7 +94,15 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
     if output.json {
         let rows: Vec<Value> =
             comparisons.iter().map(|row| document(first, &others[row.other], row)).collect();
-        put(format!("{:#}\n", json!({ "comparisons": rows })).as_bytes());
+        let Origin { date, host, client, command_line } = Origin::now();
+        let document = json!({
+            "date": date,
+            "host": host,
+            "client": client,
+            "command_line": command_line,
+            "comparisons": rows,
+        });
+        put(format!("{document:#}\n").as_bytes());
         return;
     }
     let name = |target: &Target| format!("{} at {}", target.facts.server, target.address.shown_in_errors());
@@ -123,7 +132,7 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
         let lines: String = rows.into_iter().map(|cells| csv::row(cells.into_iter())).collect();
         put(lines.as_bytes());
     } else {
-        put(table(&rows, 2).as_bytes());
+        put(format!("{}\n{}", Origin::now().lines(), table(&rows, 2)).as_bytes());
     }
 }
 

@@ -23,7 +23,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::failure::Failure;
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, connect};
 use super::recorder::{Latencies, Moment, Recorder, Series, no_latencies};
 use super::replies::Tally;
 use super::requests::{Batch, part_at};
@@ -54,6 +54,10 @@ pub(super) struct Plan {
     pub(super) pipeline: u32,
     /// Requests a second of an open loop.
     pub(super) rate: Option<f64>,
+    /// Whether each batch has a connection of its own, which is made when it is due.
+    pub(super) reconnects: bool,
+    /// Whether such a connection speaks RESP3.
+    pub(super) is_resp3: bool,
     /// How long no reply may come.
     pub(super) timeout: Duration,
 }
@@ -104,8 +108,8 @@ pub(super) fn run(
             .map(|(index, links)| {
                 let shared = &shared;
                 scope.spawn(move || {
-                    let result = Runner::new(links, workload, plan, shared, series, index as u64)
-                        .and_then(|runner| runner.run(address));
+                    let result = Runner::new(address, links, workload, plan, shared, series, index as u64)
+                        .and_then(Runner::run);
                     if result.is_err() {
                         shared.has_failed.store(true, Ordering::Relaxed);
                     }
@@ -203,6 +207,7 @@ impl Schedule {
 
 /// One thread.
 struct Runner<'a> {
+    address: &'a Address,
     queue: OwnedFd,
     links: &'a mut [Link],
     plan: &'a Plan,
@@ -229,6 +234,7 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(
+        address: &'a Address,
         links: &'a mut [Link],
         workload: &'a Workload,
         plan: &'a Plan,
@@ -241,6 +247,7 @@ impl<'a> Runner<'a> {
         shared.barrier.wait();
         let queue = ready.map_err(|error| Failure(format!("The sockets cannot be watched: {error}")))?;
         Ok(Runner {
+            address,
             queue,
             idle: if plan.rate.is_some() { (0..links.len()).collect() } else { VecDeque::new() },
             links,
@@ -275,7 +282,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn run(mut self, address: &Address) -> Result<ThreadResult, Failure> {
+    fn run(mut self) -> Result<ThreadResult, Failure> {
+        let address = self.address;
         let before = ThreadTime::now();
         if self.schedule.is_none() {
             for index in 0..self.links.len() {
@@ -415,6 +423,13 @@ impl<'a> Runner<'a> {
                 .filter(|&turn| parts[part_at(&self.workload.parts, turn)])
                 .count() as u64,
         };
+        if self.plan.reconnects && link.turn > 0 {
+            let connection = connect(self.address, self.plan.is_resp3).map_err(LinkError::NotConnected)?;
+            // The old socket leaves the queue as it is closed.
+            link.replace(connection).map_err(LinkError::Io)?;
+            epoll::add(&self.queue, &*link, EventData::new_u64(index as u64), EventFlags::IN)
+                .map_err(|error| LinkError::Io(error.into()))?;
+        }
         link.turn += u64::from(count);
         link.in_flight = count;
         self.in_flight += u64::from(count);
@@ -510,6 +525,7 @@ impl<'a> Runner<'a> {
 fn explain(error: LinkError, address: &Address) -> Failure {
     match error {
         LinkError::Io(error) => Failure::lost(address, &error),
+        LinkError::NotConnected(failure) => failure,
         LinkError::NoReply(said) => {
             Failure(format!("The server at {} said {said}, which is no answer", address.shown_in_errors()))
         }

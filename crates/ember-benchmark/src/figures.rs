@@ -146,6 +146,14 @@ fn bound(result: &TestResult, figures: &Figures, client_processors: f64) -> Boun
     }
 }
 
+/// That nothing was there of what the requests asked for, if so: then the figure is that of saying nil.
+pub(super) fn all_missed(result: &TestResult) -> Option<String> {
+    let tally = &result.measured.tally;
+    (tally.misses > 0 && tally.misses == tally.replies).then(|| {
+        format!("all {} answers were nil or empty: what the requests ask for is not there", tally.replies)
+    })
+}
+
 /// What has to be said about a result, for it not to be misunderstood.
 pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -177,6 +185,7 @@ pub(super) fn remarks(result: &TestResult, figures: &Figures) -> Vec<String> {
         ));
     }
     let tally = &result.measured.tally;
+    remarks.extend(all_missed(result));
     if tally.errors > 0 {
         let text = result.measured.first_error.as_deref().unwrap_or_default();
         remarks.push(format!(
@@ -215,6 +224,7 @@ mod tests {
             clients: 1,
             pipeline: 1,
             threads: 1,
+            reconnects: false,
             rate: None,
             warm_up: None,
             timeout: Duration::MAX,

@@ -6,9 +6,11 @@ mod engine;
 mod facts;
 mod failure;
 mod figures;
+mod idle;
 mod keys;
 mod link;
 mod matrix;
+mod origin;
 mod progress;
 mod recorder;
 mod replies;
@@ -74,6 +76,9 @@ fn check_batches(workloads: &[Workload], pipeline: u32) -> Result<(), String> {
 
 /// How many answers were errors.
 fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
+    if arguments.load.idle {
+        return idle::run(arguments, address);
+    }
     if arguments.output.matrix {
         return matrix::run(arguments, workloads, address);
     }
@@ -95,7 +100,8 @@ fn single(arguments: &BenchmarkArguments, workloads: &[Workload], address: Addre
         put(text::head(&target, data_bytes).as_bytes());
     }
     let mut results: Vec<TestResult> = Vec::new();
-    for workload in workloads {
+    let rounds = if arguments.load.endless { usize::MAX } else { 1 };
+    for workload in std::iter::repeat_n(workloads, rounds).flatten() {
         let result = target.measure(workload, &load)?;
         if output.csv {
             put(csv::line(&result).as_bytes());
@@ -104,7 +110,10 @@ fn single(arguments: &BenchmarkArguments, workloads: &[Workload], address: Addre
         } else if !output.json {
             put(text::block(&result).as_bytes());
         }
-        results.push(result);
+        // What is endless has no end at which results would be looked at again.
+        if !arguments.load.endless {
+            results.push(result);
+        }
     }
     if output.json {
         put(json::document(&target, data_bytes, &results).as_bytes());

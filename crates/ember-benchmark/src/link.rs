@@ -80,6 +80,17 @@ impl Link {
         })
     }
 
+    /// Goes on with another connection. Nothing is under way on this one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn replace(&mut self, mut connection: Connection) -> io::Result<()> {
+        connection.set_nonblocking()?;
+        self.connection = connection;
+        self.is_watched_for_room = false;
+        Ok(())
+    }
+
     /// Whether something is still to be sent.
     pub(super) fn is_full(&self) -> bool {
         self.sent < self.unsent.len() || self.is_unflushed
@@ -161,6 +172,8 @@ impl AsFd for Link {
 #[derive(Debug)]
 pub(super) enum LinkError {
     Io(io::Error),
+    /// There is no new one.
+    NotConnected(Failure),
     /// What came is no reply; the beginning of it.
     NoReply(String),
 }

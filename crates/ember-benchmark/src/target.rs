@@ -30,6 +30,8 @@ pub(super) struct Load {
     pub(super) pipeline: u32,
     pub(super) threads: u32,
     pub(super) rate: Option<f64>,
+    /// Whether each batch has a connection of its own.
+    pub(super) reconnects: bool,
     pub(super) warm_up: Option<Duration>,
     pub(super) timeout: Duration,
 }
@@ -45,13 +47,21 @@ impl Load {
             // A thread without a connection has nothing to do.
             threads: options.threads.min(options.clients),
             rate: options.rate,
+            reconnects: options.keep_alive == 0,
             warm_up: options.warm_up,
             timeout: options.timeout,
         }
     }
 
-    fn plan(&self, goal: Goal) -> Plan {
-        Plan { goal, pipeline: self.pipeline, rate: self.rate, timeout: self.timeout }
+    fn plan(&self, goal: Goal, is_resp3: bool) -> Plan {
+        Plan {
+            goal,
+            pipeline: self.pipeline,
+            rate: self.rate,
+            reconnects: self.reconnects,
+            is_resp3,
+            timeout: self.timeout,
+        }
     }
 }
 
@@ -121,18 +131,18 @@ impl Target {
     /// # Errors
     /// In words: a connection broke, the server says nothing or nonsense, it cannot be filled.
     pub(super) fn measure(&mut self, workload: &Workload, load: &Load) -> Result<TestResult, Failure> {
-        self.fill(workload.needs, load)?;
+        self.fill(&workload.needs, load)?;
         let mut links = self.open_links(load)?;
         let address = &self.address;
         if let Some(time) = load.warm_up {
             let series = Series::new(links.len());
-            let plan = load.plan(Goal::Time(time));
+            let plan = load.plan(Goal::Time(time), self.is_resp3);
             progress::show(&format!("{} (warming up)", workload.name), plan.goal, &series, || {
                 engine::run(address, &mut links, workload, &plan, &series)
             })?;
         }
         let series = Series::new(links.len());
-        let plan = load.plan(load.goal);
+        let plan = load.plan(load.goal, self.is_resp3);
         let cpu_before = Info::of(&mut self.control).cpu();
         let measured = progress::show(&workload.name, plan.goal, &series, || {
             engine::run(address, &mut links, workload, &plan, &series)
@@ -162,16 +172,19 @@ impl Target {
         Ok(links)
     }
 
-    fn fill(&mut self, needs: Needs, load: &Load) -> Result<(), Failure> {
+    fn fill(&mut self, needs: &Needs, load: &Load) -> Result<(), Failure> {
         let keys = self.keys.count();
         let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         match needs {
             Needs::Nothing => Ok(()),
             Needs::Keys if self.is_filled => Ok(()),
             Needs::Keys => {
-                self.send_all(&set_words(self.ttl), keys, load)?;
+                self.send_all(&set_words(b"__key__", self.ttl), keys, load)?;
                 self.is_filled = self.ttl.is_none();
                 Ok(())
+            }
+            Needs::Strings(names) => {
+                names.iter().try_for_each(|name| self.send_all(&set_words(name, self.ttl), keys, load))
             }
             Needs::List(count) => {
                 let wanted = count.unwrap_or(self.elements);
@@ -201,7 +214,14 @@ impl Target {
         let connection = connect(&self.address, self.is_resp3)?;
         let link = Link::new(connection, keys).map_err(|error| Failure::lost(&self.address, &error))?;
         let pipeline = FILL_PIPELINE.min(FILL_BYTES / (self.data.len() as u32).max(1)).max(1);
-        let plan = Plan { goal: Goal::Requests(count), pipeline, rate: None, timeout: load.timeout };
+        let plan = Plan {
+            goal: Goal::Requests(count),
+            pipeline,
+            rate: None,
+            reconnects: false,
+            is_resp3: self.is_resp3,
+            timeout: load.timeout,
+        };
         let workload = Workload {
             name: "filling".to_owned(),
             parts: vec![(template, 1)],
@@ -220,7 +240,7 @@ impl Target {
 }
 
 /// Makes room for sockets, as far as the system lets us; opening them says what is missing.
-fn allow_sockets(clients: u32) {
+pub(super) fn allow_sockets(clients: u32) {
     /// Files that are open besides.
     const OTHERS: u64 = 64;
     let limit = getrlimit(Resource::Nofile);

@@ -21,12 +21,14 @@ pub(super) struct Workload {
 }
 
 /// What has to be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing.
     Nothing,
     /// A string at every key.
     Keys,
+    /// A string at every key that these words make, each with a number of a key in it.
+    Strings(Vec<Vec<u8>>),
     /// A list of this many elements, or of as many as there are requests.
     List(Option<u64>),
     /// A set with the elements of all keys, or of as many as there are requests.
@@ -147,16 +149,17 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
         named(&options.tests, options.ttl, &data)?
     };
     let has_set = |workload: &Workload| options.ratio.is_some() || workload.name == "SET";
-    let writes_strings = |workload: &Workload| has_set(workload) || workload.needs == Needs::Keys;
+    let is_filled = |workload: &Workload| matches!(workload.needs, Needs::Keys | Needs::Strings(_));
+    let writes_strings = |workload: &Workload| has_set(workload) || is_filled(workload);
     if options.ttl.is_some() && !workloads.iter().any(writes_strings) {
         return Err("--ttl is for what SET writes, and none of the tests has one".to_owned());
     }
     Ok(workloads)
 }
 
-/// SET, with an expiry if that is wanted.
-pub(super) fn set_words(ttl: Option<u32>) -> Vec<Vec<u8>> {
-    let mut words = vec![b"SET".to_vec(), b"__key__".to_vec(), b"__data__".to_vec()];
+/// SET of a key, with an expiry if that is wanted.
+pub(super) fn set_words(key: &[u8], ttl: Option<u32>) -> Vec<Vec<u8>> {
+    let mut words = vec![b"SET".to_vec(), key.to_vec(), b"__data__".to_vec()];
     words.extend(ttl.into_iter().flat_map(|ttl| [b"EX".to_vec(), ttl.to_string().into_bytes()]));
     words
 }
@@ -164,7 +167,7 @@ pub(super) fn set_words(ttl: Option<u32>) -> Vec<Vec<u8>> {
 fn mixed((sets, gets): (u32, u32), ttl: Option<u32>, data: &[u8]) -> Workload {
     let get = [b"GET".to_vec(), b"__key__".to_vec()];
     let parts = [
-        (Template::of_command(&set_words(ttl), data), sets, false),
+        (Template::of_command(&set_words(b"__key__", ttl), data), sets, false),
         (Template::of_command(&get, data), gets, true),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|(_, times, _)| *times > 0).collect();
@@ -179,9 +182,27 @@ fn mixed((sets, gets): (u32, u32), ttl: Option<u32>, data: &[u8]) -> Workload {
 fn custom(words: &[Vec<u8>], data: &[u8]) -> Workload {
     let template = Template::of_command(words, data);
     let is_reader = STRING_READERS.iter().any(|name| name.eq_ignore_ascii_case(&words[0]));
-    let needs = if is_reader && template.hole_count() > 0 { Needs::Keys } else { Needs::Nothing };
+    let needs = if is_reader { needs_of_reader(words, data) } else { Needs::Nothing };
     let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     Workload { name: shown.join(" "), parts: vec![(template, 1)], reads: vec![is_reader], needs }
+}
+
+/// The strings that a command reads. A key with several numbers in it stands for too many.
+fn needs_of_reader(words: &[Vec<u8>], data: &[u8]) -> Needs {
+    let keys = if words[0].eq_ignore_ascii_case(b"MGET") {
+        &words[1..]
+    } else {
+        words.get(1..2).unwrap_or_default()
+    };
+    let has_number = |key: &&Vec<u8>| Template::of_command(&[(*key).clone()], data).hole_count() == 1;
+    let mut keys: Vec<Vec<u8>> = keys.iter().filter(has_number).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    match keys.as_slice() {
+        [] => Needs::Nothing,
+        [key] if key == b"__key__" => Needs::Keys,
+        _ => Needs::Strings(keys),
+    }
 }
 
 fn named(names: &[String], ttl: Option<u32>, data: &[u8]) -> Result<Vec<Workload>, String> {
@@ -199,7 +220,7 @@ fn named(names: &[String], ttl: Option<u32>, data: &[u8]) -> Result<Vec<Workload
 fn workload(known: &Known, ttl: Option<u32>, data: &[u8]) -> Workload {
     let template = match known.title {
         "PING_INLINE" => Template::of_bytes(b"PING\r\n"),
-        "SET" => Template::of_command(&set_words(ttl), data),
+        "SET" => Template::of_command(&set_words(b"__key__", ttl), data),
         _ => {
             let mut words: Vec<Vec<u8>> =
                 known.command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
@@ -213,7 +234,7 @@ fn workload(known: &Known, ttl: Option<u32>, data: &[u8]) -> Workload {
         name: known.title.to_owned(),
         parts: vec![(template, 1)],
         reads: vec![known.reads],
-        needs: known.needs,
+        needs: known.needs.clone(),
     }
 }
 
@@ -242,5 +263,15 @@ mod tests {
         assert_eq!(needs("get __key__"), Needs::Keys);
         assert_eq!(needs("GET fixed"), Needs::Nothing);
         assert_eq!(needs("HGETALL __key__"), Needs::Nothing);
+        let strings =
+            |keys: &[&str]| Needs::Strings(keys.iter().map(|key| key.as_bytes().to_vec()).collect());
+        assert_eq!(needs("GET session:__rand_int__"), strings(&["session:__rand_int__"]));
+        assert_eq!(
+            needs("MGET b:__rand_int__ fixed __key__ __key__"),
+            strings(&["__key__", "b:__rand_int__"])
+        );
+        assert_eq!(needs("GETRANGE k:__rand_int__ 0 __rand_int__"), strings(&["k:__rand_int__"]));
+        assert_eq!(needs("GET a:__rand_int__:__rand_int__"), Needs::Nothing);
+        assert_eq!(needs("GET"), Needs::Nothing);
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod packaging_tests;
+mod tools;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,13 +12,18 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use ember_benchmark::BenchmarkArguments;
 use ember_client::{ServerOptions, TlsOptions};
 
+pub(crate) use tools::{EXIT_USAGE, for_tool};
+
 const TOOLS: &str = "Tools, each with a --help of its own:
   ember-cli benchmark                        Measure what a server can do
   ember-cli check FILE|DIRECTORY             Say whether files are whole, and what is in them
   ember-cli repair FILE --output NEW         Copy what is good of a damaged file
   ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or plain
 
-Environment: EMBERCLI_AUTH or REDISCLI_AUTH has the password, EMBERCLI_HISTFILE the file of the history.
+Options for the server may also stand before the name of a tool: ember-cli -p 6380 benchmark.
+
+Environment: EMBERCLI_AUTH or REDISCLI_AUTH has the password, EMBERCLI_HISTFILE the file of the history,
+EMBERCLI_RCFILE that of the settings (~/.emberclirc).
 Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the answer is an error.";
 
 /// The command line of ember, for servers. Without a command it reads commands from the terminal or standard input.
@@ -68,6 +74,12 @@ pub(crate) struct SessionOptions {
     /// Speak RESP3.
     #[arg(short = '3')]
     pub(crate) resp3: bool,
+    /// Follow the redirections of a cluster (MOVED, ASK).
+    #[arg(short = 'c')]
+    pub(crate) cluster: bool,
+    /// Say on standard error where connections go to, and how long they take.
+    #[arg(long)]
+    pub(crate) verbose: bool,
 }
 
 /// How commands are run.
@@ -134,6 +146,17 @@ pub(crate) struct OutputOptions {
         hide_default_value = true
     )]
     pub(crate) answer_delimiter: OsString,
+    /// Whether messages of RESP3 that nobody asked for are shown; they are on a terminal.
+    #[arg(long, value_name = "YES|NO", value_parser = yes_or_no)]
+    pub(crate) show_pushes: Option<bool>,
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => Err("it is yes or no".to_owned()),
+    }
 }
 
 /// What is done instead of running commands.
@@ -182,6 +205,18 @@ pub(crate) struct ModeOptions {
     /// The same as a spectrum in colours, a new line every second (-i).
     #[arg(long)]
     pub(crate) latency_dist: bool,
+    /// Measure for this many seconds how long this machine keeps a program waiting that needs nothing; no server is asked.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) intrinsic_latency: Option<u64>,
+    /// Use the server as a cache of this many keys, a fifth of which are most of the use, and count the hits.
+    #[arg(long, value_name = "KEYS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) lru_test: Option<u64>,
+    /// Copy the data of the server into an RDB file here; - is standard output.
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub(crate) rdb: Option<PathBuf>,
+    /// The same of its functions alone; for servers that can send them alone, as Redis 7 can.
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub(crate) functions_rdb: Option<PathBuf>,
 }
 
 /// The tools.
@@ -191,11 +226,6 @@ pub(crate) struct ToolArguments {
     /// What is to be done.
     #[command(subcommand)]
     pub(crate) tool: Tool,
-}
-
-/// Whether a first argument is the name of a tool, as against a command for a server.
-pub(crate) fn is_tool(argument: &OsString) -> bool {
-    <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
 }
 
 /// What is done with servers under load, and with files.

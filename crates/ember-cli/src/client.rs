@@ -1,15 +1,17 @@
 //! A client: a connection with what it has been told, which runs commands and prints their answers.
 
+mod redirection;
+
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ember_protocol::client::{Value, quote, render};
 
 use crate::output::{Form, Output};
 use crate::pause::pause;
 use crate::repl::count_in;
-use ember_client::put;
-use ember_client::{Address, Connection, cause};
+use ember_client::{Address, Connection, Place, cause, put, put_line};
+use redirection::{REDIRECTIONS_MAX, Redirection};
 
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,16 @@ pub(crate) struct Client {
     has_error_code: bool,
     /// Whether a lost connection is made anew.
     is_interactive: bool,
+    /// Whether somebody types the commands, and sees messages until a key ends them.
+    pub(crate) is_typed: bool,
+    /// Whether the commands of all clients come in, since MONITOR.
+    is_monitoring: bool,
     /// Whether messages that nobody asked for are shown.
-    shows_pushes: bool,
+    pub(crate) shows_pushes: bool,
+    /// Whether commands go where a cluster sends them.
+    pub(crate) follows_redirections: bool,
+    /// Whether connections are told of.
+    pub(crate) is_verbose: bool,
     pub(crate) interval: Duration,
     pub(crate) connection: Option<Connection>,
     /// The database that commands go to.
@@ -76,7 +86,11 @@ impl Client {
             wish,
             has_error_code: false,
             is_interactive: false,
+            is_typed: false,
+            is_monitoring: false,
             shows_pushes: io::IsTerminal::is_terminal(&io::stdout()),
+            follows_redirections: false,
+            is_verbose: false,
             interval: Duration::ZERO,
             connection: None,
             database,
@@ -100,6 +114,7 @@ impl Client {
     /// Connects, authenticates, chooses the database and the protocol. What fails is said; whether commands can be sent.
     pub(crate) fn connect(&mut self) -> bool {
         self.disconnect();
+        let begin = Instant::now();
         let mut connection = match Connection::open(&self.address) {
             Ok(connection) => connection,
             Err(error) => {
@@ -107,6 +122,11 @@ impl Client {
                 return false;
             }
         };
+        if self.is_verbose {
+            let tls = connection.tls_shown().map(|tls| format!(", {tls}")).unwrap_or_default();
+            let took = begin.elapsed().as_secs_f64() * 1e3;
+            eprintln!("Connected to {} in {took:.3} ms{tls}", self.address.shown());
+        }
         if let Err(error) = self.introduce(&mut connection) {
             say_lost(&error);
             return false;
@@ -120,7 +140,13 @@ impl Client {
     pub(crate) fn disconnect(&mut self) {
         self.connection = None;
         self.is_in_transaction = false;
+        self.is_monitoring = false;
         self.subscriptions = Subscriptions::default();
+    }
+
+    /// Whether the commands of all clients come in.
+    pub(crate) fn is_monitoring(&self) -> bool {
+        self.is_monitoring
     }
 
     /// Whether messages are awaited.
@@ -237,16 +263,59 @@ impl Client {
                 }
             },
             Kind::Subscribe => self.begin_subscription(),
+            Kind::Monitor if self.is_typed => {
+                let answer = self.receive_answer()?;
+                self.is_monitoring = !matches!(answer, Value::Error(_));
+                Ok(self.print(&answer, is_text))
+            }
             Kind::Monitor => {
                 self.follow(is_text)?;
                 Ok(Outcome::Refused)
             }
             Kind::Other => {
-                let answer = self.receive_answer()?;
+                let Some(answer) = self.receive_followed(words)? else { return Ok(Outcome::Failed) };
                 self.learn(words, &answer);
                 Ok(self.print(&answer, is_text))
             }
         }
+    }
+
+    /// The answer to a command that was sent, from the node it is sent on to; `None` if that is not there, which has been
+    /// said. In a transaction nothing is sent on: the commands before it are with this node.
+    fn receive_followed(&mut self, words: &[Vec<u8>]) -> io::Result<Option<Value>> {
+        let mut answer = self.receive_answer()?;
+        for _ in 0..REDIRECTIONS_MAX {
+            let Value::Error(text) = &answer else { break };
+            let Some(redirection) = Redirection::of(text) else { break };
+            if !self.follows_redirections || self.is_in_transaction {
+                break;
+            }
+            if !self.move_to(&redirection) {
+                return Ok(None);
+            }
+            let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            if redirection.is_ask {
+                connection.ask(&["ASKING"])?;
+            }
+            connection.send(words)?;
+            answer = self.receive_answer()?;
+        }
+        Ok(Some(answer))
+    }
+
+    /// Connects to the node of a redirection; whether it is there.
+    fn move_to(&mut self, redirection: &Redirection) -> bool {
+        let Redirection { slot, host, port, .. } = redirection;
+        let host = match &self.address.place {
+            Place::Tcp { host, .. } if redirection.host.is_empty() => host.clone(),
+            Place::Unix(_) if redirection.host.is_empty() => "127.0.0.1".to_owned(),
+            _ => host.clone(),
+        };
+        self.address.place = Place::Tcp { host, port: *port };
+        if self.is_interactive {
+            put_line(format!("-> Redirected to slot [{slot}] located at {}", self.address.shown_in_errors()));
+        }
+        self.connect()
     }
 
     /// The next answer. Messages before it that nobody asked for are shown on a terminal.
@@ -261,10 +330,10 @@ impl Client {
         }
     }
 
-    /// What follows a SUBSCRIBE: all messages, without end; in a REPL on a terminal those are shown by it.
+    /// What follows a SUBSCRIBE: all messages, without end; where commands are typed those are shown by the REPL.
     fn begin_subscription(&mut self) -> io::Result<Outcome> {
         self.subscriptions.is_on = true;
-        if self.is_interactive && self.shows_pushes {
+        if self.is_typed {
             return Ok(Outcome::Answered);
         }
         if self.output.form != Form::Raw {
@@ -273,6 +342,16 @@ impl Client {
         self.follow(false)?;
         self.subscriptions = Subscriptions::default();
         Ok(Outcome::Answered)
+    }
+
+    /// Prints the next command of another client.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) fn show_monitored(&mut self) -> io::Result<()> {
+        let line = self.receive_answer()?;
+        self.print(&line, false);
+        Ok(())
     }
 
     /// Prints what comes until an error does.

@@ -9,35 +9,45 @@ mod output;
 mod pause;
 mod repl;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use arguments::{ClientArguments, Tool, ToolArguments, is_tool};
+use arguments::{ClientArguments, Tool, ToolArguments};
 use client::{Client, Wish};
 use ember_client::{Address, seconds};
 use output::{Form, Output};
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| is_tool(&first)) {
-        return match ToolArguments::parse().tool {
-            Tool::Benchmark(arguments) => ember_benchmark::run(&arguments),
-            Tool::Check(check) => files::check(&check),
-            Tool::Repair(repair) => files::repair(&repair),
-            Tool::Convert(convert) => files::convert(&convert),
-        };
-    }
-    match ClientArguments::try_parse() {
-        Ok(arguments) => run_client(&arguments),
-        Err(error) => {
-            // Nothing can be done when it cannot be shown.
-            let _ = error.print();
-            match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-                _ => ExitCode::FAILURE,
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match arguments::for_tool(&arguments) {
+        Ok(Some(tool)) => run_tool(ToolArguments::parse_from(tool).tool),
+        Ok(None) => match ClientArguments::try_parse_from(&arguments) {
+            Ok(arguments) => run_client(&arguments),
+            Err(error) => {
+                // Nothing can be done when it cannot be shown.
+                let _ = error.print();
+                match error.kind() {
+                    ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+                    _ => ExitCode::FAILURE,
+                }
             }
+        },
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(arguments::EXIT_USAGE)
         }
+    }
+}
+
+fn run_tool(tool: Tool) -> ExitCode {
+    match tool {
+        Tool::Benchmark(arguments) => ember_benchmark::run(&arguments),
+        Tool::Check(check) => files::check(&check),
+        Tool::Repair(repair) => files::repair(&repair),
+        Tool::Convert(convert) => files::convert(&convert),
     }
 }
 
@@ -58,6 +68,9 @@ fn run_client(arguments: &ClientArguments) -> ExitCode {
     };
     let mut client = Client::new(address, output, wish);
     client.interval = seconds(arguments.run.interval);
+    client.follows_redirections = arguments.session.cluster;
+    client.is_verbose = arguments.session.verbose;
+    client.shows_pushes = arguments.output.show_pushes.unwrap_or(client.shows_pushes);
     if let Some(mode) = modes::of(&arguments.modes) {
         return modes::run(mode, &mut client, arguments);
     }

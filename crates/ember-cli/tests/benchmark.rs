@@ -430,8 +430,9 @@ fn servers_are_compared_in_pairs() {
     assert!((comparison["ratio"].as_f64().unwrap() - f64::midpoint(ratios[0], ratios[1])).abs() < 1e-9);
     let run = run_at(server.port(), &common);
     let lines: Vec<&str> = run.out.lines().collect();
-    assert_eq!((run.code, lines.len()), (0, 4), "{}", run.out);
-    assert!(lines[0].starts_with("| test") && lines[2].contains("ember ") && lines[3].contains(&other));
+    assert_eq!((run.code, lines.len()), (0, 7), "{}", run.out);
+    assert!(lines[0].contains(" UTC on ") && lines[1].contains("--rounds 2"), "{}", run.out);
+    assert!(lines[3].starts_with("| test") && lines[5].contains("ember ") && lines[6].contains(&other));
     let run = run_at(server.port(), &[&common[..], &["--csv"]].concat());
     assert!(
         run.out.starts_with("\"test\",\"server\",\"rps\",\"ratio\",\"ratio_min\",\"ratio_max\""),
@@ -606,4 +607,85 @@ fn a_terminal_shows_how_far_it_is() {
     let shown = String::from_utf8_lossy(&shown);
     assert!(shown.contains("GET [") && shown.contains("/s p50=") && shown.contains(" p99="), "{shown}");
     assert!(shown.contains("requests per second, p50="), "{shown}");
+}
+
+#[test]
+fn the_keys_of_a_command_of_your_own_are_filled_or_their_lack_is_told() {
+    let server = server(&[]);
+    for command in ["GET session:__rand_int__", "MGET a:__rand_int__ __key__", "STRLEN s:__rand_int__"] {
+        let json = measured(&server, &["--command", command, "-n", "500", "-r", "50"]);
+        assert_eq!(only(&json)["hit_rate"], 1.0, "{command}");
+    }
+    let run = run_at(server.port(), &["--command", "HGETALL h:__rand_int__", "-n", "500", "-r", "50", "-q"]);
+    assert!(
+        run.out
+            .trim_end()
+            .ends_with("(all 500 answers were nil or empty: what the requests ask for is not there)"),
+        "{run:?}"
+    );
+    let run =
+        run_at(server.port(), &["--command", "GET session:__rand_int__", "-n", "500", "-r", "50", "-q"]);
+    assert!(run.out.trim_end().ends_with(" msec"), "{run:?}");
+}
+
+#[test]
+fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
+    let server = server(&["--requirepass", "x"]);
+    let connections = |server: &Server| {
+        let mut client = server.client();
+        client.run("AUTH x");
+        info(&mut client, "stats", "total_connections_received:")
+    };
+    let before = connections(&server);
+    let run = run_at(
+        server.port(),
+        &["-a", "x", "--no-auth-warning", "-t", "set", "-n", "300", "-c", "5", "-P", "3", "-k", "0"],
+    );
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert!(run.out.contains("pipeline 3, a connection for each"), "{run:?}");
+    // Each of a hundred batches, the one that fills or asks, and the test's own.
+    assert!((100..=104).contains(&(connections(&server) - before)), "{before}");
+    let mut child =
+        command(&["-p", &server.port().to_string(), "--pass=x", "--no-auth-warning", "-I", "-c", "7"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut lines = std::io::BufRead::lines(BufReader::new(child.stdout.take().unwrap())).map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "7 idle connections, 0 closed by the server");
+    let mut client = server.client();
+    client.run("AUTH x");
+    client.run("CLIENT KILL TYPE normal SKIPME yes");
+    assert_eq!(lines.last().unwrap(), "0 idle connections, 7 closed by the server");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn an_endless_run_goes_on() {
+    let server = server(&[]);
+    let mut child = command(&["-p", &server.port().to_string(), "-t", "set,get", "-n", "100", "-q", "-l"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufRead::lines(BufReader::new(child.stdout.take().unwrap())).map(Result::unwrap);
+    let names: Vec<String> = lines.take(5).map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(names, ["SET", "GET", "SET", "GET", "SET"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(run_at(server.port(), &["-l", "--json"]).code, 0);
+}
+
+#[test]
+fn reports_say_where_their_figures_come_from() {
+    let server = server(&["--requirepass", "hunter2"]);
+    let password = ["--no-auth-warning", "-a", "hunter2", "-t", "set", "-n", "100"];
+    let json = measured(&server, &password);
+    let text = |field: &str| json[field].as_str().unwrap().to_owned();
+    assert!(text("date").ends_with(" UTC") && text("host").contains("processors"), "{json}");
+    assert_eq!(text("client"), concat!("ember-cli ", env!("CARGO_PKG_VERSION")));
+    assert!(
+        text("command_line").contains(" -t set -n 100") && !text("command_line").contains("hunter2"),
+        "{json}"
+    );
+    let run = run_at(server.port(), &password);
+    assert!(run.out.contains("ember-cli benchmark -p ") && !run.out.contains("hunter2"), "{run:?}");
 }

@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use ember_testkit::{Server, find_ember_server, free_port};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 
 mod certificates;
 
@@ -81,17 +83,167 @@ fn tls_trusts_whom_it_is_told_to() {
     let (is_fine, text) = said(&child.wait_with_output().unwrap());
     assert!(is_fine && text.ends_with("errors: 0, replies: 60\n"), "{text}");
     for (wrong, why) in [
-        (&[&["-p", &port, "--tls"][..], &identity].concat()[..], "certificate"),
-        (&[&tls[..], &identity, &["--sni", "example.com"]].concat(), "certificate"),
+        (&[&["-p", &port, "--tls"][..], &identity].concat()[..], "--cacert FILE"),
+        (&[&tls[..], &identity, &["--sni", "example.com"]].concat(), "is not for example.com: it is for"),
         (&["-p", &port, "--tls", "--cacert", "/no/such/file"], "no certificates in /no/such/file"),
     ] {
         let (is_fine, text) = ping(&[wrong]);
         assert!(!is_fine && text.contains(why), "{wrong:?} {text}");
     }
-    // The server asks for a certificate.
-    assert!(!ping(&[&tls]).0);
+    // The server asks for a certificate, and for one whose authority it knows.
+    let (is_fine, text) = ping(&[&tls]);
+    assert!(!is_fine && text.contains("--cert FILE --key FILE"), "{text}");
+    own_certificate(&folder, false, 4000);
+    let (own, own_key) = (file("own.pem"), file("own.key"));
+    let (is_fine, text) = ping(&[&tls, &["--cert", &own, "--key", &own_key]]);
+    assert!(!is_fine && text.contains("does not trust the client's certificate"), "{text}");
+    let plain = server.port().to_string();
+    let (is_fine, text) = ping(&[&["-p", &plain, "--tls", "--cacert", &authority]]);
+    assert!(!is_fine && text.contains("is not TLS"), "{text}");
+    let (_, text) = ping(&[&tls, &identity, &["--verbose"]]);
+    assert!(
+        text.contains(&format!("Connected to 127.0.0.1:{port} in ")) && text.contains("TLSv1.3"),
+        "{text}"
+    );
     drop(server);
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// A certificate that is vouched for by itself alone, `own.pem` with `own.key`, for the name `elsewhere`; whether it calls
+/// itself an authority, as those of `openssl req -x509` do, and until which year it is valid.
+fn own_certificate(folder: &Path, is_authority: bool, last_year: i32) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["elsewhere".to_owned()]).unwrap();
+    if is_authority {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    params.not_after = date_time_ymd(last_year, 1, 1);
+    fs::write(folder.join("own.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(folder.join("own.key"), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn a_servers_own_certificate_is_trusted_when_it_is_named() {
+    let folder = std::env::temp_dir().join(format!("ember-cli-own-{}", std::process::id()));
+    let named = folder.join("authorities");
+    fs::create_dir_all(&named).unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (certificate, key) = (file("own.pem"), file("own.key"));
+    for (is_authority, last_year, is_fine) in [(true, 4000, true), (false, 4000, true), (true, 1999, false)] {
+        own_certificate(&folder, is_authority, last_year);
+        fs::copy(&certificate, named.join("12345678.0")).unwrap();
+        let port = free_port().to_string();
+        let options = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-auth-clients", "no"];
+        let _server = server(&[&["--tls-port", &port][..], &options].concat());
+        let ping = |trusted: &[&str]| run(&[&["-p", &port, "--tls"], trusted, &["ping"]].concat());
+        let directory = named.display().to_string();
+        for trusted in [["--cacert", &certificate], ["--cacertdir", &directory]] {
+            let (was_fine, text) = ping(&trusted);
+            assert_eq!(was_fine, is_fine, "{trusted:?} {text}");
+            assert!(is_fine || text.contains("the server's certificate has expired"), "{text}");
+        }
+        assert!(!ping(&[]).0);
+        assert!(ping(&["--insecure"]).0);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Answers every request with one text, and passes them on; until the test ends.
+fn answering(text: &'static [u8]) -> (u16, std::sync::mpsc::Receiver<Vec<u8>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, requests) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map(Result::unwrap) {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = std::io::Read::read(&mut stream, &mut bytes) {
+                let _ = sender.send(bytes[..count].to_vec());
+                std::io::Write::write_all(&mut stream, text).unwrap();
+            }
+        }
+    });
+    (port, requests)
+}
+
+#[test]
+fn commands_follow_a_cluster_when_they_are_told_to() {
+    let server = server(&[]);
+    server.client().run("SET key there");
+    let leaked = |text: String| -> &'static [u8] { Box::leak(text.into_boxed_str()).as_bytes() };
+    for (kind, first) in [("MOVED", "get"), ("ASK", "asking")] {
+        let (port, _) = answering(leaked(format!("-{kind} 12539 {}\r\n", server.address())));
+        let port = port.to_string();
+        assert_eq!(run(&["-c", "-p", &port, "get", "key"]), (true, "there\n".to_owned()), "{kind} {first}");
+        let (_, text) = run(&["-p", &port, "get", "key"]);
+        assert_eq!(text, format!("{kind} 12539 {}\n\n", server.address()));
+        let mut lines = command(&["-c", "-p", &port, "--no-raw"]);
+        let mut child = lines.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"get key\nget key\n").unwrap();
+        let told = format!("-> Redirected to slot [12539] located at {}\n", server.address());
+        assert_eq!(said(&child.wait_with_output().unwrap()).1, told + "\"there\"\n\"there\"\n");
+    }
+    // ASKING goes before the command that is asked for elsewhere.
+    let (node, requests) = answering(b"+OK\r\n");
+    let (port, _) = answering(leaked(format!("-ASK 1 127.0.0.1:{node}\r\n")));
+    assert_eq!(run(&["-c", "-p", &port.to_string(), "get", "key"]), (true, "OK\n".to_owned()));
+    let sent: Vec<u8> = requests.try_iter().flatten().collect();
+    assert_eq!(sent, b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nget\r\n$3\r\nkey\r\n");
+    // A circle is not followed for ever: the last redirection is the answer.
+    let (port, requests) = answering(b"-MOVED 1 :0\r\n");
+    assert!(!run(&["-c", "-p", &port.to_string(), "get", "key"]).0);
+    assert_eq!(requests.try_iter().count(), 1);
+}
+
+#[test]
+fn the_data_of_a_server_come_as_an_rdb_file() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    server.client().run("SET key value");
+    let file = std::env::temp_dir().join(format!("ember-cli-copy-{}.rdb", std::process::id()));
+    let path = file.display().to_string();
+    let (is_fine, text) = run(&["-p", &port, "--rdb", &path]);
+    assert!(is_fine && text.starts_with("Transfer finished with success after "), "{text}");
+    let (is_fine, text) = run(&["check", &path]);
+    assert!(is_fine && text.contains("1 key"), "{text}");
+    let output = command(&["-p", &port, "--rdb", "-"]).output().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"REDIS"), "{output:?}");
+    assert_eq!(server.client().run("PING").text(), "PONG");
+    let (is_fine, text) = run(&["-p", &port, "--rdb", "/no/such/folder/copy.rdb"]);
+    assert!(
+        !is_fine && text.contains("/no/such/folder/copy.rdb.part cannot be written: No such file"),
+        "{text}"
+    );
+    let (is_fine, text) = run(&["-p", &port, "--functions-rdb", &path]);
+    assert!(!is_fine && text.contains("FUNCTION DUMP"), "{text}");
+    fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn options_for_the_server_stand_before_a_tool_too() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let (is_fine, text) = run(&["-p", &port, "benchmark", "-t", "set", "-n", "100", "-q"]);
+    assert!(is_fine && text.starts_with("SET: "), "{text}");
+    let output = command(&["-n", "3", "benchmark"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).1.contains("-n does not go before benchmark"));
+    let (_, text) = run(&["-p", &port, "--", "check", "x"]);
+    assert!(text.starts_with("ERR unknown command 'check'"), "{text}");
+}
+
+#[test]
+fn a_machine_and_a_cache_are_measured() {
+    let (is_fine, text) = run(&["--intrinsic-latency", "1"]);
+    assert!(
+        is_fine && text.starts_with("Max latency so far: ") && text.contains(" total runs (avg latency: "),
+        "{text}"
+    );
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let lines = first_lines(&["-p", &port, "--lru-test", "100"], 1, || ());
+    assert!(lines[0].contains(" Gets/sec | Hits: ") && lines[0].contains("%) | Misses: "), "{lines:?}");
+    let (is_fine, text) = run(&["-p", &port, "--show-pushes", "maybe", "ping"]);
+    assert!(!is_fine && text.contains("it is yes or no"), "{text}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ impl Terminal {
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
             .env_remove("EMBERCLI_HISTFILE")
+            .env_remove("EMBERCLI_RCFILE")
             .env_remove("EMBERCLI_AUTH")
             .env_remove("REDISCLI_AUTH");
         let command = match history {
@@ -271,6 +272,81 @@ fn messages_are_shown_until_a_key_is_pressed() {
     terminal.type_keys("\x03");
     terminal.wait_for_line(&format!("{address}>"));
     terminal.run("echo again", "\"again\"");
+}
+
+#[test]
+fn what_others_do_is_shown_until_control_c() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    let mut other = server.client();
+    terminal.run("select 3", &format!("{address}[3]>"));
+    terminal.run("monitor", "OK");
+    other.run("ECHO watched");
+    terminal.wait_for("\"ECHO\" \"watched\"");
+    terminal.type_keys("x");
+    other.run("ECHO again");
+    terminal.wait_for("\"ECHO\" \"again\"");
+    terminal.type_keys("\x03");
+    terminal.wait_for_line(&format!("{address}[3]>"));
+    terminal.run("echo back", "\"back\"");
+}
+
+#[test]
+fn keys_parameters_and_tokens_are_completed() {
+    let server = server(&[]);
+    let mut other = server.client();
+    other.run("SET session:alice 1");
+    other.command(&["SET", "with blank", "1"]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run(":set nohints", &format!("{address}>"));
+    let mut completes = |typed: &str, line: &str| {
+        terminal.type_keys(&format!("{typed}\t"));
+        terminal.wait_for_line(&format!("{address}> {line}"));
+        // Ctrl-U empties the line.
+        terminal.type_keys("\x15");
+        terminal.wait_for_line(&format!("{address}>"));
+    };
+    completes("get ses", "get session:alice");
+    completes("3 get ses", "3 get session:alice");
+    completes("mget a b ses", "mget a b session:alice");
+    completes("DEL wi", "DEL \"with blank\"");
+    completes("config get maxmemory-s", "config get maxmemory-samples");
+    completes("config set maxmemory-s", "config set maxmemory-samples");
+    completes("client se", "client setinfo");
+    completes("set k v kee", "set k v keepttl");
+    // Nothing that Tab asks is queued.
+    terminal.run("multi", "OK");
+    terminal.type_keys("get ses\t");
+    terminal.wait_for_line(&format!("{address}(TX)> get ses"));
+    terminal.run("", "QUEUED");
+    terminal.run("exec", "1) (nil)");
+}
+
+#[test]
+fn what_is_typed_has_colours_unless_the_settings_say_no() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    let prompt = u16::try_from(address.len() + 2).unwrap();
+    let colours = |screen: &vt100::Screen| {
+        let (row, _) = screen.cursor_position();
+        [0, 4, 6, 8].map(|column| screen.cell(row, prompt + column).unwrap().fgcolor())
+    };
+    terminal.run(":set nohints", &format!("{address}>"));
+    terminal.type_keys("set k 5 \"x\"");
+    terminal.wait_until("colours", |screen| {
+        let [name, key, number, string] = colours(screen);
+        key == vt100::Color::Default && name != key && number != key && string != key && number != string
+    });
+    terminal.type_keys("\x15");
+    let folder = terminal.folder.clone();
+    fs::write(folder.join(".emberclirc"), "# mine\n:set nohints\n:set nohighlight\n:set nonsense\n").unwrap();
+    let mut next = Terminal::start_in(folder.clone(), &["-p", &server.port().to_string()]);
+    next.wait_for(".emberclirc:4: \":set nonsense\" is no setting.");
+    next.type_keys("set k 5 \"x\"");
+    next.wait_for_line(&format!("{address}> set k 5 \"x\""));
+    assert_eq!(colours(next.screen.screen()), [vt100::Color::Default; 4]);
+    drop(next);
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -196,6 +196,7 @@ impl TlsSettings {
         TlsSettings {
             name: options.sni.clone(),
             authorities: options.cacert.clone(),
+            directory: options.cacertdir.clone(),
             is_unchecked: options.insecure,
             identity: options.cert.clone().zip(options.key.clone()),
         }

@@ -32,8 +32,11 @@ impl Display for ConnectError {
     }
 }
 
-/// What the system says, without the number of the error.
+/// What the system says, without the number of the error; what is wrong with TLS, and what can be done.
 pub fn cause(error: &io::Error) -> String {
+    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return tls::explain(error);
+    }
     let text = error.to_string();
     match text.rsplit_once(" (os error ") {
         Some((words, _)) => words.to_owned(),
@@ -176,6 +179,14 @@ impl Connection {
     /// Whether it is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self.stream.get_ref(), Stream::Tls(_))
+    }
+
+    /// Version and cipher suite of an encrypted connection, to be read by people.
+    pub fn tls_shown(&self) -> Option<String> {
+        let Stream::Tls(stream) = self.stream.get_ref() else { return None };
+        let version = stream.conn.protocol_version().map(|version| format!("{version:?}").replace('_', "."));
+        let suite = stream.conn.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+        Some(format!("{} {}", version.unwrap_or_default(), suite.unwrap_or_default()))
     }
 
     /// Appends what has come to `buffer`; how many bytes, 0 at the end.

@@ -48,6 +48,9 @@ pub struct TlsOptions {
     /// Certificates of authorities to trust; without it those of the system.
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
+    /// A directory with such certificates: its files that end in .pem, .crt or .0 to .9.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "cacert")]
+    pub cacertdir: Option<PathBuf>,
     /// Trust every server. Whoever is between can read and change everything.
     #[arg(long)]
     pub insecure: bool,

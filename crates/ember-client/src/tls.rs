@@ -1,16 +1,19 @@
-//! TLS from the client's side: whom to trust, and who we are.
+//! TLS from the client's side: whom to trust, and who we are; and what went wrong, in words that say what to do.
 
 use std::fmt::{self, Display};
+use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
+    RootCertStore, SignatureScheme, StreamOwned,
 };
 
 use crate::connection::ConnectError;
@@ -22,6 +25,8 @@ pub struct TlsSettings {
     pub name: Option<String>,
     /// Certificates to trust; or else the system's.
     pub authorities: Option<PathBuf>,
+    /// A directory of such files.
+    pub directory: Option<PathBuf>,
     /// Whether any certificate will do.
     pub is_unchecked: bool,
     /// Our certificate and its key.
@@ -69,7 +74,7 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
     let builder = if settings.is_unchecked {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
     } else {
-        builder.with_root_certificates(authorities(settings.authorities.as_deref())?)
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Trusting::of(settings, provider)?))
     };
     match &settings.identity {
         None => Ok(builder.with_no_client_auth()),
@@ -82,19 +87,26 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
     }
 }
 
-fn authorities(file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
-    let mut store = RootCertStore::empty();
-    match file {
-        Some(file) => {
-            for certificate in certificates(file)? {
-                store.add(certificate).map_err(|error| wrong(format!("{}: {error}", file.display())))?;
-            }
-        }
-        None => {
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+/// The certificates that the settings name, or `None` for those of the system.
+fn named_authorities(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer<'static>>>, ConnectError> {
+    if let Some(file) = &settings.authorities {
+        return certificates(file).map(Some);
+    }
+    let Some(directory) = &settings.directory else { return Ok(None) };
+    let unread = |error| wrong(format!("{} cannot be read: {error}", directory.display()));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let is_hashed = extension.len() == 1 && extension.as_bytes()[0].is_ascii_digit();
+        if is_hashed || matches!(extension, "pem" | "crt") {
+            found.extend(certificates(&path)?);
         }
     }
-    Ok(store)
+    match found.is_empty() {
+        true => Err(wrong(format!("there is no certificate in {}", directory.display()))),
+        false => Ok(Some(found)),
+    }
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
@@ -103,6 +115,143 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectErro
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         Ok(_) => Err(wrong(format!("there is no certificate in {}", file.display()))),
         Err(error) => Err(wrong(format!("no certificates in {}: {error}", file.display()))),
+    }
+}
+
+/// Trusts whom authorities vouch for, and servers whose own certificate is among those that are named: it need not be an
+/// authority's, and need not have the server's name, for there is no other it could be taken for.
+#[derive(Debug)]
+struct Trusting {
+    authorities: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl Trusting {
+    fn of(settings: &TlsSettings, provider: Arc<CryptoProvider>) -> Result<Trusting, ConnectError> {
+        let named = named_authorities(settings)?;
+        let mut store = RootCertStore::empty();
+        match &named {
+            Some(named) => {
+                for certificate in named {
+                    store.add(certificate.clone()).map_err(|error| wrong(explain(&error)))?;
+                }
+            }
+            None => {
+                store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+        }
+        if store.is_empty() {
+            return Err(wrong("this system has no certificates of authorities: name one with --cacert FILE"));
+        }
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build();
+        Ok(Trusting { authorities: authorities.map_err(wrong)?, named: named.unwrap_or_default() })
+    }
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.authorities.verify_server_cert(certificate, others, name, ocsp, now);
+        match verified {
+            // Dates and the form are looked at before who vouches; an authority's own certificate is an `Other` case.
+            Err(Error::InvalidCertificate(
+                CertificateError::UnknownIssuer
+                | CertificateError::Other(_)
+                | CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. },
+            )) if self.named.contains(certificate) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+/// What either side has against the other, and what can be done about it.
+pub(crate) fn explain(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(error) => explain_certificate(error),
+        Error::InvalidMessage(_) => {
+            "what the server says is not TLS: is this its port for connections without (leave out --tls)?".to_owned()
+        }
+        Error::AlertReceived(alert) => match alert {
+            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
+                "the server wants to see a certificate of the client: --cert FILE --key FILE".to_owned()
+            }
+            AlertDescription::UnknownCA | AlertDescription::BadCertificate | AlertDescription::DecryptError => {
+                "the server does not trust the client's certificate (--cert): its authority is not one of the server's"
+                    .to_owned()
+            }
+            AlertDescription::CertificateExpired => "the client's certificate (--cert) has expired".to_owned(),
+            AlertDescription::ProtocolVersion => {
+                "the server speaks no version of TLS that ember-cli does (1.2 and 1.3)".to_owned()
+            }
+            AlertDescription::UnrecognisedName => {
+                "the server knows no certificate for this name: --sni HOST".to_owned()
+            }
+            other => format!("the server ends the TLS handshake: {other:?}"),
+        },
+        Error::PeerIncompatible(why) => format!("the server speaks TLS in no way that ember-cli does: {why:?}"),
+        other => format!("TLS: {other}"),
+    }
+}
+
+fn explain_certificate(error: &CertificateError) -> String {
+    match error {
+        CertificateError::UnknownIssuer => {
+            "nobody who is trusted vouches for the server's certificate: name its \
+                                            authority, or the certificate itself, with --cacert FILE"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet: is the clock of this machine right?".to_owned()
+        }
+        CertificateError::NotValidForName => {
+            "the server's certificate is for other names: give one of them with --sni NAME".to_owned()
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names = match presented.is_empty() {
+                true => "it has none (subjectAltName)".to_owned(),
+                false => format!("it is for {}", presented.join(", ")),
+            };
+            let expected = expected.to_str();
+            format!("the server's certificate is not for {expected}: {names}; --sni NAME says which is meant")
+        }
+        CertificateError::Other(_) => {
+            "the server shows the certificate of an authority as its own: name this \
+                                       certificate with --cacert FILE to trust it"
+                .to_owned()
+        }
+        other => format!("the server's certificate is not valid: {other}"),
     }
 }
 

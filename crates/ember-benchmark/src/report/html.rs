@@ -90,7 +90,7 @@ fn document(head: &str, results: &[TestResult], scalings: &[Scaling]) -> String 
     };
     put(&format!(
         "<style>{STYLE}</style>\n</head>\n<body>\n<h1>ember-cli benchmark</h1>\n<p>{}</p>",
-        escape(head.trim())
+        escape(head.trim()).replace('\n', "<br>\n")
     ));
     put(&summary(results));
     let no_scaling = Scaling::default();

@@ -4,11 +4,17 @@ use serde_json::{Value, json};
 
 use crate::engine::Goal;
 use crate::figures::{Figures, remarks};
+use crate::origin::Origin;
 use crate::target::{Target, TestResult};
 
 /// All tests of a server.
 pub(crate) fn document(target: &Target, data_bytes: u32, results: &[TestResult]) -> String {
+    let origin = Origin::now();
     let document = json!({
+        "date": origin.date,
+        "host": origin.host,
+        "client": origin.client,
+        "command_line": origin.command_line,
         "server": target.facts.server,
         "address": target.address.shown_in_errors(),
         "server_threads": target.facts.threads,
@@ -44,6 +50,7 @@ pub(crate) fn test(result: &TestResult) -> Value {
         "clients": load.clients,
         "threads": load.threads,
         "pipeline": load.pipeline,
+        "keep_alive": !load.reconnects,
         "asked_requests": requests,
         "asked_duration_s": duration_s,
         "asked_rate": load.rate,

@@ -2,13 +2,18 @@
 
 use std::fmt::Write;
 
-use crate::figures::{Figures, remarks};
+use crate::figures::{Figures, all_missed, remarks};
+use crate::origin::Origin;
 use crate::target::{Target, TestResult};
 
 /// The line of `-q`, as redis-benchmark writes it.
 pub(crate) fn line(result: &TestResult) -> String {
     let figures = Figures::of(result);
-    format!("{}: {:.2} requests per second, p50={:.3} msec\n", result.name, figures.rate, figures.latency.p50)
+    let missed = all_missed(result).map(|text| format!(" ({text})")).unwrap_or_default();
+    format!(
+        "{}: {:.2} requests per second, p50={:.3} msec{missed}\n",
+        result.name, figures.rate, figures.latency.p50
+    )
 }
 
 /// Which server was measured, and with what.
@@ -18,7 +23,11 @@ pub(crate) fn head(target: &Target, data_bytes: u32) -> String {
         count => format!("{count} keys"),
     };
     let place = target.address.shown_in_errors();
-    format!("{} at {place}; {keys}, values of {data_bytes} bytes\n", target.facts.server)
+    format!(
+        "{} at {place}; {keys}, values of {data_bytes} bytes\n{}",
+        target.facts.server,
+        Origin::now().lines()
+    )
 }
 
 /// `1 client`, `2 clients`.
@@ -44,7 +53,7 @@ pub(crate) fn block(result: &TestResult) -> String {
             plural(load.clients, "client"),
             plural(load.threads, "thread"),
             load.pipeline
-        ),
+        ) + if load.reconnects { ", a connection for each" } else { "" },
     );
     put("throughput", format!("{:.2} requests per second", figures.rate));
     put(

@@ -1,7 +1,10 @@
 //! What is done instead of running commands: bulk loading, looking at all keys, watching the server.
 
+mod cache;
+mod copy;
 mod failure;
 mod hotkeys;
+mod intrinsic;
 mod keys;
 mod largest;
 mod latency;
@@ -11,6 +14,7 @@ mod stat;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::arguments::{ClientArguments, ModeOptions};
@@ -30,14 +34,23 @@ pub(crate) enum Mode {
     Stat,
     Latency { is_history: bool },
     Spectrum,
+    IntrinsicLatency { seconds: u64 },
+    Cache { keys: u64 },
+    Copy(copy::Part),
 }
 
 /// The mode that the options ask for.
 pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
     match options {
+        ModeOptions { intrinsic_latency: Some(seconds), .. } => {
+            Some(Mode::IntrinsicLatency { seconds: *seconds })
+        }
         ModeOptions { latency_dist: true, .. } => Some(Mode::Spectrum),
         ModeOptions { latency_history: true, .. } => Some(Mode::Latency { is_history: true }),
         ModeOptions { latency: true, .. } => Some(Mode::Latency { is_history: false }),
+        ModeOptions { lru_test: Some(keys), .. } => Some(Mode::Cache { keys: *keys }),
+        ModeOptions { rdb: Some(_), .. } => Some(Mode::Copy(copy::Part::All)),
+        ModeOptions { functions_rdb: Some(_), .. } => Some(Mode::Copy(copy::Part::Functions)),
         ModeOptions { pipe: true, .. } => Some(Mode::Pipe),
         ModeOptions { bigkeys: true, .. } => Some(Mode::LargestByElements),
         ModeOptions { memkeys: true, .. } | ModeOptions { memkeys_samples: Some(_), .. } => {
@@ -60,6 +73,10 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             return ExitCode::FAILURE;
         }
     };
+    if let Mode::IntrinsicLatency { seconds } = mode {
+        intrinsic::run(seconds);
+        return ExitCode::SUCCESS;
+    }
     if !client.connect() {
         return ExitCode::FAILURE;
     }
@@ -78,6 +95,13 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
         Mode::Stat => stat::run(connection, interval),
         Mode::Latency { is_history } => latency::run(connection, interval, is_history, client.output.form),
         Mode::Spectrum => spectrum::run(connection, interval),
+        Mode::Cache { keys } => cache::run(connection, keys),
+        Mode::Copy(part) => {
+            let file = options.rdb.as_deref().or(options.functions_rdb.as_deref());
+            copy::run(connection, file.unwrap_or(Path::new("-")), part)
+        }
+        // It needs no connection, and has been measured above.
+        Mode::IntrinsicLatency { .. } => Ok(()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

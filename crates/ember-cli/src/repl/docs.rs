@@ -31,6 +31,8 @@ pub(super) struct Argument {
     name: String,
     token: Option<String>,
     kind: Kind,
+    /// Whether it is the name of a key.
+    is_key: bool,
     is_optional: bool,
     is_multiple: bool,
     /// Whether the token is there each time.
@@ -112,6 +114,7 @@ impl Argument {
                 Some("block") => Kind::Block,
                 _ => Kind::Value,
             },
+            is_key: text("type").as_deref() == Some("key"),
             is_optional: has("optional"),
             is_multiple: has("multiple"),
             repeats_token: has("multiple_token"),
@@ -137,6 +140,16 @@ impl Argument {
             (true, true) => format!("{both} [{both} ...]"),
         };
         if self.is_optional { format!("[{shown}]") } else { shown }
+    }
+
+    /// Its token, or those that can begin it.
+    fn tokens(&self) -> Vec<String> {
+        match (&self.token, self.kind) {
+            (Some(token), _) => vec![token.clone()],
+            (None, Kind::OneOf) => self.parts.iter().flat_map(Argument::tokens).collect(),
+            (None, Kind::Block) => self.parts.first().map(Argument::tokens).unwrap_or_default(),
+            (None, _) => Vec::new(),
+        }
     }
 
     /// How many words it takes, if it begins with a word; `None` if it does not. A word that is chosen can be any.
@@ -171,8 +184,31 @@ impl Command {
         self.arguments.iter().map(Argument::shown).collect::<Vec<_>>().join(" ")
     }
 
-    /// The arguments that are still to come behind some words.
+    /// The arguments that are still to come behind some words, as in a synopsis.
     pub(super) fn rest_behind(&self, words: &[String]) -> String {
+        self.left_behind(words).iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether the next word behind some words is the name of a key.
+    pub(super) fn wants_key(&self, words: &[String]) -> bool {
+        self.left_behind(words).first().is_some_and(|argument| {
+            let first = argument.parts.first();
+            argument.token.is_none() && (argument.is_key || first.is_some_and(|part| part.is_key))
+        })
+    }
+
+    /// The tokens that can come behind some words.
+    pub(super) fn tokens_behind(&self, words: &[String]) -> Vec<String> {
+        self.left_behind(words).iter().flat_map(|argument| argument.tokens()).collect()
+    }
+
+    /// Whether a word is one of its tokens.
+    pub(super) fn has_token(&self, word: &str) -> bool {
+        let mut tokens = self.arguments.iter().flat_map(Argument::tokens);
+        tokens.any(|token| token.eq_ignore_ascii_case(word))
+    }
+
+    fn left_behind(&self, words: &[String]) -> Vec<&Argument> {
         let mut left: Vec<&Argument> = self.arguments.iter().collect();
         let mut pending = 0usize;
         for word in words {
@@ -193,7 +229,7 @@ impl Command {
                 left.remove(at);
             }
         }
-        left.iter().map(|argument| argument.shown()).collect::<Vec<_>>().join(" ")
+        left
     }
 }
 
@@ -245,6 +281,17 @@ mod tests {
             ..value("pattern")
         };
         assert_eq!(named.shown(), "[GET pattern [GET pattern ...]]");
+    }
+
+    #[test]
+    fn what_can_come_next_is_known() {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut set = set();
+        set.arguments[0].is_key = true;
+        assert!(set.wants_key(&words("")) && !set.wants_key(&words("k")));
+        assert_eq!(set.tokens_behind(&words("k v")), ["NX", "XX", "EX", "KEEPTTL"]);
+        assert_eq!(set.tokens_behind(&words("k v EX 10")), ["NX", "XX"]);
+        assert!(set.has_token("ex") && !set.has_token("v"));
     }
 
     #[test]

@@ -1,18 +1,15 @@
-//! The line that is typed: history, completion and hints.
+//! The line that is typed, and the lines that were.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use rustyline::completion::Completer;
+use ember_client::Connection;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Helper};
+use rustyline::{CompletionType, Config};
 
+use super::assistant::Assistant;
 use super::docs::Docs;
-use super::help::topics;
+use super::settings::Setting;
 
 /// Lines that are remembered.
 const HISTORY_LINES: usize = 10_000;
@@ -40,7 +37,7 @@ impl Editor {
     ///
     /// # Errors
     /// Those of the terminal.
-    pub(super) fn new() -> Result<Editor, ReadlineError> {
+    pub(super) fn new(has_colours: bool) -> Result<Editor, ReadlineError> {
         let config = Config::builder()
             .max_history_size(HISTORY_LINES)?
             .history_ignore_dups(true)?
@@ -50,7 +47,7 @@ impl Editor {
             .bracketed_paste(false)
             .build();
         let mut line = rustyline::Editor::with_config(config)?;
-        line.set_helper(Some(Assistant { docs: None, shows_hints: true }));
+        line.set_helper(Some(Assistant::new(has_colours)));
         let file = history_file();
         if let Some(file) = &file {
             // There is none at the first time.
@@ -62,20 +59,28 @@ impl Editor {
     /// Completes and hints from now on by what a server says of its commands.
     pub(super) fn set_docs(&mut self, docs: Option<Docs>) {
         if let Some(assistant) = self.line.helper_mut() {
-            assistant.docs = docs;
+            assistant.set_docs(docs);
         }
     }
 
-    /// Whether arguments that are to come are shown behind the line.
-    pub(super) fn show_hints(&mut self, shows_hints: bool) {
+    /// Does what a setting says.
+    pub(super) fn set(&mut self, setting: Setting) {
         if let Some(assistant) = self.line.helper_mut() {
-            assistant.shows_hints = shows_hints;
+            assistant.set(setting);
         }
     }
 
-    /// Waits for a line.
-    pub(super) fn read(&mut self, prompt: &str) -> Typed {
-        match self.line.readline(prompt) {
+    /// Waits for a line. Meanwhile the server is asked over `connection`, if there is one, for what Tab completes; it is none
+    /// when this broke it.
+    pub(super) fn read(&mut self, prompt: &str, connection: &mut Option<Connection>) -> Typed {
+        if let Some(assistant) = self.line.helper_mut() {
+            assistant.lend(connection.take());
+        }
+        let typed = self.line.readline(prompt);
+        if let Some(assistant) = self.line.helper_mut() {
+            *connection = assistant.give_back();
+        }
+        match typed {
             Ok(line) => Typed::Line(line),
             Err(ReadlineError::Interrupted) => Typed::Interrupted,
             Err(_) => Typed::End,
@@ -101,64 +106,4 @@ fn history_file() -> Option<PathBuf> {
         }
     };
     (!file.as_os_str().is_empty() && file.as_os_str() != "/dev/null").then_some(file)
-}
-
-/// What completes and hints.
-struct Assistant {
-    docs: Option<Docs>,
-    shows_hints: bool,
-}
-
-impl Helper for Assistant {}
-impl Validator for Assistant {}
-
-impl Completer for Assistant {
-    type Candidate = String;
-
-    fn complete(
-        &self,
-        line: &str,
-        position: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let Some(docs) = &self.docs else { return Ok((0, Vec::new())) };
-        let typed = &line[..position];
-        if typed.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case("help ")) {
-            return Ok((5, topics(docs, typed[5..].trim_start())));
-        }
-        let upper = typed.to_ascii_uppercase();
-        let names = docs.commands.iter().filter(|command| command.name.starts_with(&upper));
-        // As it is typed: in small letters or capital ones.
-        let is_small = typed.chars().any(char::is_lowercase) && !typed.chars().any(char::is_uppercase);
-        let names = names.map(|command| match is_small {
-            true => command.name.to_ascii_lowercase(),
-            false => command.name.clone(),
-        });
-        Ok((0, names.collect()))
-    }
-}
-
-impl Hinter for Assistant {
-    type Hint = String;
-
-    fn hint(&self, line: &str, position: usize, _: &Context<'_>) -> Option<String> {
-        if !self.shows_hints || position < line.len() {
-            return None;
-        }
-        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        // So many times.
-        if words.len() > 1 && words[0].parse::<i64>().is_ok() {
-            words.remove(0);
-        }
-        let (command, count) = self.docs.as_ref()?.find(&words)?;
-        let rest = command.rest_behind(&words[count..]);
-        let gap = if line.ends_with(' ') { "" } else { " " };
-        (!rest.is_empty()).then(|| format!("{gap}{rest}"))
-    }
-}
-
-impl Highlighter for Assistant {
-    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(format!("\x1b[90m{hint}\x1b[0m"))
-    }
 }

@@ -16,6 +16,9 @@ pub(super) const OVERVIEW: &str = concat!(
     "To set preferences:\n",
     "      \":set hints\" enable online hints\n",
     "      \":set nohints\" disable online hints\n",
+    "      \":set highlight\" colour the words of the line\n",
+    "      \":set nohighlight\" leave them as they are\n",
+    "Set your preferences in ~/.emberclirc\n",
 );
 
 /// What there is to say about `topic`: a command, a command with subcommands, or `@group`.

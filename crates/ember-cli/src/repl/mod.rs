@@ -1,9 +1,11 @@
 //! Commands one after the other: typed at a prompt, or read line by line from standard input.
 
+mod assistant;
 mod docs;
 mod editor;
 mod help;
 mod secrets;
+mod settings;
 mod subscribed;
 
 use std::io::{self, BufRead, IsTerminal};
@@ -19,6 +21,7 @@ use editor::{Editor, Typed};
 use ember_client::Place;
 use ember_client::{put, put_line};
 use secrets::has_secret;
+use settings::Setting;
 
 pub(crate) use subscribed::count_in;
 
@@ -73,18 +76,20 @@ impl Repl<'_> {
     /// The session at a prompt.
     fn run_typed(&mut self) -> ExitCode {
         self.client.output.is_coloured = self.client.output.form == Form::Standard && has_colours();
-        let mut editor = match Editor::new() {
+        self.client.is_typed = true;
+        let mut editor = match Editor::new(has_colours()) {
             Ok(editor) => editor,
             Err(error) => {
                 eprintln!("The terminal cannot be used: {error}");
                 return ExitCode::FAILURE;
             }
         };
+        settings::load().into_iter().for_each(|setting| editor.set(setting));
         loop {
             if self.load_docs() {
                 editor.set_docs(self.docs.clone());
             }
-            let line = match editor.read(&self.prompt()) {
+            let line = match self.read_line(&mut editor) {
                 Typed::Line(line) => line,
                 Typed::Interrupted if self.client.is_subscribed() => {
                     // There is no other way out of messages that come all the time.
@@ -97,22 +102,39 @@ impl Repl<'_> {
             if split_arguments(&line).is_some_and(|words| !words.is_empty() && !has_secret(&words)) {
                 editor.remember(&line);
             }
-            if line.trim().eq_ignore_ascii_case(":set hints")
-                || line.trim().eq_ignore_ascii_case(":set nohints")
-            {
-                editor.show_hints(!line.to_ascii_lowercase().contains("nohints"));
+            if let Some(setting) = Setting::of(&line) {
+                editor.set(setting);
                 continue;
             }
             if self.take(line.as_bytes()) == Next::End {
                 return ExitCode::SUCCESS;
             }
-            if self.client.is_subscribed()
-                && let Err(error) = subscribed::show_messages(self.client)
-            {
+            let shown = if self.client.is_monitoring() {
+                // Nothing but a new connection stops it.
+                subscribed::show_monitored(self.client).map(|()| _ = self.client.connect())
+            } else if self.client.is_subscribed() {
+                subscribed::show_messages(self.client)
+            } else {
+                Ok(())
+            };
+            if let Err(error) = shown {
                 crate::client::say_lost(&error);
                 self.client.disconnect();
             }
         }
+    }
+
+    /// Waits for a line. What Tab asks the server must change nothing: in a transaction it would be queued.
+    fn read_line(&mut self, editor: &mut Editor) -> Typed {
+        let prompt = self.prompt();
+        if self.client.is_in_transaction || self.client.is_subscribed() || self.client.connection.is_none() {
+            return editor.read(&prompt, &mut None);
+        }
+        let typed = editor.read(&prompt, &mut self.client.connection);
+        if self.client.connection.is_none() {
+            self.client.disconnect();
+        }
+        typed
     }
 
     /// `127.0.0.1:6379[1](TX)> `
@@ -158,11 +180,9 @@ impl Repl<'_> {
             ["clear"] => put(b"\x1b[H\x1b[2J"),
             ["connect", host, port] => self.move_to(host, port),
             ["help" | "?", topic @ ..] => self.help(topic),
-            // Hints are for those who type.
-            [":set", "hints" | "nohints"] => {}
-            [command, ..] if command.starts_with(':') => {
-                put(b"There are the settings `:set hints` and `:set nohints`.\n");
-            }
+            // Settings are for those who type.
+            _ if Setting::of(&lower.join(" ")).is_some() => {}
+            [command, ..] if command.starts_with(':') => put_line(settings::KNOWN),
             _ => self.run_command(&words, repeat),
         }
         Next::Line

@@ -1,15 +1,17 @@
-//! Messages at a prompt: they are shown as they come, until a key is pressed.
+//! What comes without end at a prompt: messages are shown until a key is pressed, the commands of MONITOR until Ctrl-C.
 
 use std::io;
 
 use ember_protocol::client::Value;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 use crate::client::Client;
 use ember_client::put;
 
 const WAITING: &[u8] = b"Reading messages... (press Ctrl-C to quit or any key to type command)\r";
+const CTRL_C: u8 = 3;
+const CTRL_D: u8 = 4;
 /// Clears the line.
 const CLEAR: &[u8] = b"\x1b[K";
 
@@ -23,26 +25,46 @@ pub(super) fn show_messages(client: &mut Client) -> io::Result<()> {
         put(WAITING);
         let (has_message, has_key) = wait(client)?;
         put(CLEAR);
-        if has_message {
-            client.show_message()?;
-        } else if has_key {
+        if has_key {
             return Ok(());
+        } else if has_message {
+            client.show_message()?;
         }
     }
     Ok(())
 }
 
+/// Shows the commands of all clients until Ctrl-C, Ctrl-D or q is pressed.
+///
+/// # Errors
+/// Those of the connection and of the terminal.
+pub(super) fn show_monitored(client: &mut Client) -> io::Result<()> {
+    let _keys = Keys::unbuffered()?;
+    loop {
+        let (has_message, has_key) = wait(client)?;
+        if has_key {
+            let mut keys = [0; 64];
+            let count = rustix::io::read(io::stdin(), &mut keys)?;
+            // Nothing is read when the terminal is gone.
+            if count == 0 || keys[..count].iter().any(|key| matches!(*key, CTRL_C | CTRL_D | b'q')) {
+                return Ok(());
+            }
+        } else if has_message {
+            client.show_monitored()?;
+        }
+    }
+}
+
 /// Waits for a message or a key; whether there is one of either.
 fn wait(client: &Client) -> io::Result<(bool, bool)> {
     let Some(connection) = &client.connection else { return Err(io::ErrorKind::NotConnected.into()) };
-    if connection.has_input() {
-        return Ok((true, false));
-    }
+    let has_input = connection.has_input();
+    let now = Timespec::default();
     let (socket, keys) = (connection.socket(), io::stdin());
     let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&keys, PollFlags::IN)];
     loop {
-        match poll(&mut fds, None) {
-            Ok(_) => return Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+        match poll(&mut fds, has_input.then_some(&now)) {
+            Ok(_) => return Ok((has_input || !fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

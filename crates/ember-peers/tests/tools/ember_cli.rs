@@ -328,3 +328,71 @@ fn requests_are_piped_alike() {
     }
     clients.finish(5);
 }
+
+/// A node of a cluster that has nothing: every request is answered by where to go.
+fn redirecting(to: &Server) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let answer = format!("-MOVED 12539 {}\r\n", to.address());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map(Result::unwrap) {
+            let mut bytes = [0; 4096];
+            while let Ok(1..) = std::io::Read::read(&mut stream, &mut bytes) {
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn redirections_are_followed_alike() {
+    let server = start_ember(Mode::Sharded);
+    fill(&server);
+    let mut clients = Clients::of(&server);
+    clients.port = redirecting(&server).to_string();
+    clients.compare(&["-c", "get", "text"], b"");
+    clients.compare(&["-c", "--no-raw", "lrange", "list", "0", "-1"], b"");
+    clients.compare(&["-c"], b"get text\nget number\n");
+    clients.compare(&["get", "text"], b"");
+    clients.finish(4);
+}
+
+/// The bytes differ in what they say of the server and of the time; the length of what is copied to a file is told.
+#[test]
+fn rdb_files_are_copied_from_redis_and_from_ember() {
+    for server in [start_redis(), start_ember(Mode::Sharded)] {
+        fill(&server);
+        let port = server.port().to_string();
+        let output = run(&find_ember_cli(), &["-p", &port, "--rdb", "-"], b"", false);
+        assert_eq!(output.code, Some(0), "{}", output.err.escape_ascii());
+        let told = format!("Transfer finished with success after {} bytes\n", output.out.len());
+        assert_eq!(String::from_utf8_lossy(&output.err), told);
+        let file = server.directory().join("copy.rdb");
+        std::fs::write(&file, &output.out).unwrap();
+        let check = run(&find_ember_cli(), &["check", file.to_str().unwrap()], b"", false);
+        assert_eq!(check.code, Some(0), "{}", check.err.escape_ascii());
+        assert!(String::from_utf8_lossy(&check.out).contains("10 keys"), "{}", check.out.escape_ascii());
+    }
+    let server = start_redis();
+    let port = server.port().to_string();
+    let functions = run(&find_ember_cli(), &["-p", &port, "--functions-rdb", "-"], b"", false);
+    assert!(
+        functions.code == Some(0) && functions.out.starts_with(b"REDIS"),
+        "{}",
+        functions.err.escape_ascii()
+    );
+}
+
+#[test]
+fn modes_without_an_end_write_the_same_lines() {
+    let shape = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let last: Vec<&str> = text.lines().rev().take(2).collect();
+        last.join("\n").split(|letter: char| letter.is_ascii_digit() || letter == '.').collect::<String>()
+    };
+    let arguments = ["--intrinsic-latency", "1"];
+    let theirs = run(&require_program("redis-cli"), &arguments, b"", false);
+    let ours = run(&find_ember_cli(), &arguments, b"", false);
+    assert_eq!((shape(&theirs.out), theirs.code), (shape(&ours.out), ours.code));
+}

@@ -1,0 +1,45 @@
+//! `-I`: connections that are open and say nothing, to see what they cost a server and when it closes them.
+
+use ember_client::{Address, Connection, put};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::arguments::BenchmarkArguments;
+use super::failure::Failure;
+use super::link::connect;
+use super::target::allow_sockets;
+
+/// Opens the connections and waits until all are closed by the server.
+///
+/// # Errors
+/// In words: a connection cannot be made; all were closed.
+pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
+    let count = arguments.load.clients;
+    allow_sockets(count);
+    let open = |_| connect(&address, arguments.target.resp3);
+    let mut connections: Vec<Connection> = (0..count).map(open).collect::<Result<_, _>>()?;
+    loop {
+        let closed = count as usize - connections.len();
+        put(format!("{} idle connections, {closed} closed by the server\n", connections.len()).as_bytes());
+        if connections.is_empty() {
+            return Err(Failure(format!("The server at {} closed them all", address.shown_in_errors())));
+        }
+        let closed = wait(&connections)?;
+        let mut closed = closed.into_iter();
+        connections.retain(|_| !closed.next().unwrap_or(false));
+    }
+}
+
+/// Waits until the server closes connections, or says something over them that nobody asked for, which is the same here;
+/// which of them.
+fn wait(connections: &[Connection]) -> Result<Vec<bool>, Failure> {
+    let sockets: Vec<_> = connections.iter().map(Connection::socket).collect();
+    let mut fds: Vec<PollFd<'_>> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) => return Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Failure(format!("The sockets cannot be watched: {error}"))),
+        }
+    }
+}

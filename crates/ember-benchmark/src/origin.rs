@@ -1,0 +1,136 @@
+//! Where figures come from: when they were measured, on which machine, with which program and command line.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Options whose values are secrets.
+const SECRET_OPTIONS: [&str; 2] = ["-a", "--pass"];
+/// What is shown instead of a secret.
+const HIDDEN: &str = "***";
+
+/// Where figures come from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// `2026-11-23 06:20:11 UTC`
+    pub(super) date: String,
+    /// Name, system and processors.
+    pub(super) host: String,
+    /// Name and version.
+    pub(super) client: String,
+    /// As it was written, but for passwords.
+    pub(super) command_line: String,
+}
+
+impl Origin {
+    /// Now and here.
+    pub(super) fn now() -> Origin {
+        let system = rustix::system::uname();
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        Origin {
+            date: date(since.as_secs()),
+            host: format!(
+                "{} ({} {} {}, {processors} processors)",
+                text(system.nodename()),
+                text(system.sysname()),
+                text(system.release()),
+                text(system.machine())
+            ),
+            client: concat!("ember-cli ", env!("CARGO_PKG_VERSION")).to_owned(),
+            command_line: shown(words),
+        }
+    }
+
+    /// Two lines.
+    pub(super) fn lines(&self) -> String {
+        let Origin { date, host, client, command_line } = self;
+        format!("{date} on {host}\n{client}: {command_line}\n")
+    }
+}
+
+/// A command line without its secrets.
+fn shown(words: impl Iterator<Item = String>) -> String {
+    let mut text = "ember-cli".to_owned();
+    let mut is_secret = false;
+    for word in words {
+        let joined =
+            SECRET_OPTIONS.iter().find(|option| word.len() > option.len() && word.starts_with(*option));
+        let word = match joined {
+            _ if is_secret => HIDDEN.to_owned(),
+            Some(option) => format!("{option}{}{HIDDEN}", if option.len() > 2 { "=" } else { "" }),
+            None => without_password(&word),
+        };
+        is_secret = SECRET_OPTIONS.contains(&word.as_str());
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,=@%+".contains(letter);
+        text.push(' ');
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => text.push_str(&word),
+            false => text.push_str(&format!("'{}'", word.replace('\'', "'\\''"))),
+        }
+    }
+    text
+}
+
+/// A URI without the password in it; other words as they are.
+fn without_password(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let Some((who, place)) = rest.rsplit_once('@') else { return word.to_owned() };
+    let user = who.split_once(':').map_or("", |(user, _)| user);
+    format!("{scheme}://{user}:{HIDDEN}@{place}")
+}
+
+/// A time in seconds since 1970, in the Gregorian calendar: years are counted from March, so that the day that some years
+/// lack is their last one.
+fn date(seconds: u64) -> String {
+    /// From the first of March of the year 0 to 1970.
+    const DAYS_BEFORE: u64 = 719_468;
+    /// In 400 years, after which the calendar repeats.
+    const DAYS_OF_CYCLE: u64 = 146_097;
+    let days = seconds / 86_400 + DAYS_BEFORE;
+    let (cycle, day) = (days / DAYS_OF_CYCLE, days % DAYS_OF_CYCLE);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Months from March have 153 days in each five of them.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let year = 400 * cycle + year + later;
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_a_date() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(date(seconds), text);
+        }
+    }
+
+    #[test]
+    fn passwords_are_not_in_reports() {
+        let shown = |line: &str| shown(line.split('|').map(str::to_owned));
+        assert_eq!(shown("benchmark|-a|hunter2|-q"), "ember-cli benchmark -a '***' -q");
+        for line in [
+            "-ahunter2",
+            "--pass=hunter2",
+            "--pass|hunter2",
+            "-u|redis://me:hunter2@h:1/2",
+            "-uredis://hunter2@h",
+        ] {
+            assert!(!shown(line).contains("hunter2"), "{}", shown(line));
+        }
+        assert_eq!(shown("--command|GET it's"), "ember-cli --command 'GET it'\\''s'");
+    }
+}

@@ -1,0 +1,103 @@
+//! Which tool a command line is for: its name is the first word that is no option, and options for the server may stand
+//! before it.
+
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Subcommand};
+
+use super::{ClientArguments, Tool};
+
+/// What is wrong with the command line of a tool gives this.
+pub(crate) const EXIT_USAGE: u8 = 2;
+
+/// Options that mean the same before the name of a tool and behind it.
+const SHARED: [&str; 16] = [
+    "host",
+    "port",
+    "socket",
+    "uri",
+    "password",
+    "user",
+    "askpass",
+    "no_auth_warning",
+    "resp3",
+    "tls",
+    "sni",
+    "cacert",
+    "cacertdir",
+    "insecure",
+    "cert",
+    "key",
+];
+
+/// The same command line with the name of the tool first; `None` if it is for no tool.
+///
+/// # Errors
+/// In words: an option before the name that means something else behind it.
+pub(crate) fn for_tool(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, String> {
+    let Ok(matches) = ClientArguments::command().try_get_matches_from(arguments) else { return Ok(None) };
+    let Ok(parsed) = ClientArguments::from_arg_matches(&matches) else { return Ok(None) };
+    let name_at = arguments.len() - parsed.command.len();
+    let (before, rest) = arguments.split_at(name_at);
+    // Behind `--` is a command for the server, whatever its name.
+    let is_forced = before.last().is_some_and(|word| word == "--");
+    let Some(name) = parsed.command.first().filter(|name| is_tool(name) && !is_forced) else {
+        return Ok(None);
+    };
+    let is_written = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let command = ClientArguments::command();
+    let other = command.get_arguments().find(|option| {
+        let id = option.get_id().as_str();
+        id != "command" && !SHARED.contains(&id) && is_written(id)
+    });
+    if let Some(option) = other {
+        let shown = match (option.get_short(), option.get_long()) {
+            (Some(short), _) => format!("-{short}"),
+            (None, long) => format!("--{}", long.unwrap_or_default()),
+        };
+        let name = name.to_string_lossy();
+        return Err(format!(
+            "{shown} does not go before {name}: only options that say which server; `ember-cli {name} --help` has its own"
+        ));
+    }
+    let (program, options) = before.split_at(1);
+    Ok(Some([program, &rest[..1], options, &rest[1..]].concat()))
+}
+
+fn is_tool(argument: &OsString) -> bool {
+    <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reordered(line: &str) -> Result<Option<String>, String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let words = for_tool(&words)?;
+        Ok(words.map(|words| words.join(" ".as_ref()).to_string_lossy().into_owned()))
+    }
+
+    #[test]
+    fn options_for_the_server_may_stand_before_a_tool() {
+        let found = |line: &str| reordered(line).unwrap();
+        assert_eq!(found("ember-cli benchmark -q").as_deref(), Some("ember-cli benchmark -q"));
+        assert_eq!(
+            found("ember-cli -p 6380 --tls benchmark -q -n 5").as_deref(),
+            Some("ember-cli benchmark -p 6380 --tls -q -n 5")
+        );
+        for line in
+            ["ember-cli -p 1 get benchmark", "ember-cli", "ember-cli -a check ping", "ember-cli -- check x"]
+        {
+            assert_eq!(found(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_mean_something_else_behind_the_tool_are_refused() {
+        let said = reordered("ember-cli -n 3 benchmark -q").unwrap_err();
+        assert!(said.starts_with("-n does not go before benchmark"), "{said}");
+        assert!(reordered("ember-cli --scan check x").unwrap_err().starts_with("--scan does not"));
+    }
+}
