@@ -6,6 +6,9 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
+# The image is built without .git: `make docker-build` says which commit it is of.
+ARG EMBER_COMMIT=
+ENV EMBER_COMMIT=$EMBER_COMMIT
 RUN cargo build --release --locked -p ember-server -p ember-cli
 
 FROM debian:bookworm-slim

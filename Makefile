@@ -124,7 +124,7 @@ charts: ## Draw the charts of docs/charts from the CSV files beside them.
 	bench/chart.sh
 
 docker-build: ## Build the container image.
-	docker build -t $(IMAGE) .
+	docker build --build-arg EMBER_COMMIT="$$(git rev-parse HEAD 2>/dev/null)" -t $(IMAGE) .
 
 clean: ## Remove what was built.
 	$(CARGO) clean

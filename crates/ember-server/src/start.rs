@@ -1,5 +1,7 @@
 //! From a configuration to a serving process, and back to nothing when it is told to stop.
 
+mod announcement;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use emberkv_core::reclaim;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use crate::acl::identity::Identity;
 use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
 use crate::aof;
@@ -22,7 +25,7 @@ use crate::clients::listener::Listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
-use crate::config::{ConfigHandle, RenameDirective, notice_without_effect};
+use crate::config::{Config, ConfigHandle, RenameDirective, notice_without_effect};
 use crate::control_plane::Sockets;
 use crate::executor::jobs::Jobs;
 use crate::files::encryption::FileEncryption;
@@ -40,6 +43,7 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
+use crate::system::full_path::full_path;
 #[cfg(feature = "jemalloc")]
 use crate::system::huge_pages;
 use crate::system::log::LogHandle;
@@ -47,7 +51,7 @@ use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::random_name::random_name;
 use crate::system::supervisor;
-use crate::system::{affinity, daemon, process_title};
+use crate::system::{affinity, daemon, process_title, version};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -64,10 +68,10 @@ const EXIT_INTERRUPTED: i32 = 1;
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     outlive_file_size_limit()?;
-    std::env::set_current_dir(&config.dir)
-        .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
+    enter(&config)?;
     let log = LogHandle::start(&config)?;
     daemon::detach().map_err(|error| format!("daemonize: cannot begin a session: {error}"))?;
+    announcement::process(handle.file());
     if let Err(error) = process_title::set(&config, handle.file()) {
         tracing::info!("set-proc-title: the process keeps its title: {error}");
     }
@@ -83,6 +87,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;
     let listeners = Listener::open_all(&config)?;
+    announcement::listeners(&listeners);
     let control_sockets = Sockets::open(&config)?;
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -123,6 +128,9 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     server.conditions.set(Condition::LOADING, true);
     // One for the life of the process: threads and handlers refer to it without counting.
     let server: &'static Server = Box::leak(Box::new(server));
+    let needs_password = !Identity::unknown(&server.acl).user().needs_no_password();
+    announcement::exposure(&config, &listeners, needs_password);
+    announcement::files(&config);
     control_sockets.serve(server)?;
     watch_signals(server)?;
     server.startup_memory_bytes.store(memory_report::allocator().allocated, Ordering::Relaxed);
@@ -152,7 +160,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let writer = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
-        env!("CARGO_PKG_VERSION"),
+        version::VERSION,
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );
@@ -185,8 +193,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
 /// A line for each mistake.
 pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
-    std::env::set_current_dir(&config.dir)
-        .map_err(|error| format!("cannot use dir '{}': {error}", config.dir))?;
+    enter(&config)?;
     let (mut registry, _) = Registry::new(commands::FAMILIES);
     let renamed = rename_commands(&mut registry, &config.renames);
     let grammar = Grammar::of(&registry, &config);
@@ -194,6 +201,12 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     let checks = [renamed, users, Tls::new(&config).map(drop), FileEncryption::new(&config).map(drop)];
     let mistakes: Vec<String> = checks.into_iter().filter_map(Result::err).collect();
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
+}
+
+/// Goes into the directory of the data.
+fn enter(config: &Config) -> Result<(), String> {
+    std::env::set_current_dir(&config.dir)
+        .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
 }
 
 /// Gives commands the names of the lines `rename-command`.
@@ -223,7 +236,7 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
         tracing::info!("loading is given up");
         return aof::start::start(server, None, Vec::new());
     }
-    let aof = loaded?;
+    let aof = loaded.map_err(|error| format!("{error} (in {})", full_path(".")))?;
     let is_kept = aof.is_some();
     let writer = aof::start::start(server, aof, vec![Box::new(StreamSubscriber::new(server))])?;
     server.gate.while_empty(|| {
@@ -309,7 +322,7 @@ impl PidFile<'_> {
         match std::fs::write(path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(PidFile(path)),
             Err(error) => {
-                tracing::warn!("cannot write pidfile '{path}': {error}");
+                tracing::warn!("cannot write pidfile '{}': {error}", full_path(path));
                 None
             }
         }

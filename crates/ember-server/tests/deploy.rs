@@ -260,5 +260,9 @@ fn the_image_runs_the_server_without_rights() {
         assert!(of("EXPOSE").split(' ').any(|exposed| exposed == port), "{line}");
     }
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
-    assert!(makefile.contains("\nIMAGE ?= ember\n") && makefile.contains("docker build -t $(IMAGE) .\n"));
+    assert!(makefile.contains("\nIMAGE ?= ember\n") && makefile.contains(" -t $(IMAGE) .\n"));
+    assert!(
+        makefile.contains("docker build --build-arg EMBER_COMMIT=")
+            && dockerfile.contains("\nARG EMBER_COMMIT=")
+    );
 }

@@ -1,4 +1,4 @@
-//! Where a node of a cluster sends a client that asks for keys of another node: `MOVED slot host:port`, `ASK slot host:port`.
+//! Where a node of a cluster sends a client that asks for keys of another one: `MOVED slot host:port`, `ASK slot host:port`.
 
 /// Answers of this kind that are followed for one command; more go round in a circle.
 pub(crate) const REDIRECTIONS_MAX: usize = 16;

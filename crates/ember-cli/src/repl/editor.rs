@@ -70,8 +70,8 @@ impl Editor {
         }
     }
 
-    /// Waits for a line. Meanwhile the server is asked over `connection`, if there is one, for what Tab completes; it is none
-    /// when this broke it.
+    /// Waits for a line. Meanwhile the server is asked over `connection`, if there is one, for what Tab completes; it is
+    /// none when this broke it.
     pub(super) fn read(&mut self, prompt: &str, connection: &mut Option<Connection>) -> Typed {
         if let Some(assistant) = self.line.helper_mut() {
             assistant.lend(connection.take());

@@ -13,6 +13,7 @@ use super::rule::has_spaces;
 use super::selector::Grammar;
 use super::user::{DEFAULT_NAME, User};
 use crate::config::{StoredUser, UserDirective};
+use crate::system::full_path::full_path;
 use crate::system::replace_file::replace;
 
 /// All users by their names.
@@ -251,7 +252,7 @@ impl Acl {
     pub(crate) fn load_file(&self, path: &str, grammar: Grammar<'_>) -> Result<Vec<Arc<User>>, Vec<u8>> {
         let text = std::fs::read(path).map_err(|error| {
             let reason = file::system_reason(&error);
-            format!("Error loading ACLs, opening file '{path}': {reason}").into_bytes()
+            format!("Error loading ACLs, opening file '{}': {reason}", full_path(path)).into_bytes()
         })?;
         let mut users = self.users.lock();
         let default_id = users.default_user().id;

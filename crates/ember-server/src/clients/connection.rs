@@ -226,6 +226,11 @@ impl Connection {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
+    /// Why the two sides have not agreed on a key, if that is why it ends.
+    pub(crate) fn handshake_failure(&self) -> Option<&str> {
+        self.tls.as_ref().and_then(|tls| tls.handshake_failure())
+    }
+
     /// The last thing done to a connection before it is closed.
     pub(crate) fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {

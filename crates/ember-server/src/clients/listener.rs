@@ -13,6 +13,7 @@ use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use crate::clients::client::Peer;
 use crate::clients::listening;
 use crate::config::{BindAddress, Config};
+use crate::system::full_path::full_path;
 
 /// Sent to a client from another machine in protected mode.
 pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode because no password is set and it \
@@ -49,6 +50,12 @@ pub(crate) struct Address {
     pub(super) socket: SocketAddr,
     /// Whether connections are to be encrypted.
     is_tls: bool,
+}
+
+impl Address {
+    fn is_open_to_others(self) -> bool {
+        !self.socket.ip().is_loopback()
+    }
 }
 
 /// A socket that accepts connections.
@@ -118,6 +125,19 @@ impl Listener {
     /// Where it accepts over TCP.
     pub(super) fn address(&self) -> Option<Address> {
         self.address
+    }
+
+    /// Where it accepts, for people: `127.0.0.1:6379`, or a path.
+    pub(crate) fn shown(&self) -> String {
+        match (&self.address, &self.path) {
+            (Some(address), _) => address.socket.to_string(),
+            (None, path) => path.as_ref().map(full_path).unwrap_or_default(),
+        }
+    }
+
+    /// Whether other machines can reach it, as far as its address tells.
+    pub(crate) fn is_open_to_others(&self) -> bool {
+        self.address.is_some_and(Address::is_open_to_others)
     }
 
     /// Whether it accepts at a path.
@@ -316,6 +336,14 @@ mod tests {
         assert_eq!(group_number("root").unwrap(), 0);
         assert_eq!(group_number("4711").unwrap(), 4711);
         assert!(group_number("no such group").unwrap_err().to_string().contains("'no such group'"));
+    }
+
+    #[test]
+    fn addresses_beyond_the_loopback_are_open_to_others() {
+        let is_open =
+            |text: &str| Address { socket: text.parse().unwrap(), is_tls: false }.is_open_to_others();
+        assert!(["0.0.0.0:1", "[::]:1", "192.0.2.1:1"].into_iter().all(is_open));
+        assert!(!["127.0.0.1:1", "127.1.2.3:1", "[::1]:1"].into_iter().any(is_open));
     }
 
     #[test]

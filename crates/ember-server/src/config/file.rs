@@ -12,6 +12,7 @@ use emberkv_core::glob::{self, Case};
 use super::assignment::{Assignment, Statement};
 use super::parameter::Parameter;
 use super::words;
+use crate::system::full_path::full_path;
 
 /// Deeper includes are taken for a file which includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -36,7 +37,7 @@ pub(super) type Statements = Vec<Result<Assignment, String>>;
 /// file, the line and the directive.
 pub(crate) fn read(path: &Path) -> Result<Statements, String> {
     let mut reader = Reader::default();
-    reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+    reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", full_path(path)))?;
     Ok(reader.statements)
 }
 
@@ -98,7 +99,7 @@ impl Reader {
                 return Err(format!("more than {FILES_MAX} files"));
             }
             self.read_file(&path, depth)
-                .map_err(|error| format!("cannot read '{}': {error}", path.display()))?;
+                .map_err(|error| format!("cannot read '{}': {error}", full_path(&path)))?;
         }
         Ok(())
     }

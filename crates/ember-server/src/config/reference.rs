@@ -7,10 +7,11 @@ use super::parameter::{Kind, Parameter};
 use super::stored::Form;
 use super::table::PARAMETERS;
 use super::value::format_memory;
+use crate::system::version;
 
 /// The line `--version` prints.
 pub(crate) fn version() -> String {
-    concat!("ember-server ", env!("CARGO_PKG_VERSION")).to_owned()
+    format!("ember-server {}", version::shown())
 }
 
 /// The text `--help` prints.

@@ -78,13 +78,14 @@ mod keys {
 
     use super::Current;
     use crate::config::Config;
+    use crate::system::full_path::full_path;
 
     /// The keys of a configuration, among which `used` is to be.
     pub(super) fn read(config: &Config, used: Option<&str>) -> Result<Current, String> {
         let path = &config.encryption_key_file;
         let (place, ring) = if !path.is_empty() {
             let ring = KeyRing::from_file(&OsDisk, Path::new(path));
-            (format!("encryption-key-file '{path}'"), ring)
+            (format!("encryption-key-file '{}'", full_path(path)), ring)
         } else if std::env::var_os(KEY_VARIABLE).is_some() {
             (KEY_VARIABLE.to_owned(), KeyRing::from_environment(KEY_VARIABLE))
         } else if used.is_some() {

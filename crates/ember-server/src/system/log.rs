@@ -10,6 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
+use super::full_path::full_path;
 use super::log_line::{LineForm, Lines};
 use super::syslog::{self, Syslog};
 use crate::config::{Config, LogLevel};
@@ -39,7 +40,8 @@ impl LogHandle {
             registry.with(format.with_writer(io::stdout)).init();
         } else {
             let file = OpenOptions::new().create(true).append(true).open(&config.logfile);
-            let file = file.map_err(|error| format!("cannot open logfile '{}': {error}", config.logfile))?;
+            let file = file
+                .map_err(|error| format!("cannot open logfile '{}': {error}", full_path(&config.logfile)))?;
             registry.with(format.with_writer(Mutex::new(file))).init();
         }
         if let Some(error) = problem {

@@ -7,6 +7,7 @@ pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod daemon;
 pub(crate) mod driver;
+pub(crate) mod full_path;
 #[cfg(feature = "jemalloc")]
 pub(crate) mod huge_pages;
 pub(crate) mod log;
@@ -20,3 +21,4 @@ pub(crate) mod random_name;
 pub(crate) mod replace_file;
 pub(crate) mod supervisor;
 mod syslog;
+pub(crate) mod version;

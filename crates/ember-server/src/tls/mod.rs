@@ -11,6 +11,7 @@ pub(crate) mod ciphers;
 mod client;
 mod der;
 mod encrypted_key;
+mod failures;
 mod files;
 pub(crate) mod protocols;
 mod session_cache;
@@ -24,6 +25,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use certificate::Certificate;
 pub(crate) use client::client_config;
+use failures::Failures;
 use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
 
@@ -70,6 +72,8 @@ pub(crate) struct Tls {
     settings: Mutex<Option<Settings>>,
     /// The files as they were when they were last read, or could not be.
     tried: Mutex<FileStates>,
+    /// Handshakes that failed.
+    failures: Failures,
 }
 
 impl Tls {
@@ -78,7 +82,7 @@ impl Tls {
     /// # Errors
     /// One line that names the parameter and what is wrong with its value or file.
     pub(crate) fn new(config: &Config) -> Result<Tls, String> {
-        let tls = Tls { settings: Mutex::default(), tried: Mutex::default() };
+        let tls = Tls { settings: Mutex::default(), tried: Mutex::default(), failures: Failures::new() };
         tls.reload(config)?;
         Ok(tls)
     }
@@ -111,6 +115,17 @@ impl Tls {
         let (config, user) =
             begun_with.ok_or_else(|| rustls::Error::General("there is no TLS port".to_owned()))?;
         Ok(TlsStream::new(ServerConnection::new(config)?, user))
+    }
+
+    /// Tells the log that a handshake with `peer` has failed, once a second at most.
+    pub(crate) fn log_failure(&self, peer: &str, why: &str, now_ms: i64) {
+        match self.failures.admit(now_ms) {
+            Some(0) => tracing::info!("the TLS handshake with {peer} failed: {why}"),
+            Some(others) => {
+                tracing::info!("the TLS handshake with {peer} failed: {why}; {others} others failed before");
+            }
+            None => {}
+        }
     }
 
     /// What is told of the certificates.

@@ -17,6 +17,7 @@ use super::protocols::protocols;
 use super::session_cache::SessionCache;
 use super::{CertificateFact, CertificateFacts, Settings, ciphers, encrypted_key};
 use crate::config::{Config, TlsAuthClients};
+use crate::system::full_path::full_path;
 
 /// Reads certificate, key and authorities, and puts all together.
 ///
@@ -25,7 +26,8 @@ use crate::config::{Config, TlsAuthClients};
 pub(super) fn load(config: &Config) -> Result<Settings, String> {
     let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
-    let wrong = |error: rustls::Error| format!("tls-cert-file '{}': {error}", config.tls_cert_file);
+    let wrong =
+        |error: rustls::Error| format!("tls-cert-file '{}': {error}", full_path(&config.tls_cert_file));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&protocols(&config.tls_protocols)?)
         .map_err(|error| format!("tls-protocols and tls-ciphers do not fit together: {error}"))?;
@@ -54,7 +56,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
 pub(super) fn chain_of(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = certificates(parameter, path)?;
     if chain.is_empty() {
-        return Err(format!("{parameter} '{path}': no certificate is in it"));
+        return Err(format!("{parameter} '{}': no certificate is in it", full_path(path)));
     }
     Ok(chain)
 }
@@ -68,7 +70,7 @@ fn server_key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
 
 /// The key of a file in the PEM format.
 pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<PrivateKeyDer<'static>, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{parameter} '{path}': {error}");
+    let wrong = |error: &dyn std::fmt::Display| format!("{parameter} '{}': {error}", full_path(path));
     let text = fs::read(path).map_err(|error| wrong(&error))?;
     if let Some(key) = encrypted_key::read(&String::from_utf8_lossy(&text), password) {
         return key.map_err(|error| wrong(&error));
@@ -85,7 +87,7 @@ fn certificates(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'stati
         return Err(format!("tls-port needs {parameter}"));
     }
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    read.map_err(|error| format!("{parameter} '{path}': {error}"))
+    read.map_err(|error| format!("{parameter} '{}': {error}", full_path(path)))
 }
 
 /// What judges the certificates of clients; nothing when none is asked for.

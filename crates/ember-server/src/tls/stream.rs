@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::certificate::Certificate;
+use super::failures::explain;
 use crate::config::TlsAuthClientsUser;
 
 /// Encrypted bytes read at once.
@@ -45,6 +46,8 @@ pub(crate) struct TlsStream {
     has_plaintext: bool,
     /// The peer has said that it sends no more.
     has_ended: bool,
+    /// Why it broke.
+    failure: Option<String>,
     /// Who its certificate makes the peer, until that was asked for.
     user: TlsAuthClientsUser,
 }
@@ -61,7 +64,14 @@ impl TlsStream {
     }
 
     fn of(session: Connection, user: TlsAuthClientsUser) -> TlsStream {
-        TlsStream { session, leftover: Vec::new(), has_plaintext: false, has_ended: false, user }
+        TlsStream {
+            session,
+            leftover: Vec::new(),
+            has_plaintext: false,
+            has_ended: false,
+            failure: None,
+            user,
+        }
     }
 
     /// The names of the users that the peer's certificate says it is, once, when the handshake is over.
@@ -79,6 +89,11 @@ impl TlsStream {
     /// Whether the handshake is not over: no reply can be sent.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
+    }
+
+    /// Why the peer and this server have not agreed on a key; `None` if they have, or the peer has gone without a reason.
+    pub(crate) fn handshake_failure(&self) -> Option<&str> {
+        self.failure.as_deref().filter(|_| self.is_handshaking())
     }
 
     /// Whether there are encrypted bytes to send.
@@ -114,6 +129,7 @@ impl TlsStream {
         }
         if let Err(error) = taken {
             tracing::debug!("a TLS connection is closed: {error}");
+            self.failure = Some(explain(&error));
             // The alert that says why is worth one try.
             let _ = self.send(socket);
             return Received::Broken;

@@ -13,6 +13,10 @@ use crate::server::Server;
 impl Worker {
     pub(super) fn close(&mut self, token: usize) {
         if let Some(mut connection) = self.connections[token].take() {
+            if let Some(why) = connection.handshake_failure() {
+                let peer = connection.client.view.peer.remote();
+                self.server.tls.log_failure(&peer, why, self.executor.turn.now_ms);
+            }
             connection.say_goodbye();
             self.forget(&mut connection, token);
             self.executor.client_memory.leave(&connection.client.view);

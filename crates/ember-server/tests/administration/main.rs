@@ -21,6 +21,7 @@ mod reply_shapes;
 mod shutdown;
 mod slowlog;
 mod standalone;
+mod starting;
 mod stock_files;
 
 use std::path::PathBuf;

@@ -127,7 +127,7 @@ fn damage_in_the_middle_keeps_the_server_from_starting() {
     bytes[middle] ^= 1;
     fs::write(&file, &bytes).unwrap();
     let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
-    assert_eq!(refused.lines().count(), 1, "{refused}");
+    assert_eq!(refused.lines().filter(|line| !line.contains(" INFO ")).count(), 1, "{refused}");
     for word in [
         file.file_name().unwrap().to_str().unwrap(),
         "at offset",

@@ -208,12 +208,13 @@ fn what_is_wrong_with_a_key_keeps_the_server_from_starting() {
     write_keys(&directory.0, "empty", &[]);
     write_keys(&directory.0, "open", &[OLD]);
     fs::set_permissions(directory.0.join("open"), Permissions::from_mode(0o644)).unwrap();
+    let place = format!("encryption-key-file '{}': ", directory.0.display());
     for (name, expected) in [
         ("bad", "line 2 is no key; a key is 32 bytes"),
         ("empty", "there is no key; "),
         ("missing", "cannot open missing"),
         ("open", "its permissions 0644 are too open: take them from others (chmod o= 'open')"),
-        (".", "encryption-key-file '.': "),
+        (".", &place),
     ] {
         let said = refusal(&directory.0, &["--encryption-key-file", name], None);
         assert!(said.contains(expected) && !said.contains("hunter2"), "{name}: {said}");

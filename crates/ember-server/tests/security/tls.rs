@@ -299,6 +299,23 @@ fn whoever_does_not_speak_tls_is_closed_and_nobody_else_notices() {
 }
 
 #[test]
+fn the_log_says_whose_handshake_failed_and_why() {
+    let authority = Authority::new();
+    let (server, port) = start(&authority, "yes", MODES[0]);
+    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let peer = socket.local_addr().unwrap();
+    socket.write_all(b"PING\r\n").unwrap();
+    let told = format!("the TLS handshake with {peer} failed: what the client says is not TLS");
+    wait_until("the log has it", || server.log().contains(&told));
+    // There is a line each second, so it may take some tries until this one has its own.
+    wait_until("the log has the other", || {
+        let client = TlsClient::connect(port, &authority.client(&[&TLS13], None));
+        drop(client.and_then(|mut client| client.try_command(&["PING"])));
+        server.log().contains("failed: the client shows no certificate")
+    });
+}
+
+#[test]
 fn a_handshake_that_does_not_go_on_is_given_up() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);

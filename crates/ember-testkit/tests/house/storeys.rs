@@ -13,7 +13,7 @@ const SERVER: &[&[&str]] = &[
     &["aof/", "metrics/", "migration/", "replication/", "script_host/", "snapshot/"],
     &["worker/"],
     &["commands/", "control_plane/"],
-    &["start.rs"],
+    &["start.rs", "start/"],
     &["main.rs"],
 ];
 

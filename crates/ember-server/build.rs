@@ -1,0 +1,42 @@
+//! Tells the program from which commit it is built: `EMBER_COMMIT` of the environment, or in a release build what git says
+//! of this repository, or nothing. A debug build does not ask git: it would be compiled anew after each commit.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Characters of a commit that are shown.
+const SHOWN: usize = 10;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=EMBER_COMMIT");
+    let named = std::env::var("EMBER_COMMIT").ok().filter(|commit| !commit.trim().is_empty());
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let commit = named.or_else(|| if is_release { of_repository() } else { None }).unwrap_or_default();
+    let is_hash = commit.trim().chars().all(|letter| letter.is_ascii_hexdigit());
+    let shown: String = commit.trim().chars().take(SHOWN).collect();
+    println!("cargo::rustc-env=EMBER_COMMIT={}", if is_hash { shown.as_str() } else { "" });
+}
+
+/// The commit that is checked out here, if this is a repository of ember and git is there.
+fn of_repository() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    // The sources may lie unpacked in the repository of something else.
+    if Path::new(&git(&root, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
+        return None;
+    }
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = root.join(git(&root, &["rev-parse", "--git-path", file])?);
+        // A file that is not there would have this run each time.
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
+    git(&root, &["rev-parse", "HEAD"])
+}
+
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

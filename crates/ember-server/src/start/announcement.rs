@@ -1,0 +1,91 @@
+//! What the log says at the start: which program this is, with which configuration, where it listens, what it found on the
+//! disk, and whether the whole network may use it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::clients::listener::Listener;
+use crate::config::Config;
+use crate::system::full_path::full_path;
+use crate::system::version;
+
+/// Which program this is, and where its settings come from.
+pub(super) fn process(file: Option<&Path>) {
+    tracing::info!("ember {}, process {}", version::shown(), std::process::id());
+    match file {
+        Some(file) => tracing::info!("configuration file {}", full_path(file)),
+        None => {
+            tracing::info!("no configuration file: the defaults, the environment and the command line count")
+        }
+    }
+}
+
+/// Where clients are accepted.
+pub(super) fn listeners(listeners: &[Arc<Listener>]) {
+    let shown = |is_tls: bool| {
+        let chosen = listeners.iter().filter(|listener| listener.is_tls() == is_tls);
+        chosen.map(|listener| listener.shown()).collect::<Vec<_>>().join(", ")
+    };
+    for (addresses, how) in [(shown(false), ""), (shown(true), " with TLS")] {
+        if !addresses.is_empty() {
+            tracing::info!("listening{how} on {addresses}");
+        }
+    }
+}
+
+/// What is in the directory of the data, and whether it will be read.
+pub(super) fn files(config: &Config) {
+    let has_rdb = fs::metadata(&config.dbfilename).is_ok_and(|file| file.is_file());
+    let has_aof = fs::read_dir(&config.appenddirname).is_ok_and(|mut files| files.next().is_some());
+    let rdb = || format!("the RDB file {}", config.dbfilename);
+    let aof = || format!("the append-only file in {}", config.appenddirname);
+    let found = match (has_rdb, has_aof) {
+        (false, false) => "no data yet".to_owned(),
+        (true, false) => rdb(),
+        (false, true) => aof(),
+        (true, true) => format!("{} and {}", rdb(), aof()),
+    };
+    tracing::info!("data directory {}: {found}", full_path("."));
+    if has_aof && !config.appendonly {
+        tracing::warn!("{} is not read: appendonly is no", aof());
+    }
+}
+
+/// Warns if whoever reaches this machine can read and change everything.
+pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_password: bool) {
+    let is_open =
+        |listener: &&Arc<Listener>| listener.is_open_to_others() && !asks_for_certificate(config, listener);
+    let open: Vec<String> = listeners.iter().filter(is_open).map(|listener| listener.shown()).collect();
+    if let Some(warning) = warning(&open, config.protected_mode || needs_password) {
+        tracing::warn!("{warning}");
+    }
+}
+
+/// What is said of addresses that other machines can connect to, unless something keeps them out.
+fn warning(open: &[String], is_guarded: bool) -> Option<String> {
+    (!open.is_empty() && !is_guarded).then(|| {
+        format!(
+            "no password is set, protected-mode is no, and other machines can connect to {}: whoever reaches these \
+             addresses can read and change all data. Set requirepass, or users with ACL, or bind to 127.0.0.1",
+            open.join(", ")
+        )
+    })
+}
+
+/// Whether nobody gets through without a certificate that this server trusts.
+fn asks_for_certificate(config: &Config, listener: &Listener) -> bool {
+    listener.is_tls() && config.tls_auth_clients == crate::config::TlsAuthClients::Yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_open_to_everybody_says_so() {
+        let open = ["0.0.0.0:6379".to_owned()];
+        assert!(warning(&open, false).unwrap().contains("can connect to 0.0.0.0:6379: whoever"));
+        assert_eq!((warning(&open, true), warning(&[], false)), (None, None));
+    }
+}

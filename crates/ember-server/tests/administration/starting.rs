@@ -1,0 +1,98 @@
+//! What a server says of itself when it starts, and what a start that fails says is wrong.
+
+use std::fs;
+use std::process::Command;
+
+use ember_testkit::{Server, free_port, wait_until};
+
+use crate::program;
+
+fn start(arguments: &[&str]) -> Server {
+    Server::builder(program()).arguments(arguments).unix_socket().start()
+}
+
+#[test]
+fn the_log_says_which_program_runs_where_and_on_what() {
+    let server = start(&["--appendonly", "yes"]);
+    server.client().run("SET key value");
+    let log = server.log();
+    let (port, socket) = (server.port(), server.unix_socket().unwrap().display().to_string());
+    let version = env!("CARGO_PKG_VERSION");
+    for line in [
+        format!("ember {version}"),
+        ", process ".to_owned(),
+        "listening on 127.0.0.1:".to_owned(),
+        format!(":{port}"),
+        socket,
+        format!("data directory {}: no data yet", server.directory().canonicalize().unwrap().display()),
+        format!("ember {version} ready: port {port}"),
+    ] {
+        assert!(log.contains(&line), "no {line:?} in\n{log}");
+    }
+    assert!(!log.contains("WARN"), "{log}");
+    let directory = server.crash();
+    let port = free_port().to_string();
+    let path = directory.display().to_string();
+    let log = directory.join("second.log").display().to_string();
+    let mut again = Command::new(program());
+    let mut again =
+        again.args(["--port", &port, "--dir", &path, "--save", "", "--logfile", &log]).spawn().unwrap();
+    wait_until("it is ready", || fs::read_to_string(&log).is_ok_and(|log| log.contains("ready")));
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.contains("the append-only file in appendonlydir is not read: appendonly is no"), "{log}");
+    again.kill().unwrap();
+    again.wait().unwrap();
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn errors_have_full_paths() {
+    let directory = start(&[]).crash().canonicalize().unwrap();
+    fs::write(directory.join("dump.rdb"), "no data").unwrap();
+    let said = |arguments: &[&str]| {
+        let output = Command::new(program()).args(arguments).current_dir(&directory).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let shown = |name: &str| directory.join(name).display().to_string();
+    let (port, tls) = (free_port().to_string(), free_port().to_string());
+    let at = ["--port", &port];
+    for (arguments, path) in [
+        (&["no.conf"][..], shown("no.conf")),
+        (&["--dir", "no/folder"], shown("no/folder")),
+        (&["--logfile", "no/log"], shown("no/log")),
+        (&["--aclfile", "no.acl"], shown("no.acl")),
+        (
+            &[
+                "--tls-port",
+                &tls,
+                "--tls-auth-clients",
+                "no",
+                "--tls-cert-file",
+                "no.crt",
+                "--tls-key-file",
+                "k",
+            ],
+            shown("no.crt"),
+        ),
+        (&["--encryption-key-file", "no.key"], shown("no.key")),
+        (&["--save", ""], format!("(in {})", directory.display())),
+    ] {
+        let text = match arguments[0].starts_with("--") {
+            true => said(&[&at, arguments].concat()),
+            false => said(arguments),
+        };
+        assert!(text.contains(&path), "{arguments:?}: {text}");
+    }
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn the_version_has_the_commit_if_it_is_known() {
+    let output = Command::new(program()).arg("--version").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rest = text.strip_prefix(concat!("ember-server ", env!("CARGO_PKG_VERSION"))).unwrap().trim_end();
+    let commit = rest.strip_prefix(" (commit ").and_then(|rest| rest.strip_suffix(')'));
+    let is_commit = |text: &str| text.len() >= 7 && text.chars().all(|letter| letter.is_ascii_hexdigit());
+    assert!(rest.is_empty() || commit.is_some_and(is_commit), "{text:?}");
+}
