@@ -10,10 +10,12 @@ COPY . .
 ARG EMBER_COMMIT=
 ENV EMBER_COMMIT=$EMBER_COMMIT
 RUN cargo build --release --locked -p ember-server -p ember-cli
+# Without debug symbols they are a fifth as large.
+RUN scripts/strip-binaries.sh target/release dist
 
 FROM debian:bookworm-slim
 RUN useradd --system --uid 10001 --user-group --no-create-home ember && mkdir /data && chown ember:ember /data
-COPY --from=build /src/target/release/ember-server /src/target/release/ember-cli /usr/local/bin/
+COPY --from=build /src/dist/ember-server /src/dist/ember-cli /usr/local/bin/
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -18,7 +18,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
-	fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
+	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
 	bench-persistence bench-tails bench-neighbours bench-cache bench-memtier charts docker-build clean
 
 help: ## List the targets.
@@ -32,6 +32,9 @@ build: ## Debug build.
 
 release: ## Release build of the server and the command line.
 	$(CARGO) build --release -p ember-server -p ember-cli
+
+deb: release ## Debian packages of the release build, one with the debug symbols; into target/packages.
+	scripts/package-deb.sh "$$(dirname "$$(scripts/server-path.sh release)")" target/packages
 
 check: fmt lint test ## Format, lints and tests: the gate every change passes. Changes no file.
 

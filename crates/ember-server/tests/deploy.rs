@@ -224,7 +224,9 @@ fn the_image_is_built_from_what_is_there() {
     let words: Vec<&str> = copies[1].split(' ').collect();
     let (target, sources) = words[1..].split_last().unwrap();
     let copied: BTreeSet<&str> =
-        sources.iter().map(|source| source.strip_prefix("/src/target/release/").unwrap()).collect();
+        sources.iter().map(|source| source.strip_prefix("/src/dist/").unwrap()).collect();
+    assert_eq!(of("RUN")[1], "scripts/strip-binaries.sh target/release dist");
+    assert!(root().join("scripts/strip-binaries.sh").is_file());
     assert_eq!((words[0], *target, &copied), ("--from=build", "/usr/local/bin/", &built));
     // What is left out of the build is not needed by it.
     let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();

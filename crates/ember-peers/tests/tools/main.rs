@@ -5,5 +5,6 @@
 mod benchmarks;
 mod charts;
 mod ember_cli;
+mod packages;
 mod redis_cli;
 mod tls;
