@@ -383,3 +383,24 @@ fn the_document_names_the_scripts_and_variables_there_are() {
     let described: BTreeSet<String> = described.filter(is_variable).map(str::to_owned).collect();
     assert_eq!(described, variables);
 }
+
+#[test]
+fn the_figures_of_the_readme_are_those_of_the_benchmarks() {
+    let document = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (readme, benchmarks) = (document("README.md"), document("docs/benchmarks.md"));
+    let table = readme.split("## Why ember").nth(1).unwrap().split("\n\n").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert!(rows.len() >= 6, "{table}");
+    // A figure stands as a cell there, or begins one that has its range behind it.
+    let is_there = |figure: &str| {
+        [format!("| {figure} |"), format!("| {figure} (")].iter().any(|cell| benchmarks.contains(cell))
+    };
+    for row in rows {
+        for cell in row.split('|').skip(2) {
+            let figure = cell.trim().trim_matches('*').replace(',', "");
+            let is_figure =
+                figure.len() > 1 && figure.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+            assert!(!is_figure || is_there(&figure), "docs/benchmarks.md has no {figure}, of {row:?}");
+        }
+    }
+}
