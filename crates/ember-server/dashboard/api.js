@@ -115,6 +115,12 @@ export async function overview() {
   return { info: fields, ...figures };
 }
 
+/** The last hour: a list of times and one of values for each figure, the oldest first. */
+export async function history() {
+  const { refused, ...lists } = await ask("history", { commands: [] });
+  return refused ? { at_ms: [] } : lists;
+}
+
 /** A reply as a value of JavaScript: lists, Maps by text, numbers where they are exact, `Bytes`. */
 function value(reply) {
   if (reply === null || typeof reply === "boolean") {

@@ -1,45 +1,126 @@
-// Lines of what has been, drawn as SVG.
+// Lines of what has been, drawn as SVG: with a scale, the time below, names where there are several lines, and the values
+// at the place that the pointer is at.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const POINTS = 120;
+const POINTS_MAX = 400;
 const WIDTH = 240;
 const HEIGHT = 60;
 
-/** The last values of a figure. */
+/** The values of a figure with their times in milliseconds, the oldest first. A value may be NaN: nothing is known then. */
 export class Series {
-  constructor() {
-    this.values = [];
+  constructor(times = [], values = []) {
+    this.times = times;
+    this.values = values;
   }
 
-  add(value) {
-    this.values.push(Number.isFinite(value) ? value : 0);
-    this.values = this.values.slice(-POINTS);
+  add(time, value) {
+    this.times = [...this.times, time].slice(-POINTS_MAX);
+    this.values = [...this.values, value].slice(-POINTS_MAX);
   }
 }
 
-/** Draws series on one scale, from zero to `top` or the largest value. `label` says it in words. */
-export function chart(label, series, top) {
-  const svg = document.createElementNS(NAMESPACE, "svg");
-  svg.setAttribute("class", "chart");
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", label);
-  const largest = top ?? Math.max(1e-9, ...series.flatMap(({ values }) => values));
-  const ground = document.createElementNS(NAMESPACE, "line");
-  Object.entries({ x1: 0, y1: HEIGHT - 1, x2: WIDTH, y2: HEIGHT - 1 })
-    .forEach(([name, value]) => ground.setAttribute(name, value));
-  svg.append(ground);
-  for (const { values } of series) {
-    const line = document.createElementNS(NAMESPACE, "polyline");
-    const first = POINTS - values.length;
-    const points = values.map((value, at) => {
-      const x = ((first + at) / (POINTS - 1)) * WIDTH;
-      const y = HEIGHT - 2 - (Math.min(value, largest) / largest) * (HEIGHT - 4);
-      return `${x.toFixed(1)},${y.toFixed(1)}`;
-    });
-    line.setAttribute("points", points.join(" "));
-    svg.append(line);
+/** Where the pointer is: the name of a chart, and the place in it from 0 to 1. */
+let pointed = null;
+let redraw = () => {};
+
+function point(event) {
+  const plot = event.target.closest?.(".plot");
+  const before = pointed;
+  if (plot) {
+    const { left, width } = plot.getBoundingClientRect();
+    pointed = { name: plot.dataset.name, share: Math.min(1, Math.max(0, (event.clientX - left) / width)) };
+  } else {
+    pointed = null;
   }
-  return svg;
+  if (pointed || before) {
+    redraw();
+  }
+}
+
+/** Calls `draw` when another value is pointed at. */
+export function whenPointed(draw) {
+  redraw = draw;
+  document.addEventListener("pointermove", point);
+  document.addEventListener("pointerdown", point);
+}
+
+function svg(tag, attributes) {
+  const element = document.createElementNS(NAMESPACE, tag);
+  Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, String(value)));
+  return element;
+}
+
+function html(tag, className, text) {
+  const element = document.createElement(tag);
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+/** The next of 1, 2, 5, 10, 20, … that is as large: a scale that does not change with each value. */
+function ceiling(value, base) {
+  const unit = base ** Math.floor(Math.log(value) / Math.log(base));
+  const steps = base === 10 ? [1, 2, 5, 10] : [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+  return unit * steps.find((step) => unit * step >= value);
+}
+
+/** `40 s ago`, `25 min ago`, `now`. */
+function ago(milliseconds) {
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 1) {
+    return "now";
+  }
+  return seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
+}
+
+/**
+ * Draws lines on one scale, from zero to `top`, or to a round number above the largest value. A line is `[name, series]`;
+ * `format` writes a value; `range` is the time in milliseconds from the left edge to the right one, which is `now`.
+ */
+export function chart(name, label, lines, { format, range, now, top, base = 10 }) {
+  const from = now - range;
+  const place = (time) => ((time - from) / range) * WIDTH;
+  const shown = lines.map(([title, { times, values }]) => [title, times
+    .map((time, at) => [time, values[at]])
+    .filter(([time, value]) => time >= from && Number.isFinite(value))]);
+  const largest = Math.max(0, ...shown.flatMap(([, points]) => points.map(([, value]) => value)));
+  const scale = top ?? (largest > 0 ? ceiling(largest, base) : 1);
+  const height = (value) => HEIGHT - 1 - (Math.min(value, scale) / scale) * (HEIGHT - 3);
+  const image = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
+  image.setAttribute("aria-label", label);
+  [0, scale / 2, scale].forEach((value) =>
+    image.append(svg("line", { x1: 0, y1: height(value), x2: WIDTH, y2: height(value) })));
+  for (const [, points] of shown) {
+    const drawn = points.map(([time, value]) => `${place(time).toFixed(1)},${height(value).toFixed(1)}`);
+    image.append(svg("polyline", { points: drawn.join(" ") }));
+  }
+
+  const plot = html("div", "plot", "");
+  plot.dataset.name = name;
+  plot.append(image, html("span", "scale", largest > 0 || top ? format(scale) : ""));
+  const at = pointed?.name === name ? from + pointed.share * range : null;
+  const found = at === null ? [] : shown.map(([title, points]) => [title, nearest(points, at)]).filter(([, hit]) => hit);
+  if (found.length > 0) {
+    const [, [time]] = found[0];
+    image.append(svg("line", { class: "at", x1: place(time), y1: 0, x2: place(time), y2: HEIGHT }));
+    const values = found.map(([title, [, value]]) => (lines.length > 1 ? `${title} ${format(value)}` : format(value)));
+    plot.append(html("span", pointed.share > 0.5 ? "tip left" : "tip", `${ago(now - time)}: ${values.join(", ")}`));
+  }
+
+  const below = html("div", "below faint", "");
+  below.append(html("span", "", ago(range)));
+  if (lines.length > 1) {
+    const names = html("span", "legend", "");
+    lines.forEach(([title], number) => names.append(html("span", `line${number + 1}`, title)));
+    below.append(names);
+  }
+  below.append(html("span", "", "now"));
+  const whole = html("div", "charted", "");
+  whole.append(plot, below);
+  return whole;
+}
+
+/** The point whose time is nearest. */
+function nearest(points, at) {
+  return points.reduce((best, point) => (best && Math.abs(best[0] - at) <= Math.abs(point[0] - at) ? best : point), null);
 }

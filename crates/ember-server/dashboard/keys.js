@@ -2,7 +2,8 @@
 
 import { ReplyError, run, runAll } from "./api.js";
 import { typed } from "./bytes.js";
-import { button, bytesOf, dialog, el, tell, tile } from "./dom.js";
+import { button, dialog, el, tell, tile } from "./dom.js";
+import { size, span } from "./format.js";
 import { showKey } from "./value.js";
 
 const TYPES = ["string", "list", "hash", "set", "zset", "stream"];
@@ -13,8 +14,22 @@ const ROUNDS_MAX = 20;
 const COUNT_ANY = 100;
 const COUNT_SOME = 1000;
 
-/** What is looked for, and what was found so far. */
-const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], isBegun: false, shown: null };
+/** Keys whose names go on alike behind a colon are a group; deeper than this names are shown as they are. */
+const SEPARATOR = ":";
+const DEPTH_MAX = 8;
+/** Groups of no more keys are open at first. */
+const OPEN_MAX = 20;
+
+/** The orders of keys in a group: by what is shown. */
+const ORDERS = {
+  name: (left, right) => (left.key.line < right.key.line ? -1 : 1),
+  TTL: (left, right) => (left.ttl ?? Infinity) - (right.ttl ?? Infinity),
+  size: (left, right) => (right.bytes ?? 0) - (left.bytes ?? 0),
+};
+
+/** What is looked for, and what was found so far; how it is sorted, and which groups were opened (or closed) by hand. */
+const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], isBegun: false, shown: null, order: "name",
+  open: new Map() };
 
 export const view = {
   title: "Keys",
@@ -109,14 +124,17 @@ async function moreByHand() {
 }
 
 async function addWithTypes(keys) {
+  const known = (reply) => (reply instanceof ReplyError || reply === null ? undefined : reply);
   for (let at = 0; at < keys.length; at += 400) {
     const some = keys.slice(at, at + 400);
-    const types = await runAll(some.map((key) => ["TYPE", key]), state.database);
+    const asked = some.flatMap((key) => [["TYPE", key], ["PTTL", key], ["MEMORY", "USAGE", key]]);
+    const replies = await runAll(asked, state.database);
     some.forEach((key, index) => {
-      const type = types[index];
+      const [type, left, bytes] = replies.slice(3 * index, 3 * index + 3);
       // A key that is gone meanwhile has the type none.
       if (type !== "none") {
-        state.found.push({ key, type: type instanceof ReplyError ? "?" : type });
+        const ttl = known(left) >= 0 ? left : undefined;
+        state.found.push({ key, type: known(type) ?? "?", ttl, bytes: known(bytes) });
       }
     });
   }
@@ -130,19 +148,71 @@ function drawList(error) {
   const isWhole = state.cursor === "0";
   const summary = error
     ? el("p", { class: "refused" }, error.message)
-    : el("p", { id: "found", class: "faint" }, `${state.found.length} keys${isWhole ? "" : " so far"}`);
-  const items = state.found.map(({ key, type }) => el("li", {}, keyButton(key, type)));
+    : el("p", { id: "found", class: "faint" }, `${keysOf(state.found.length)}${isWhole ? "" : " so far"}`);
+  const items = itemsOf(state.found, "", 0);
   const rest = isWhole ? null : el("p", { class: "row" }, button("More", moreByHand, { id: "more" }));
-  list.replaceChildren(...[el("h3", {}, "List of keys"), summary, el("ul", { class: "keys" }, items), rest].filter(Boolean));
+  const keys = el("ul", { class: "keys" }, items);
+  list.replaceChildren(...[el("h3", {}, "List of keys"), summary, orders(), keys, rest].filter(Boolean));
 }
 
-function keyButton(key, type) {
+function keysOf(number) {
+  return `${number} ${number === 1 ? "key" : "keys"}`;
+}
+
+/** The heads of the columns: they sort. */
+function orders() {
+  const head = (name) => button(name, () => {
+    state.order = name;
+    drawList(null);
+    document.querySelector(`.orders [data-order="${name}"]`)?.focus();
+  }, { "data-order": name, "aria-pressed": String(state.order === name) });
+  return el("p", { class: "orders", role: "group", "aria-label": "Sort by" }, el("span", { class: "faint" }, "type"),
+    Object.keys(ORDERS).map(head));
+}
+
+/** Keys with a common begin, as items of a list: groups first, then those that are alone. */
+function itemsOf(keys, begin, depth) {
+  const groups = new Map();
+  for (const found of keys) {
+    const end = found.key.line.indexOf(SEPARATOR, begin.length);
+    const isDeeper = end >= 0 && end + 1 < found.key.line.length && depth < DEPTH_MAX;
+    const name = isDeeper ? found.key.line.slice(0, end + 1) : "";
+    groups.set(name, [...(groups.get(name) ?? []), found]);
+  }
+  const alone = [...groups].filter(([name, members]) => name === "" || members.length === 1).flatMap(([, some]) => some);
+  const shared = [...groups].filter(([name, members]) => name !== "" && members.length > 1).sort();
+  return [
+    ...shared.map(([name, members]) => group(name, begin, members, depth)),
+    ...alone.sort(ORDERS[state.order]).map((found) => el("li", {}, keyButton(found, begin))),
+  ];
+}
+
+/** A group: what is in it is made when it is opened. */
+function group(name, begin, members, depth) {
+  const isOpen = state.open.get(name) ?? (members.length <= OPEN_MAX || state.found.length <= OPEN_MAX);
+  const inner = el("ul", {}, isOpen ? itemsOf(members, name, depth + 1) : []);
+  const summary = el("summary", {}, el("span", { class: "bytes" }, name.slice(begin.length)), " ",
+    el("span", { class: "faint" }, keysOf(members.length)));
+  const whole = el("details", { open: isOpen }, summary, inner);
+  whole.addEventListener("toggle", () => {
+    state.open.set(name, whole.open);
+    if (whole.open && inner.childElementCount === 0) {
+      inner.replaceChildren(...itemsOf(members, name, depth + 1));
+    }
+  });
+  return el("li", {}, whole);
+}
+
+function keyButton({ key, type, ttl, bytes }, begin) {
   const isShown = state.shown !== null && key.equals(state.shown);
-  return el("button", { type: "button", "aria-pressed": String(isShown), onclick: ({ currentTarget }) => {
+  const properties = { type: "button", "aria-pressed": String(isShown), "aria-label": key.line, title: key.line };
+  return el("button", { ...properties, onclick: ({ currentTarget }) => {
     document.querySelectorAll(".keys button").forEach((other) =>
       other.setAttribute("aria-pressed", String(other === currentTarget)));
     show(key);
-  } }, el("span", { class: "kind" }, type), bytesOf(key));
+  } }, el("span", { class: "kind" }, type), el("div", { class: "bytes" }, key.line.slice(begin.length)),
+    el("span", { class: "faint" }, ttl === undefined ? "" : span(Math.ceil(ttl / 1000)).split(" ").slice(0, 2).join(" ")),
+    el("span", { class: "faint" }, bytes === undefined ? "" : size(bytes)));
 }
 
 async function show(key) {

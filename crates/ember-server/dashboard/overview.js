@@ -1,7 +1,7 @@
 // The overview: what the server does now.
 
-import { ReplyError, overview } from "./api.js";
-import { Series, chart } from "./charts.js";
+import { ReplyError, history, overview } from "./api.js";
+import { Series, chart, whenPointed } from "./charts.js";
 import { el, facts, refused, renew, table, tile } from "./dom.js";
 import { count, micros, percent, size, span } from "./format.js";
 
@@ -9,8 +9,17 @@ const PERIOD_MS = 1000;
 const COMMANDS_SHOWN = 12;
 const PERCENTILES = [50, 99, 99.9];
 
-/** The look before, and what was seen since the page was opened. */
+/** What charts show: what this page has seen, each second; or what the server has kept, each ten seconds. */
+const RANGES = { "2 minutes": 120_000, "1 hour": 3_600_000 };
+const PAST_PERIOD_MS = 10_000;
+
+/** The looks before, and what was seen since the page was opened. */
 let before = null;
+let drawn = null;
+let range = "2 minutes";
+/** The hour that the server has kept, and when it was asked for. */
+let past = {};
+let askedAt = 0;
 const names = ["operations", "hits", "memory", "clients", "keys", "received", "sent", ...PERCENTILES.map(String)];
 const seen = Object.fromEntries(names.map((name) => [name, new Series()]));
 
@@ -21,6 +30,10 @@ export const view = {
     let now;
     try {
       now = await overview();
+      if (Date.now() - askedAt >= PAST_PERIOD_MS) {
+        askedAt = Date.now();
+        read(await history(), now.now_ms);
+      }
     } catch (error) {
       if (!(error instanceof ReplyError)) {
         throw error;
@@ -32,13 +45,48 @@ export const view = {
     // The first look has nothing to be compared with, and neither has one after CONFIG RESETSTAT.
     const all = "total_commands_processed";
     const known = before && before.now_ms < now.now_ms && number(before.info, all) <= number(now.info, all);
-    draw(main, now, known ? before : null);
+    note(now, known ? before : null);
+    drawn = () => draw(main, now, known ? last : null);
+    const last = before;
+    drawn();
     before = now;
   },
 };
 
+whenPointed(() => drawn && document.querySelector("#throughput") && drawn());
+
+/** Takes the last hour. What this page has not seen of the last minutes comes from there too. */
+function read({ at_ms: times, ...lists }, now) {
+  const isFirst = Object.values(seen).every((series) => series.times.length === 0);
+  for (const name of names) {
+    const values = (lists[name] ?? []).map((value) => value ?? NaN);
+    past[name] = new Series(times, values);
+    if (isFirst) {
+      times.forEach((time, at) => time > now - RANGES["2 minutes"] && seen[name].add(time, values[at]));
+    }
+  }
+}
+
+function choose(name) {
+  range = name;
+  drawn?.();
+}
+
 function number(info, name) {
   return Number(info[name] ?? NaN);
+}
+
+/** Which counters of INFO have what the dashboard itself does in them, and what that is called. */
+const OWN = {
+  total_commands_processed: "commands",
+  total_connections_received: "connections",
+  total_net_input_bytes: "input_bytes",
+  total_net_output_bytes: "output_bytes",
+};
+
+/** A counter without what the dashboard has added to it. */
+function others(look, name) {
+  return Math.max(0, number(look.info, name) - (look.own[OWN[name]] ?? 0));
 }
 
 /** The percentile of calls counted by powers of two of microseconds: the bound that so many of them keep. */
@@ -55,92 +103,124 @@ export function percentile(counts, percent) {
   return NaN;
 }
 
-/** The calls of each command since the last look. */
+/** The calls of each command since the last look, without those of the dashboard; their time is taken to be like others'. */
 function activity(now, last) {
   return Object.entries(now.commands).map(([name, total]) => {
     const base = last?.commands[name] ?? { calls: 0, seconds: 0, failed: 0, rejected: 0, latency: [] };
     const latency = total.latency.map((calls, bucket) => Math.max(0, calls - (base.latency[bucket] ?? 0)));
     const since = (field) => Math.max(0, total[field] - base[field]);
-    return { name, total, calls: since("calls"), seconds: since("seconds"), latency };
+    const own = (now.own.calls[name] ?? 0) - (last?.own.calls[name] ?? 0);
+    const calls = Math.max(0, since("calls") - Math.max(0, own));
+    const share = calls / Math.max(1, since("calls"));
+    return { name, total, calls, seconds: since("seconds") * share, latency: calls > 0 ? latency : [] };
   });
+}
+
+/** The figures of now, which charts show over time. */
+function figures(now, last) {
+  const { info } = now;
+  const seconds = last ? (now.now_ms - last.now_ms) / 1000 : NaN;
+  const rate = (name) => (last ? (others(now, name) - others(last, name)) / seconds : NaN);
+  const [hits, misses] = [rate("keyspace_hits"), rate("keyspace_misses")];
+  const latency = [];
+  activity(now, last).forEach((command) =>
+    command.latency.forEach((calls, bucket) => (latency[bucket] = (latency[bucket] ?? 0) + calls)));
+  const times = PERCENTILES.map((percent) => percentile(Array.from(latency, (calls) => calls ?? 0), percent));
+  return {
+    seconds,
+    rate,
+    misses,
+    found: hits,
+    operations: rate("total_commands_processed"),
+    received: rate("total_net_input_bytes"),
+    sent: rate("total_net_output_bytes"),
+    hits: hits + misses > 0 ? hits / (hits + misses) : NaN,
+    memory: number(info, "used_memory"),
+    clients: Math.max(0, number(info, "connected_clients") - 1),
+    keys: sum(info, "keys"),
+    ...Object.fromEntries(PERCENTILES.map((percent, at) => [percent, times[at]])),
+  };
+}
+
+function sum(info, field) {
+  const databases = Object.entries(info).filter(([name]) => /^db\d+$/.test(name)).map(([, text]) => text);
+  return databases.reduce((all, text) => all + Number(new RegExp(`(?:^|,)${field}=(\\d+)`).exec(text)?.[1] ?? 0), 0);
+}
+
+function note(now, last) {
+  const current = figures(now, last);
+  names.forEach((name) => seen[name].add(now.now_ms, current[name]));
 }
 
 function draw(main, now, last) {
   const { info } = now;
-  const seconds = last ? (now.now_ms - last.now_ms) / 1000 : NaN;
-  const rate = (name) => (last ? (number(info, name) - number(last.info, name)) / seconds : NaN);
+  const current = figures(now, last);
+  const { seconds, rate, operations, found, misses } = current;
   const shown = (value, format) => (Number.isFinite(value) ? format(value) : "–");
   const commands = activity(now, last);
-
-  const operations = rate("total_commands_processed");
-  const [hits, misses] = [rate("keyspace_hits"), rate("keyspace_misses")];
   const total = (name) => number(info, name);
   const allHits = total("keyspace_hits") / (total("keyspace_hits") + total("keyspace_misses"));
-  const hitRate = hits + misses > 0 ? hits / (hits + misses) : NaN;
-  const latency = [];
-  commands.forEach((command) =>
-    command.latency.forEach((calls, bucket) => (latency[bucket] = (latency[bucket] ?? 0) + calls)));
-  const times = PERCENTILES.map((percent) => percentile(Array.from(latency, (calls) => calls ?? 0), percent));
-  const databases = Object.entries(info).filter(([name]) => /^db\d+$/.test(name)).map(([, text]) => text);
-  const sum = (field) =>
-    databases.reduce((all, text) => all + Number(new RegExp(`(?:^|,)${field}=(\\d+)`).exec(text)?.[1] ?? 0), 0);
-  const keys = sum("keys");
+  const source = range === "1 hour" ? past : seen;
+  const over = (name, label, lines, options) =>
+    chart(name, label, lines.map(([title, series]) => [title, source[series] ?? new Series()]),
+      { range: RANGES[range], now: now.now_ms, ...options });
+  const perSecond = (value) => `${count(value)} / s`;
 
-  if (last) {
-    seen.operations.add(operations);
-    seen.received.add(rate("total_net_input_bytes"));
-    seen.sent.add(rate("total_net_output_bytes"));
-    seen.hits.add(Number.isFinite(hitRate) ? hitRate : 0);
-    PERCENTILES.forEach((percent, at) => seen[percent].add(times[at]));
-  }
-  seen.memory.add(total("used_memory"));
-  seen.clients.add(total("connected_clients"));
-  seen.keys.add(keys);
-
-  renew(main, el("div", { class: "tiles" },
+  renew(main, ranges(), el("div", { class: "tiles" },
     tile("Throughput", { id: "throughput" },
       figure(shown(operations, count), "commands / s"),
-      chart(`Commands per second, now ${shown(operations, count)}`, [seen.operations]),
-      facts([["since the start", count(total("total_commands_processed"))],
+      over("throughput", `Commands per second, now ${shown(operations, count)}`, [["", "operations"]],
+        { format: perSecond }),
+      facts([["since the start", count(others(now, "total_commands_processed"))],
         ["errors", count(total("total_error_replies"))]])),
-    tile("Latency of commands", { id: "latency" },
-      figure(micros(times[1]), "99 % within"),
-      chart(`Latency: ${PERCENTILES.map((percent, at) => `${percent} % within ${micros(times[at])}`).join(", ")}`,
-        [seen["99"], seen["50"], seen["99.9"]]),
-      facts(PERCENTILES.map((percent, at) => [`${percent} % within`, micros(times[at])]))),
+    tile("Latency", { id: "latency" },
+      figure(micros(current[99]), "p99 in the server"),
+      over("latency", `Latency: ${PERCENTILES.map((percent) => `p${percent} ${micros(current[percent])}`).join(", ")}`,
+        [["p99", "99"], ["p50", "50"], ["p99.9", "99.9"]], { format: micros }),
+      facts(PERCENTILES.map((percent) => [`p${percent}`, micros(current[percent])]))),
     tile("Hit rate", { id: "hits" },
-      figure(percent(hitRate), "of reads now"),
-      chart(`Hit rate, now ${percent(hitRate)}`, [seen.hits], 1),
-      facts([["since the start", percent(allHits)], ["hits / s", shown(hits, count)],
+      figure(percent(current.hits), "of reads"),
+      over("hits", `Hit rate, now ${percent(current.hits)}`, [["", "hits"]], { format: percent, top: 1 }),
+      facts([["since the start", percent(allHits)], ["hits / s", shown(found, count)],
         ["misses / s", shown(misses, count)]])),
     tile("Memory", { id: "memory" },
-      figure(size(total("used_memory")), "used"),
-      chart(`Memory used, now ${size(total("used_memory"))}`, [seen.memory]),
-      facts([["data", size(total("used_memory_dataset"))], ["most ever", size(total("used_memory_peak"))],
-        ["in the machine's memory", size(total("used_memory_rss"))],
-        ["limit", total("maxmemory") > 0 ? size(total("maxmemory")) : "none"],
-        ["fragmentation", info.mem_fragmentation_ratio]])),
+      figure(size(current.memory), "used"),
+      over("memory", `Memory used, now ${size(current.memory)}`, [["", "memory"]], { format: size, base: 1024 }),
+      facts([["data", size(total("used_memory_dataset"))], ["peak", size(total("used_memory_peak"))],
+        ["resident (RSS)", size(total("used_memory_rss"))],
+        ["limit (maxmemory)", total("maxmemory") > 0 ? size(total("maxmemory")) : "none"],
+        ["fragmentation ratio", info.mem_fragmentation_ratio]])),
     tile("Clients", { id: "connected" },
-      figure(count(total("connected_clients")), `of ${count(total("maxclients"))}`),
-      chart(`Clients connected, now ${total("connected_clients")}`, [seen.clients]),
-      facts([["blocked", count(total("blocked_clients"))], ["turned away", count(total("rejected_connections"))],
+      figure(count(current.clients), `of ${count(total("maxclients"))}`),
+      over("clients", `Clients connected, now ${current.clients}`, [["", "clients"]], { format: count }),
+      facts([["blocked", count(total("blocked_clients"))], ["rejected", count(total("rejected_connections"))],
         ["new / s", shown(rate("total_connections_received"), count)]])),
     tile("Keys", { id: "keycount" },
-      figure(count(keys), "keys"),
-      chart(`Keys, now ${count(keys)}`, [seen.keys]),
-      facts([["with a time to live", count(sum("expires"))], ["expired / s", shown(rate("expired_keys"), count)],
+      figure(count(current.keys), current.keys === 1 ? "key" : "keys"),
+      over("keys", `Keys, now ${count(current.keys)}`, [["", "keys"]], { format: count }),
+      facts([["with a TTL", count(sum(info, "expires"))], ["expired / s", shown(rate("expired_keys"), count)],
         ["evicted / s", shown(rate("evicted_keys"), count)]])),
     tile("Network", { id: "network" },
-      figure(shown(rate("total_net_output_bytes"), size), "/ s sent"),
-      chart("Bytes per second, sent and received", [seen.sent, seen.received]),
-      facts([["received / s", shown(rate("total_net_input_bytes"), size)],
-        ["sent since the start", size(total("total_net_output_bytes"))],
-        ["received since the start", size(total("total_net_input_bytes"))]])),
+      figure(shown(current.sent, size), "/ s sent"),
+      over("network", "Bytes per second, sent and received", [["sent", "sent"], ["received", "received"]],
+        { format: (value) => `${size(value)} / s`, base: 1024 }),
+      facts([["received / s", shown(current.received, size)],
+        ["sent since the start", size(others(now, "total_net_output_bytes"))],
+        ["received since the start", size(others(now, "total_net_input_bytes"))]])),
     persistence(info, now.now_ms / 1000),
     workers(now, last, seconds),
     commandTable(commands, seconds),
   ));
 }
+
+/** The choice of how much charts show. The buttons are listened to as one: they are made anew with each look. */
+function ranges() {
+  const choices = Object.keys(RANGES).map((name) =>
+    el("button", { type: "button", "data-range": name, "aria-pressed": String(name === range) }, name));
+  return el("div", { class: "row", role: "group", "aria-label": "Time that charts show" }, choices);
+}
+
+document.addEventListener("click", ({ target }) => target.dataset?.range && choose(target.dataset.range));
 
 function figure(value, unit) {
   return el("p", { class: "row" }, el("span", { class: "figure" }, value), el("span", { class: "faint" }, unit));
@@ -151,14 +231,14 @@ function persistence(info, nowSeconds) {
   const isLoading = info.loading === "1";
   const isAofWell = info.aof_enabled !== "1" || info.aof_last_write_status === "ok";
   const isWell = info.rdb_last_bgsave_status === "ok" && isAofWell;
-  const state = isLoading ? "loading" : isWell ? "well" : "failing";
+  const state = isLoading ? "loading" : isWell ? "healthy" : "failing";
   return tile("Persistence", { id: "persistence" },
     el("p", { class: "row" }, el("span", { class: isWell ? "figure" : "figure refused" }, state)),
     facts([
       ["changes since the last save", count(Number(info.rdb_changes_since_last_save))],
       ["last save, or start", `${span(nowSeconds - Number(info.rdb_last_save_time))} ago`],
       ["saving now", yes("rdb_bgsave_in_progress")],
-      ["last save", info.rdb_last_bgsave_status],
+      ["last save was", info.rdb_last_bgsave_status],
       ["append-only file", info.aof_enabled === "1" ? "on" : "off"],
       ...(info.aof_enabled === "1"
         ? [["its size", size(Number(info.aof_current_size))], ["rewriting now", yes("aof_rewrite_in_progress")],
@@ -200,7 +280,7 @@ function commandTable(commands, seconds) {
       count(total.failed + total.rejected),
     ]);
   const calls = Number.isFinite(seconds) ? "calls / s" : "calls";
-  const columns = [["command"], [calls, "number"], ["mean", "number"], ["99 % within", "number"],
-    ["share of time", "number"], ["errors ever", "number"]];
+  const columns = [["command"], [calls, "number"], ["mean", "number"], ["p99", "number"],
+    ["share of time", "number"], ["errors", "number"]];
   return tile("Commands", { id: "commands", class: "wide" }, table("What takes the most time now", columns, rows));
 }

@@ -116,9 +116,27 @@ fn a_user_logs_in_and_watches_the_figures_move() {
             "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 3",
         );
         browser.keep_picture(&picture("overview"));
+        // What is pointed at is told, and the hour that the server has kept is shown.
+        browser.run(
+            "const plot = document.querySelector('#throughput .plot');
+             const { left, right, top } = plot.getBoundingClientRect();
+             const at = { bubbles: true, clientX: right - 2, clientY: top + 5, left };
+             plot.dispatchEvent(new PointerEvent('pointermove', at));",
+        );
+        browser.wait_for(
+            "/: [\\d,.]+( [kM])? \\/ s$/.test(document.querySelector('#throughput .tip').innerText)",
+        );
+        browser.wait_for("document.querySelector('#latency .legend').innerText.includes('p99.9')");
+        browser.click("[data-range='1 hour']");
+        browser.wait_for("document.querySelector('#throughput .below').innerText.includes('60 min ago')");
+        browser.wait_for(
+            "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 1",
+        );
+        browser.click("[data-range='2 minutes']");
+        browser.wait_for("document.querySelector('#throughput .below').innerText.includes('2 min ago')");
         is_over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(figure(&browser, "#persistence"), "well");
+    assert_eq!(figure(&browser, "#persistence"), "healthy");
 
     // Nothing is asked of anybody else, and nothing was refused by the policy.
     let foreign = browser.run(
@@ -126,6 +144,43 @@ fn a_user_logs_in_and_watches_the_figures_move() {
              .filter((name) => !name.startsWith(location.origin))",
     );
     assert_eq!(foreign, json!([]));
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
+    let server = start(&[]);
+    let mut client = server.client();
+    for number in 0..25 {
+        client.run(&format!("SETEX user:{number}:name {} x", 1000 - number));
+        client.run(&format!("SET user:{number}:mail {}", "x".repeat(100 + number)));
+    }
+    for line in ["SET alone:key x", "SETEX b 50 small", "SETEX a 100 small"] {
+        client.run(line);
+    }
+    client.run(&format!("SET c {}", "x".repeat(5000)));
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "54 keys");
+    // What is alone has no group, and a large group is closed until it is clicked at.
+    let names = || {
+        let names = "[...document.querySelectorAll('.keys > li > button')].map((key) => key.title)";
+        browser.run(&format!("return {names}"))
+    };
+    assert_eq!(names(), json!(["a", "alone:key", "b", "c"]));
+    assert_eq!(browser.text(".keys summary"), "user: 50 keys");
+    assert_eq!(browser.count(".keys details details"), 0);
+    browser.click(".keys summary");
+    browser.wait_for("document.querySelectorAll('.keys details details').length === 25");
+    assert_eq!(browser.text(".keys details details summary"), "0: 2 keys");
+    choose(&browser, "user:7:mail");
+    browser.click_button("//*[@class='orders']", "size");
+    browser.wait_for("document.querySelector('.keys > li > button').title === 'c'");
+    assert_eq!(browser.count(".keys details details"), 25, "what is open stays open");
+    browser.click_button("//*[@class='orders']", "TTL");
+    browser.wait_for("document.querySelector('.keys > li > button').title === 'b'");
+    assert_eq!(names().as_array().unwrap()[..2], [json!("b"), json!("a")]);
+    browser.keep_picture(&picture("groups"));
     assert_nothing_went_wrong(&browser);
 }
 

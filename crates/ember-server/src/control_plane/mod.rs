@@ -89,6 +89,7 @@ impl Sockets {
         let run = move || {
             let places = Arc::new(Places::default());
             runtime.block_on(async {
+                tokio::spawn(dashboard::history::keep(server));
                 let mut accepting = Vec::new();
                 for socket in sockets {
                     match tokio::net::TcpListener::from_std(socket) {

@@ -38,6 +38,7 @@ use crate::observability::command_log::CommandLog;
 use crate::observability::hot_keys::HotKeys;
 use crate::observability::latency::LatencyMonitor;
 use crate::observability::over_limit::OverLimit;
+use crate::observability::own_traffic::OwnTraffic;
 use crate::observability::rates::Rates;
 use crate::observability::stats::{CommandTotals, Counter, WorkerStats};
 use ember_scripting::Scripting;
@@ -120,6 +121,8 @@ pub(crate) struct Server {
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) over_limit: OverLimit,
+    /// What the dashboard does.
+    pub(crate) own_traffic: OwnTraffic,
     pub(crate) scripting: Scripting,
     /// Where all files are.
     pub(crate) disk: Arc<dyn Disk>,
@@ -179,6 +182,7 @@ impl Server {
             startup_memory_bytes: AtomicU64::new(0),
             rates: Rates::default(),
             over_limit: OverLimit::default(),
+            own_traffic: OwnTraffic::default(),
             scripting: Scripting::new(workers),
             disk: Arc::new(OsDisk),
             data_lock: DataLock::default(),

@@ -407,6 +407,32 @@ fn the_overview_tells_what_is_counted() {
 }
 
 #[test]
+fn the_last_hour_is_kept_for_those_who_may_see_it() {
+    everywhere(&[], |server, client| {
+        let nothing = json!({ "commands": [] });
+        let past = || ask(server, "history", None, &nothing);
+        let count = |answer: &Json| answer["at_ms"].as_array().unwrap().len();
+        assert_eq!(past().0, 200);
+        for _ in 0..100 {
+            assert_ok(client, "SET a b");
+        }
+        wait_until("there is a sample", || count(&past().1) > 0);
+        let (_, answer) = past();
+        for name in
+            ["operations", "received", "sent", "hits", "memory", "clients", "keys", "50", "99", "99.9"]
+        {
+            assert_eq!(answer[name].as_array().unwrap().len(), count(&answer), "{name}");
+        }
+        assert_eq!(answer["keys"][0], 1);
+        // What this test asks of the dashboard in the same time is not counted.
+        let operations = answer["operations"][0].as_f64().unwrap();
+        assert!(operations <= 15.0, "{operations}");
+        assert_ok(client, "ACL SETUSER default -info");
+        assert_eq!(past().1["refused"], "the user may not run INFO");
+    });
+}
+
+#[test]
 fn many_visitors_at_once_are_all_served_and_leave_nothing_behind() {
     everywhere(&[], |server, client| {
         std::thread::scope(|scope| {

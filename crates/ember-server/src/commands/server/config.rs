@@ -350,6 +350,7 @@ fn resetstat(session: &mut Session<'_>) -> SessionResult {
     server.workers.iter().map(|worker| &worker.stats).for_each(WorkerStats::reset);
     server.rates.reset();
     server.over_limit.reset();
+    server.own_traffic.reset();
     reclaim::forget_freed();
     session.reply.ok();
     Ok(Outcome::Done)

@@ -17,6 +17,7 @@ use super::door::Credentials;
 use crate::clients::client::Peer;
 use crate::clients::listener::Incoming;
 use crate::clients::mailbox::Message;
+use crate::observability::own_traffic::OwnTraffic;
 use crate::server::Server;
 
 /// The time from a connection's begin to its last reply.
@@ -88,26 +89,28 @@ pub(super) struct Connection {
     replies: BufReader<Bounded>,
     /// The client's number.
     pub(super) id: u64,
+    /// Counted is what the server does for it.
+    own: &'static OwnTraffic,
 }
 
 /// A socket inside the process: hands the other end to the worker with the fewest connections.
 ///
 /// # Errors
 /// What the system says when it has no sockets left.
-pub(super) fn open(server: &Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
+pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
     let (ours, theirs) = UnixStream::pair()?;
     let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
     server.workers[server.reserve_place()].mailbox.send(Message::Accept(incoming));
     let ours = Arc::new(ours);
     let lifeline = Lifeline(Arc::clone(&ours));
-    Ok((
-        Socket(Bounded { socket: ours, deadline: Instant::now() + ENDS_WITHIN, left: REPLIES_BYTES_MAX }),
-        lifeline,
-    ))
+    server.own_traffic.count_connection();
+    let deadline = Instant::now() + ENDS_WITHIN;
+    let bounded = Bounded { socket: ours, deadline, left: REPLIES_BYTES_MAX };
+    Ok((Socket(bounded, &server.own_traffic), lifeline))
 }
 
 /// The end of a connection that nobody has introduced.
-pub(super) struct Socket(Bounded);
+pub(super) struct Socket(Bounded, &'static OwnTraffic);
 
 impl Socket {
     /// Says who asks.
@@ -120,7 +123,7 @@ impl Socket {
             words.extend([b"AUTH", user.as_slice(), password.as_slice()]);
         }
         words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
-        let mut connection = Connection { replies: BufReader::new(self.0), id: 0 };
+        let mut connection = Connection { replies: BufReader::new(self.0), id: 0, own: self.1 };
         // A connection that is turned away may be closed before it is written to; what it was told can be read.
         let asked = connection.send(&words);
         let reply = match (connection.receive(), asked) {
@@ -152,11 +155,15 @@ impl Connection {
     fn send<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<(), Failure> {
         let mut request = Vec::new();
         encode_command(words, &mut request);
+        self.own.count_command(words.first().map_or(&[], AsRef::as_ref), request.len());
         self.replies.get_mut().write_all(&request).map_err(Failure::from)
     }
 
     fn receive(&mut self) -> Result<Value, Failure> {
-        Ok(read_value(&mut self.replies)?)
+        let before = self.replies.get_ref().left;
+        let read = read_value(&mut self.replies);
+        self.own.count_reply_bytes(before - self.replies.get_ref().left);
+        Ok(read?)
     }
 }
 

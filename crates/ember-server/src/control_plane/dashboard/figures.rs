@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::observability::own_traffic::OwnCounts;
 use crate::observability::stats::CommandTotals;
 use crate::server::{Server, WorkerHandle};
 use crate::system::clock::unix_ms;
@@ -18,6 +19,20 @@ pub(super) fn of(server: &Server) -> Json {
         "databases": server.config.snapshot().databases,
         "workers": server.workers.iter().map(worker).collect::<Vec<_>>(),
         "commands": commands(server),
+        "own": own(server),
+    })
+}
+
+/// What the dashboard itself is the reason of.
+fn own(server: &Server) -> Json {
+    let OwnCounts { connections, commands, input_bytes, output_bytes, hello, info } =
+        server.own_traffic.counts();
+    json!({
+        "connections": connections,
+        "commands": commands,
+        "input_bytes": input_bytes,
+        "output_bytes": output_bytes,
+        "calls": { "hello": hello, "info": info },
     })
 }
 

@@ -1,17 +1,19 @@
 //! The dashboard: a page to look at the server and its keys, below `/dashboard/`, while `metrics-dashboard` says so.
 //!
-//! The page is a few files that anybody gets. Its data comes from three paths, asked with POST and answered with JSON; what
+//! The page is a few files that anybody gets. Its data comes from four paths, asked with POST and answered with JSON; what
 //! they run, they run as an ordinary client ([`connection`]), after its user has shown its password:
 //!
 //! ```text
 //! api/commands    runs commands; their replies
 //! api/permitted   which commands the user might run; runs nothing
 //! api/overview    the reply of INFO, and what else is counted; for those who may run INFO
+//! api/history     the figures of the last hour; for the same
 //! ```
 
 mod connection;
 mod door;
 mod figures;
+pub(super) mod history;
 mod json;
 mod page;
 
@@ -99,6 +101,7 @@ enum Wish {
     Commands,
     Permitted,
     Overview,
+    History,
 }
 
 /// Why there is no data.
@@ -165,6 +168,7 @@ async fn data(
         "commands" => Wish::Commands,
         "permitted" => Wish::Permitted,
         "overview" => Wish::Overview,
+        "history" => Wish::History,
         _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
     };
     if head.method != Method::POST {
@@ -207,6 +211,7 @@ async fn data(
             Wish::Commands => run(&mut connection, &commands),
             Wish::Permitted => Ok(permitted(server, connection.id, &commands).to_string().into()),
             Wish::Overview => overview(server, &mut connection).map(|data| data.to_string().into()),
+            Wish::History => Ok(past(server, connection.id).to_string().into()),
         }
         .map(|data| of_type(StatusCode::OK, JSON, data))
     })
@@ -274,6 +279,15 @@ fn may_run(server: &Server, user: &User, words: &Words) -> bool {
     batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let args = batch.command(0);
     server.registry.resolve(args).is_ok_and(|command| user.check(command, args).is_ok())
+}
+
+/// The last hour, for those who may see the present.
+fn past(server: &Server, client_id: u64) -> Json {
+    let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
+    match user.is_some_and(|user| may_run(server, &user, &vec![b"INFO".to_vec()])) {
+        true => history::HISTORY.shown(),
+        false => json!({ "refused": "the user may not run INFO" }),
+    }
 }
 
 fn overview(server: &Server, connection: &mut Connection) -> Result<Json, Excuse> {

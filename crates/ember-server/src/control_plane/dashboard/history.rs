@@ -1,0 +1,217 @@
+//! The last hour, so that a page that is opened now can show what was: a sample every ten seconds, of fixed size.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use emberkv_core::keyspace::SHARDS;
+use parking_lot::Mutex;
+use serde_json::{Value as Json, json};
+
+use crate::metrics::memory_report;
+use crate::observability::own_traffic::OwnCounts;
+use crate::observability::stats::{CommandTotals, LATENCY_BUCKETS};
+use crate::server::Server;
+use crate::system::clock::unix_ms;
+
+/// Between two samples.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Samples that are kept: an hour, in 30 KiB.
+const SAMPLES: usize = 360;
+
+/// The percentiles of latency that are kept.
+const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+
+/// The last hour.
+#[derive(Default)]
+pub(super) struct History(Mutex<Samples>);
+
+/// One for the process, as the port that it is asked through.
+pub(super) static HISTORY: History = History(Mutex::new(Samples { last: None, kept: VecDeque::new() }));
+
+#[derive(Default)]
+struct Samples {
+    /// What the next sample is compared with.
+    last: Option<Totals>,
+    /// The oldest first.
+    kept: VecDeque<Sample>,
+}
+
+/// Sums since the start, without those of the dashboard, and what is there now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    at_ms: i64,
+    commands: u64,
+    hits: u64,
+    misses: u64,
+    input_bytes: u64,
+    output_bytes: u64,
+    latency: [u64; LATENCY_BUCKETS],
+    memory_bytes: u64,
+    clients: u64,
+    keys: u64,
+}
+
+/// What happened between two looks, and what was there at the second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sample {
+    at_ms: i64,
+    /// Per second.
+    commands: f64,
+    input_bytes: f64,
+    output_bytes: f64,
+    /// Of all reads; none without any.
+    hit_rate: Option<f64>,
+    /// The bounds that so many of the commands have kept, in µs; none without any.
+    latency: [Option<u64>; PERCENTILES.len()],
+    memory_bytes: u64,
+    clients: u64,
+    keys: u64,
+}
+
+impl Totals {
+    /// O(shards + workers × commands); takes the lock of each shard for a moment.
+    fn of(server: &Server) -> Totals {
+        let OwnCounts { commands, input_bytes, output_bytes, .. } = server.own_traffic.counts();
+        let without = |sum: u64, own: u64| sum.saturating_sub(own);
+        let mut latency = [0; LATENCY_BUCKETS];
+        for command in server.registry.all() {
+            let CommandTotals { latency: calls, .. } = server.totals_of(command.index);
+            latency.iter_mut().zip(calls).for_each(|(sum, calls)| *sum += calls);
+        }
+        let keys = |shard: usize| {
+            let data = server.keyspace.lock(shard);
+            (0..data.databases_used()).map(|index| data.database(index).table().len() as u64).sum::<u64>()
+        };
+        Totals {
+            at_ms: unix_ms(),
+            commands: without(server.sum(|stats| &stats.commands), commands),
+            hits: server.sum(|stats| &stats.hits),
+            misses: server.sum(|stats| &stats.misses),
+            input_bytes: without(server.sum(|stats| &stats.input_bytes), input_bytes),
+            output_bytes: without(server.sum(|stats| &stats.output_bytes), output_bytes),
+            latency,
+            memory_bytes: memory_report::allocator().allocated.max(server.keyspace.used_bytes() as u64),
+            clients: server.clients.all().len() as u64,
+            keys: (0..SHARDS).map(keys).sum(),
+        }
+    }
+
+    /// What happened since an earlier look; `None` if counters were set to zero meanwhile, or no time has passed.
+    fn since(&self, before: &Totals) -> Option<Sample> {
+        let seconds = (self.at_ms - before.at_ms) as f64 / 1000.0;
+        if seconds <= 0.0 || self.commands < before.commands || self.hits < before.hits {
+            return None;
+        }
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
+        let (hits, misses) = (self.hits - before.hits, self.misses.saturating_sub(before.misses));
+        let calls: Vec<u64> =
+            self.latency.iter().zip(before.latency).map(|(now, then)| now.saturating_sub(then)).collect();
+        Some(Sample {
+            at_ms: self.at_ms,
+            commands: rate(self.commands, before.commands),
+            input_bytes: rate(self.input_bytes, before.input_bytes),
+            output_bytes: rate(self.output_bytes, before.output_bytes),
+            hit_rate: (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64),
+            latency: PERCENTILES.map(|percent| percentile(&calls, percent)),
+            memory_bytes: self.memory_bytes,
+            clients: self.clients,
+            keys: self.keys,
+        })
+    }
+}
+
+/// The bound that so many of the calls have kept, counted by powers of two of microseconds.
+fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
+    let total: u64 = calls.iter().sum();
+    let wanted = ((total as f64 * percent / 100.0).ceil() as u64).max(1);
+    let mut sum = 0;
+    let bucket = calls.iter().position(|calls| {
+        sum += calls;
+        sum >= wanted
+    });
+    bucket.map(|bucket| 1 << bucket)
+}
+
+impl History {
+    fn add(&self, totals: Totals) {
+        let mut samples = self.0.lock();
+        let sample = samples.last.as_ref().and_then(|last| totals.since(last));
+        samples.last = Some(totals);
+        if samples.kept.len() == SAMPLES {
+            samples.kept.pop_front();
+        }
+        samples.kept.extend(sample);
+    }
+
+    /// A list for each figure, the oldest first.
+    pub(super) fn shown(&self) -> Json {
+        let samples = self.0.lock();
+        let list = |of: &dyn Fn(&Sample) -> Json| samples.kept.iter().map(of).collect::<Json>();
+        json!({
+            "at_ms": list(&|sample| json!(sample.at_ms)),
+            "operations": list(&|sample| json!(sample.commands)),
+            "received": list(&|sample| json!(sample.input_bytes)),
+            "sent": list(&|sample| json!(sample.output_bytes)),
+            "hits": list(&|sample| json!(sample.hit_rate)),
+            "50": list(&|sample| json!(sample.latency[0])),
+            "99": list(&|sample| json!(sample.latency[1])),
+            "99.9": list(&|sample| json!(sample.latency[2])),
+            "memory": list(&|sample| json!(sample.memory_bytes)),
+            "clients": list(&|sample| json!(sample.clients)),
+            "keys": list(&|sample| json!(sample.keys)),
+        })
+    }
+}
+
+/// Takes samples for ever, while there is a dashboard to show them.
+pub(in crate::control_plane) async fn keep(server: &'static Server) {
+    let mut ticks = tokio::time::interval(PERIOD);
+    loop {
+        ticks.tick().await;
+        if server.config.snapshot().metrics_dashboard {
+            HISTORY.add(Totals::of(server));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(at_ms: i64, commands: u64) -> Totals {
+        let mut latency = [0; LATENCY_BUCKETS];
+        latency[3] = commands;
+        Totals {
+            at_ms,
+            commands,
+            hits: commands / 2,
+            misses: commands / 2,
+            latency,
+            keys: 7,
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn a_sample_says_what_happened_since_the_last() {
+        let sample = totals(12_000, 300).since(&totals(2_000, 100)).unwrap();
+        assert_eq!((sample.commands, sample.hit_rate, sample.keys), (20.0, Some(0.5), 7));
+        assert_eq!(sample.latency, [Some(8); 3]);
+        let quiet = totals(22_000, 300).since(&totals(12_000, 300)).unwrap();
+        assert_eq!((quiet.commands, quiet.hit_rate, quiet.latency), (0.0, None, [None; 3]));
+        // CONFIG RESETSTAT, and a clock that was set back.
+        assert_eq!(totals(22_000, 1).since(&totals(12_000, 300)), None);
+        assert_eq!(totals(2_000, 300).since(&totals(12_000, 100)), None);
+    }
+
+    #[test]
+    fn an_hour_is_kept_and_no_more() {
+        let history = History::default();
+        (0..SAMPLES as u64 + 50).for_each(|number| history.add(totals(number as i64 * 10_000, number)));
+        let shown = history.shown();
+        assert_eq!(shown["at_ms"].as_array().unwrap().len(), SAMPLES);
+        assert_eq!(shown["at_ms"][SAMPLES - 1], (SAMPLES as i64 + 49) * 10_000);
+        assert!(shown["operations"][0].as_f64().unwrap() > 0.0);
+    }
+}
