@@ -12,6 +12,7 @@ pub mod snapshot;
 
 pub use crate::entries::{entry, hash, table};
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::effects::events::Notices;
@@ -22,6 +23,7 @@ use crate::memory::prefetch;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
+use shard::handover::HeldBack;
 use shard::{Database, ShardData};
 
 /// The number of shards. Many more than cores, so that two workers seldom want the same lock, and growing one table is
@@ -52,6 +54,7 @@ pub struct Keyspace {
     databases: usize,
     // Shared. A plain sum of what workers report after each batch; exact when all of them are idle.
     used_bytes: AtomicI64,
+    held_back: Arc<HeldBack>,
 }
 
 /// What a [`Keyspace`] is made with.
@@ -87,6 +90,7 @@ impl Keyspace {
             hasher: KeyHasher::random(options.hash_function)?,
             databases: options.databases,
             used_bytes: AtomicI64::new(0),
+            held_back: Arc::default(),
         })
     }
 
@@ -164,6 +168,11 @@ impl Keyspace {
     /// Bytes of memory taken by all shards, as far as published.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// What a snapshot under way holds back in memory.
+    pub fn held_back(&self) -> &HeldBack {
+        &self.held_back
     }
 
     /// The number of keys in a database, expired ones that were not found yet included. O(shards).

@@ -9,8 +9,8 @@
 //!
 //! What is saved waits in a queue as [`Piece`]s. The walk stops while that is full; calls that would hand over more wait
 //! ([`crate::keyspace::shard::ShardData::must_wait`]). So the memory a snapshot takes is bounded, whatever the values'
-//! sizes and however slow the disk: by [`QUEUE_MAX_BYTES`], [`HANDED_MAX_BYTES`] and the heavy values that are removed or
-//! changed by what cannot wait (expiry, eviction, scripts that touch keys they do not declare).
+//! sizes and however slow the disk: by [`QueueLimits`] and what is removed or changed by what cannot wait (expiry,
+//! scripts that touch keys they do not declare). [`HeldBack`] has it for those who hold to a limit of memory.
 //!
 //! A snapshot that is not taken to its end only gives all entries their generation.
 
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 pub use crate::keyspace::shard::Detached;
 use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
 pub use crate::keyspace::shard::handover::{
-    HANDED_MAX_BYTES, HeldKey, Piece, QUEUE_MAX_BYTES, Snapshot, SnapshotOptions,
+    HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
 };
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
@@ -31,7 +31,7 @@ impl Keyspace {
     pub fn begin_snapshot(&self, options: SnapshotOptions) -> Arc<Snapshot> {
         let count = |database: usize| (self.len(database) as u64, self.volatile(database) as u64);
         let sizes = (0..self.databases()).map(count).collect();
-        let snapshot = Arc::new(Snapshot::new(options, sizes, SHARDS));
+        let snapshot = Arc::new(Snapshot::new(options, sizes, SHARDS, Arc::clone(&self.held_back)));
         (0..SHARDS).for_each(|shard| self.lock(shard).begin_saving(&snapshot));
         snapshot
     }
@@ -137,13 +137,14 @@ impl<'k> Saver<'k> {
 
     /// Wakes those who wait, if there are any, to try again.
     fn release(&self) {
-        if self.snapshot.is_awaited.swap(false, Ordering::SeqCst) {
+        if self.snapshot.held_back.take_awaited() {
             (self.on_release)();
         }
     }
 
     fn end(&mut self) {
         self.is_over = true;
+        self.snapshot.held_back.end();
         (self.on_release)();
     }
 
@@ -176,6 +177,7 @@ impl<'k> Saver<'k> {
                 } else {
                     queue.walked_bytes -= bytes;
                     drop(queue);
+                    snapshot.discount_walked(&piece, bytes);
                     snapshot.emptied.notify_all();
                 }
                 return Some(piece);
@@ -189,9 +191,7 @@ impl<'k> Saver<'k> {
 
     /// Subtracts `bytes` from those that were handed over and wait.
     fn discount(&mut self, bytes: usize) {
-        let left = self.snapshot.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
-        // Half of it, so that those who wait do not have to do so again at once.
-        if left < HANDED_MAX_BYTES / 2 {
+        if self.snapshot.held_back.discount(bytes) {
             self.release();
         }
     }

@@ -105,11 +105,16 @@ pub struct Encoded {
 impl Encoded {
     /// No keys, in this form.
     pub fn new(form: KeyForm) -> Encoded {
+        Encoded::with_room(form, 0)
+    }
+
+    /// The same, with room for this many bytes.
+    pub(crate) fn with_room(form: KeyForm, bytes: usize) -> Encoded {
         let packed_max_bytes = match form {
             KeyForm::Rdb { is_packed: true, .. } => PACKED_MAX_BYTES,
             KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands => 0,
         };
-        let writer = Writer::new(Vec::new()).with_packed_max_bytes(packed_max_bytes);
+        let writer = Writer::new(Vec::with_capacity(bytes)).with_packed_max_bytes(packed_max_bytes);
         Encoded { writer, form, needed: form.version(), keys: 0 }
     }
 
@@ -137,6 +142,14 @@ impl Encoded {
     /// How many keys there are.
     pub fn keys(&self) -> u64 {
         self.keys
+    }
+
+    /// Gives back room that is not used, if it is much: an eighth of what is, or more.
+    pub(crate) fn give_back_room(&mut self) {
+        let sink = self.writer.sink_mut();
+        if sink.capacity() - sink.len() > sink.len() / 8 {
+            sink.shrink_to_fit();
+        }
     }
 
     /// The version of the format that has the kinds of all values, if they are in RDB.

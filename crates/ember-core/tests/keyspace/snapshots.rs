@@ -13,7 +13,7 @@ use emberkv_core::rdb::{
     EXPIRY_MS, Encoded, KeyForm, Kind, PayloadChecks, Reader, VERSION_MAX, Value, dump, read_value, restore,
     write_value,
 };
-use emberkv_core::snapshot::{HANDED_MAX_BYTES, HeldKey, Piece, Saver, Snapshot, SnapshotOptions, Walker};
+use emberkv_core::snapshot::{HeldKey, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions, Walker};
 use emberkv_core::turn::Random;
 use emberkv_core::types::limits::EncodingLimits;
 
@@ -31,7 +31,11 @@ struct Saved {
 
 fn options(now_ms: i64) -> SnapshotOptions {
     let clocks = ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms };
-    SnapshotOptions { form: KeyForm::Rdb { version: VERSION_MAX, is_packed: true }, clocks }
+    SnapshotOptions {
+        form: KeyForm::Rdb { version: VERSION_MAX, is_packed: true },
+        clocks,
+        limits: QueueLimits::default(),
+    }
 }
 
 fn value_of(write: impl FnOnce(&mut emberkv_core::rdb::Writer<Vec<u8>>) -> Kind) -> Value {
@@ -250,6 +254,7 @@ fn a_snapshot_that_is_dropped_leaves_nothing_behind() {
             drop(saver);
         });
         assert!(released.swap(0, Ordering::Relaxed) > 0, "who waits is told of the end");
+        assert_eq!(keyspace.held_back().bytes(), 0);
         keyspace.check_invariants();
         (0..40).for_each(|_| _ = run(&mut local, &draw_large(&mut random)));
         // The next one is whole.
@@ -287,7 +292,7 @@ fn calls_wait_for_heavy_values_and_for_room() {
         assert!(!must_wait(&format!("light:{changed}")), "what is saved may be changed again");
         changed += 1;
     }
-    let expected = HANDED_MAX_BYTES / 30_000;
+    let expected = QueueLimits::default().handed_bytes / 30_000;
     assert!((expected - 10..=expected + 10).contains(&changed), "{changed} of {expected}");
     let released = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&released);
@@ -314,4 +319,41 @@ fn calls_wait_for_heavy_values_and_for_room() {
     assert!(saved.keys.iter().all(|(_, _, _, value)| ends_as_before(value)));
     assert!(!must_wait("heavy") && !must_wait("light:2999"));
     keyspace.check_invariants();
+}
+
+#[test]
+fn what_is_held_back_is_counted_until_it_is_taken_out_and_is_no_more_than_may_be() {
+    const VALUE_BYTES: usize = 3000;
+    let mut local = Local::new(Protocol::Resp2);
+    let keyspace = Arc::clone(&local.keyspace);
+    for number in 0..10_000 {
+        run(&mut local, &format!("SETRANGE key:{number} {VALUE_BYTES} x"));
+    }
+    let form = KeyForm::Rdb { version: VERSION_MAX, is_packed: false };
+    let limits = QueueLimits { walked_bytes: 2 << 20, handed_bytes: 4 << 20 };
+    let options = SnapshotOptions { form, limits, ..options(local.turn.now_ms) };
+    let snapshot = keyspace.begin_snapshot(options);
+    let held_back = keyspace.held_back();
+    assert!(held_back.bytes() == 0 && !held_back.is_full());
+    let mut changed = 0;
+    while !held_back.is_full() {
+        run(&mut local, &format!("SET key:{changed} y"));
+        changed += 1;
+        let expected = changed * VALUE_BYTES;
+        assert!((expected..expected + changed * 50).contains(&held_back.bytes()), "{changed}");
+    }
+    // What cannot wait goes on, and does not count.
+    (changed..2 * changed).for_each(|number| _ = run(&mut local, &format!("DEL key:{number}")));
+    assert!(held_back.bytes() <= limits.handed_bytes + limits.walked_bytes);
+    let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});
+    let keys = thread::scope(|scope| {
+        scope.spawn(|| snapshot.walk(&keyspace));
+        let mut saved = Saved::default();
+        while let Some(piece) = saver.next_piece() {
+            saved.take(&piece);
+            assert!(held_back.bytes() <= limits.handed_bytes + limits.walked_bytes);
+        }
+        saved.keys.len()
+    });
+    assert_eq!((keys, held_back.bytes(), held_back.is_full()), (10_000, 0, false));
 }

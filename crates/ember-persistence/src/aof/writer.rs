@@ -64,14 +64,22 @@ struct Retained {
     start: u64,
     /// More bytes are not kept.
     max: usize,
-    /// It was more: what comes behind `bytes` is not kept until the next sync begins.
+    /// It was more: nothing is kept until the next sync begins.
     is_full: bool,
 }
 
 impl Retained {
     fn add(&mut self, bytes: &[u8]) {
-        self.is_full |= self.bytes.len() + bytes.len() > self.max;
+        let needed = self.bytes.len() + bytes.len();
+        if needed > self.max && !self.is_full {
+            // A part of it is of no use, nor is its memory, to a server that writes more than that between two syncs.
+            (self.bytes, self.is_full) = (Vec::new(), true);
+        }
         if !self.is_full {
+            if needed > self.bytes.capacity() {
+                let room = (2 * self.bytes.capacity()).clamp(needed, self.max);
+                self.bytes.reserve_exact(room - self.bytes.len());
+            }
             self.bytes.extend_from_slice(bytes);
         }
     }

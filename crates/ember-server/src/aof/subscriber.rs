@@ -26,7 +26,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use ember_persistence::aof::{AofDirectory, AofError, AofWriter, Batch, SyncOutcome, SyncTask};
+use ember_persistence::aof::{
+    AofDirectory, AofError, AofWriter, Batch, RETAINED_BYTES_MAX, SyncOutcome, SyncTask,
+};
 
 use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
@@ -50,6 +52,11 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// Records that wait to be written, in bytes, above which writes wait.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
+
+/// The parts of `maxmemory` that records may take which wait to be written, and those that are not durable and are kept for
+/// the case that an fsync fails.
+const WAITING_SHARE: u64 = 16;
+const RETAINED_SHARE: u64 = 64;
 
 /// How long the thread sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -273,10 +280,19 @@ impl AofSubscriber {
         self.synced_size = writer.size();
         self.files =
             Some(Files { closed_size: rewriting::closed_size(&directory, &writer), directory, writer });
+        self.limit_retained();
         self.begin_file();
         (self.appended, self.synced, self.oldest) = (last, last, None);
         self.aof.state.is_enabled.store(true, Ordering::Relaxed);
         self.report_size();
+    }
+
+    /// Bounds what is kept for the case that an fsync fails.
+    fn limit_retained(&mut self) {
+        let max = self.config.held_back_max(RETAINED_BYTES_MAX, RETAINED_SHARE);
+        if let Some(files) = &mut self.files {
+            files.writer.set_retained_max(max);
+        }
     }
 
     fn begin_file(&mut self) {
@@ -299,6 +315,7 @@ impl AofSubscriber {
         files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
         self.synced_size = files.writer.size();
         let rewrite = files.directory.begin_rewrite();
+        self.limit_retained();
         self.begin_file();
         // The file before was made durable to its end.
         (self.synced, self.oldest) = (self.appended, None);
@@ -584,7 +601,7 @@ impl AofSubscriber {
             conditions.set_aof_error(refusal.clone());
             self.refusal = refusal;
         }
-        let is_behind = lag_ms > limit_ms || waiting > WAITING_MAX;
+        let is_behind = lag_ms > limit_ms || waiting > self.config.held_back_max(WAITING_MAX, WAITING_SHARE);
         if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
             conditions.set(Condition::AOF_BEHIND, is_behind);
         }
@@ -632,6 +649,7 @@ impl Subscriber for AofSubscriber {
         if generation != self.generation {
             self.generation = generation;
             self.config = self.server.config.snapshot();
+            self.limit_retained();
         }
     }
 

@@ -224,10 +224,22 @@ config! {
     stored: StoredValues,
 }
 
+/// What may be held back for a file however low `maxmemory` is: less would cost more in waiting than it saves.
+const HELD_BACK_MIN_BYTES: usize = 1024 * 1024;
+
 impl Config {
     /// Bytes from which on clients are evicted, if there is a limit.
     pub(crate) fn client_memory_max(&self) -> Option<u64> {
         self.maxmemory_clients.bytes(self.maxmemory)
+    }
+
+    /// How many bytes may be held back in memory for a file: `most`, or this share of `maxmemory` if that is less. It is not
+    /// data, or takes the place of data, so it has to be small beside the limit.
+    pub(crate) fn held_back_max(&self, most: usize, share: u64) -> usize {
+        if self.maxmemory == 0 {
+            return most;
+        }
+        usize::try_from(self.maxmemory / share).unwrap_or(most).clamp(HELD_BACK_MIN_BYTES, most)
     }
 
     /// Which versions of RDB are read.

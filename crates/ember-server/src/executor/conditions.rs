@@ -65,6 +65,9 @@ impl Executor {
         if !now.intersects(KEEPS_KEYS) || !flags.intersects(CHANGES) || !runs_now {
             return Ok(false);
         }
+        if flags.contains(Flags::DENYOOM) && self.waits_to_evict(args.total_bytes()) {
+            return Ok(true);
+        }
         Ok(match queued {
             None => self.is_kept_waiting(guards, command, args),
             Some(transaction) => transaction.calls().any(|(index, args)| {
@@ -141,6 +144,9 @@ impl Executor {
         if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND | Condition::LINK_DOWN)
             || (changes && now.intersects(delays))
         {
+            return false;
+        }
+        if command.spec.flags.contains(Flags::DENYOOM) && self.waits_to_evict(args.total_bytes()) {
             return false;
         }
         !changes || !self.is_kept_waiting(guards, command, args)

@@ -2,9 +2,13 @@
 //!
 //! A command that may need memory has as much freed as it brings, or is refused. Before another command of a connection at
 //! most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not held up for long after the limit was lowered.
+//!
+//! What a snapshot holds back in memory counts. To evict a key that it has still to save makes that more: while it is as
+//! much as may be, calls wait that would have to evict, and nothing else evicts.
 
 use ember_protocol::Reply;
 use emberkv_core::error::CommandError;
+use emberkv_core::eviction::EvictionPolicy;
 use emberkv_core::keys::Guards;
 
 use super::{Executor, Section};
@@ -16,6 +20,9 @@ const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 /// Bytes that are freed by one tick, or before one command that needs none: some hundred keys.
 const EVICTED_TOGETHER_BYTES: usize = 1024 * 1024;
 
+/// What a snapshot holds back counts up to this part of the limit.
+const HELD_BACK_SHARE: usize = 8;
+
 impl Executor {
     fn limit_bytes(&self) -> usize {
         usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX)
@@ -26,8 +33,28 @@ impl Executor {
     #[inline]
     fn exceeds_limit(&self, incoming: usize) -> bool {
         let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
-        let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.client_memory.total());
+        let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.beside_keys_bytes());
         used.saturating_add(incoming) > self.limit_bytes()
+    }
+
+    /// What counts beside the keys: what clients make the server keep, and what a snapshot holds back. That is a small part
+    /// of the limit, unless the limit is very low.
+    #[inline]
+    fn beside_keys_bytes(&self) -> usize {
+        let held_back = self.server.keyspace.held_back().bytes().min(self.limit_bytes() / HELD_BACK_SHARE);
+        self.client_memory.total() + held_back
+    }
+
+    /// Whether a call of `incoming` bytes is to wait because keys would have to go for it, of which a snapshot holds back as
+    /// many as it may. It is to be tried again when some of that is written.
+    pub(super) fn waits_to_evict(&self, incoming: usize) -> bool {
+        let held_back = self.server.keyspace.held_back();
+        self.config.maxmemory != 0
+            && self.config.maxmemory_policy != EvictionPolicy::NoEviction
+            && !self.is_replica
+            && held_back.is_full()
+            && self.exceeds_limit(incoming)
+            && held_back.awaits_room()
     }
 
     /// Makes room for a write of `incoming` bytes, if memory is limited and short.
@@ -54,10 +81,11 @@ impl Executor {
             return Err(CommandError::OutOfMemory);
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        let incoming = incoming.saturating_add(self.client_memory.total());
         let (limit, samples) = (self.limit_bytes(), self.config.maxmemory_samples);
-        let made = self.evictor.make_room(keyspace, &mut self.turn, limit.saturating_sub(incoming), samples);
-        if made.is_err() || incoming > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
+        let left = limit.saturating_sub(incoming.saturating_add(self.beside_keys_bytes()));
+        let made = self.evictor.make_room(keyspace, &mut self.turn, left, samples);
+        let is_too_much = incoming.saturating_add(self.client_memory.total()) > limit;
+        if made.is_err() || is_too_much { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     /// Makes room in the background, after the limit was lowered or while nobody writes.
@@ -98,8 +126,11 @@ impl Executor {
             return;
         }
         let keyspace = &self.server.keyspace;
+        if keyspace.held_back().is_full() {
+            return;
+        }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        let limit = self.limit_bytes().saturating_sub(self.client_memory.total());
+        let limit = self.limit_bytes().saturating_sub(self.beside_keys_bytes());
         let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
         let samples = self.config.maxmemory_samples;
         // Nothing to evict is no error here: the next write will be told.

@@ -37,6 +37,8 @@ pub(crate) struct MemoryReport {
     pub(crate) dataset: u64,
     /// What clients make the server keep.
     pub(crate) clients: u64,
+    /// What a snapshot under way holds back.
+    pub(crate) held_back: u64,
 }
 
 impl MemoryReport {
@@ -58,6 +60,7 @@ impl MemoryReport {
             startup: server.startup_memory_bytes.load(Ordering::Relaxed),
             dataset,
             clients,
+            held_back: server.keyspace.held_back().bytes() as u64,
         }
     }
 
@@ -66,9 +69,9 @@ impl MemoryReport {
         self.allocated.saturating_sub(self.dataset)
     }
 
-    /// Allocated for what `maxmemory` does not limit: neither data nor kept for clients.
+    /// Allocated for what `maxmemory` does not limit: neither data, nor kept for clients, nor held back by a snapshot.
     pub(crate) fn not_counted(&self) -> u64 {
-        self.allocated.saturating_sub(self.dataset + self.clients)
+        self.allocated.saturating_sub(self.dataset + self.clients + self.held_back)
     }
 
     /// The data's part of what was allocated since the start.

@@ -12,7 +12,7 @@ use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{FILE_VERSION, KeyForm};
 use emberkv_core::eviction::ClockReading;
 use emberkv_core::rdb::VERSION_MAX;
-use emberkv_core::snapshot::{Piece, Saver, Snapshot, SnapshotOptions};
+use emberkv_core::snapshot::{Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
@@ -134,6 +134,18 @@ pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
     if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
 }
 
+/// The parts of `maxmemory` that may wait to be written: of what threads have saved, and of what was handed over.
+const WALKED_SHARE: u64 = 64;
+const HANDED_SHARE: u64 = 16;
+
+fn queue_limits(config: &Config) -> QueueLimits {
+    let most = QueueLimits::default();
+    QueueLimits {
+        walked_bytes: config.held_back_max(most.walked_bytes, WALKED_SHARE),
+        handed_bytes: config.held_back_max(most.handed_bytes, HANDED_SHARE),
+    }
+}
+
 /// Takes a snapshot. The executor has exclusive access, holds no lock and has published what it counted. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
@@ -149,6 +161,7 @@ pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
             lfu_decay_minutes: config.lfu_decay_time,
             now_ms: executor.turn.now_ms,
         },
+        limits: queue_limits(config),
     };
     let snapshot = server.keyspace.begin_snapshot(options);
     server.conditions.set(Condition::SNAPSHOT, true);

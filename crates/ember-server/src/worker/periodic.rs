@@ -131,7 +131,9 @@ impl Worker {
         let server = self.server;
         server.peak_memory_bytes.fetch_max(memory_report::allocator().allocated, Ordering::Relaxed);
         let maxmemory = self.executor.config.maxmemory;
-        let used = server.keyspace.used_bytes() as u64 + server.client_memory();
+        let keyspace = &server.keyspace;
+        let held_back = keyspace.held_back().bytes() as u64;
+        let used = keyspace.used_bytes() as u64 + held_back + server.client_memory();
         let is_over = maxmemory != 0 && used > maxmemory;
         server.over_limit.look(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {

@@ -196,6 +196,56 @@ fn what_cannot_wait_for_a_large_value_leaves_it_to_the_snapshot() {
     assert_eq!(server.client().run("DEBUG DIGEST"), digest);
 }
 
+/// While a disk is slow.
+#[test]
+fn what_a_snapshot_holds_back_counts_against_the_limit_and_writes_wait_for_it() {
+    const LIMIT: u64 = 48 << 20;
+    const NEW_KEYS: usize = 20_000;
+    for mode in MODES {
+        let directory = Directory::new("held-back");
+        let server = start_in(&directory.0, mode);
+        let mut client = server.client();
+        client.run(&format!("CONFIG SET maxmemory {LIMIT} maxmemory-policy allkeys-lru"));
+        let value = "x".repeat(1000);
+        let fill = |number: usize| ["SET".to_owned(), format!("old:{number}"), value.clone()];
+        client.pipeline(&(0..60_000).map(fill).collect::<Vec<_>>()).unwrap();
+        let before = client.info_number("used_memory");
+        // One key a second.
+        client.run("CONFIG SET rdb-key-save-delay 1000000");
+        client.run("BGSAVE");
+        let is_last_there = |client: &mut RawClient| client.run(&format!("EXISTS new:{}", NEW_KEYS - 1));
+        thread::scope(|scope| {
+            let mut writer = server.client();
+            writer.set_timeout(PATIENCE).unwrap();
+            let value = &value;
+            scope.spawn(move || {
+                for number in 0..NEW_KEYS {
+                    assert_eq!(writer.command(&["SET", &format!("new:{number}"), value]).text(), "OK");
+                }
+            });
+            let begun = Instant::now();
+            while client.info_number("mem_snapshot_buffer") < LIMIT / 16 {
+                assert!(begun.elapsed() < PATIENCE, "{}", client.run("INFO memory").text());
+            }
+            let used = client.info_number("used_memory");
+            assert!(
+                used < before + LIMIT / 20,
+                "{used}, {before} before: {}",
+                client.run("INFO memory").text()
+            );
+            // What is evicted for a write that does not wait would be handed over too.
+            let handed = client.info_number("mem_snapshot_buffer");
+            assert!(handed <= LIMIT / 16 + LIMIT / 32, "{handed}");
+            assert_eq!(is_last_there(&mut client), Value::Integer(0), "it waits");
+            client.run("CONFIG SET rdb-key-save-delay 0");
+        });
+        assert_eq!(is_last_there(&mut client), Value::Integer(1));
+        wait_for(&mut client, "rdb_bgsave_in_progress", "0");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
+        assert_eq!(client.info("mem_snapshot_buffer"), "0");
+    }
+}
+
 #[test]
 fn there_is_one_bgsave_at_a_time() {
     let directory = Directory::new("one");

@@ -4,6 +4,7 @@
 //! drives the walk and the saver; `saving` is the shard's side.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
@@ -15,14 +16,99 @@ use crate::eviction::policy::ClockReading;
 use crate::rdb::{Encoded, KeyFacts, KeyForm};
 use crate::types::value::StringValue;
 
-/// Bytes that the walk has saved and that wait to be written.
-pub const QUEUE_MAX_BYTES: usize = 8 * 1024 * 1024;
+/// What may wait to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueLimits {
+    /// Bytes that the walk has saved; when there are more, it waits.
+    pub walked_bytes: usize,
+    /// Bytes that were handed over before changes; when there are more, changes wait.
+    pub handed_bytes: usize,
+}
 
-/// Bytes that were handed over before changes and wait to be written; when there are more, changes wait.
-pub const HANDED_MAX_BYTES: usize = 64 * 1024 * 1024;
+impl Default for QueueLimits {
+    /// As much as a disk takes in some tenths of a second: more would make nothing faster.
+    fn default() -> QueueLimits {
+        QueueLimits { walked_bytes: 8 << 20, handed_bytes: 64 << 20 }
+    }
+}
+
+/// What the snapshot under way, if there is one, holds back in memory. All who share a keyspace may look at it.
+#[derive(Debug, Default)]
+pub struct HeldBack {
+    /// Bytes that the walk has copied; a plain counter, as the next.
+    walked_bytes: AtomicUsize,
+    /// Bytes that were handed over before changes. It may be off for a moment.
+    handed_bytes: AtomicUsize,
+    // The limits; 0 outside a snapshot.
+    walked_max: AtomicUsize,
+    handed_max: AtomicUsize,
+    /// Whether a call waits since waiting calls were last woken.
+    is_awaited: AtomicBool,
+}
+
+impl HeldBack {
+    /// The bytes of memory; not more than may be there. What is handed over because it cannot wait may exceed that: were it
+    /// counted, an eviction could be the reason for another one.
+    pub fn bytes(&self) -> usize {
+        let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        let held = load(&self.walked_bytes) + load(&self.handed_bytes);
+        held.min(load(&self.walked_max) + load(&self.handed_max))
+    }
+
+    /// Whether what was handed over is as much as may wait.
+    pub fn is_full(&self) -> bool {
+        let max = self.handed_max.load(Ordering::Relaxed);
+        max > 0 && self.handed_bytes.load(Ordering::SeqCst) >= max
+    }
+
+    /// Whether a call must wait because too much was handed over; it is to be tried again when that is written.
+    pub fn awaits_room(&self) -> bool {
+        if !self.is_full() {
+            return false;
+        }
+        // Looked at again behind the store, which pairs with `Saver::discount`: one of the two sees the other.
+        self.is_awaited.store(true, Ordering::SeqCst);
+        self.is_full()
+    }
+
+    /// Whether a call has waited since this was last asked.
+    pub(crate) fn take_awaited(&self) -> bool {
+        self.is_awaited.swap(false, Ordering::SeqCst)
+    }
+
+    /// Subtracts bytes that were handed over and are being written. Whether there is room then, and some to spare, so that
+    /// those who wait do not have to do so again at once.
+    pub(crate) fn discount(&self, bytes: usize) -> bool {
+        let left = self.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
+        left < self.handed_max.load(Ordering::Relaxed) / 2
+    }
+
+    fn begin(&self, limits: QueueLimits) {
+        self.end();
+        self.walked_max.store(limits.walked_bytes, Ordering::Relaxed);
+        self.handed_max.store(limits.handed_bytes, Ordering::Relaxed);
+    }
+
+    /// Nothing is held back any more.
+    pub(crate) fn end(&self) {
+        for counter in [&self.walked_bytes, &self.handed_bytes, &self.walked_max, &self.handed_max] {
+            counter.store(0, Ordering::SeqCst);
+        }
+    }
+}
 
 /// Bytes of entries that the walk queues together.
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Room of such a block: what one step adds may exceed it.
+const BLOCK_ROOM_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
+
+/// Bytes of entries handed over in a shard that are queued together, at most: and no more than a quarter of what may wait is
+/// in blocks of all shards that are not queued yet.
+const HANDED_BLOCK_MAX_BYTES: usize = 16 * 1024;
+
+/// Shorter blocks would take more for the queue than for what they hold.
+const HANDED_BLOCK_MIN_BYTES: usize = 512;
 
 /// Keys whose saving was asked for. Who asks for more waits until the walk is over.
 const REQUESTS_MAX: usize = 1024;
@@ -37,6 +123,8 @@ pub struct SnapshotOptions {
     pub form: KeyForm,
     /// How eviction clocks are read.
     pub clocks: ClockReading,
+    /// How much may wait to be written.
+    pub limits: QueueLimits,
 }
 
 /// A key whose value is shared with its entry.
@@ -71,7 +159,7 @@ pub(crate) struct Waiting {
 /// The pieces that wait to be written, and the keys that calls wait for.
 pub(crate) struct Queue {
     pub(crate) pieces: VecDeque<Waiting>,
-    /// Bytes of those that the walk has saved.
+    /// Bytes of those that the walk has saved, values that are shared included.
     pub(crate) walked_bytes: usize,
     /// Keys that calls wait for.
     pub(crate) requests: VecDeque<(KeyHash, Box<[u8]>)>,
@@ -84,14 +172,12 @@ pub struct Snapshot {
     // Fixed after the start.
     options: SnapshotOptions,
     sizes: Vec<(u64, u64)>,
+    handed_block_bytes: usize,
     // Shared.
     pub(crate) next_shard: AtomicUsize,
     pub(crate) is_cancelled: AtomicBool,
-    /// Bytes handed over that wait; a plain counter, which may be off for a moment.
-    pub(crate) handed_bytes: AtomicUsize,
+    pub(crate) held_back: Arc<HeldBack>,
     handed_total_bytes: AtomicU64,
-    /// Whether a call waits since waiting calls were last woken.
-    pub(crate) is_awaited: AtomicBool,
     pub(crate) queue: Mutex<Queue>,
     /// There is something in the queue for the one who writes.
     pub(crate) filled: Condvar,
@@ -108,16 +194,24 @@ pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
 }
 
 impl Snapshot {
-    /// A snapshot of that many shards, with the number of keys and of volatile ones in each database.
-    pub(crate) fn new(options: SnapshotOptions, sizes: Vec<(u64, u64)>, shards: usize) -> Snapshot {
+    /// A snapshot of that many shards, with the number of keys and of volatile ones in each database. What it holds back is
+    /// counted in `held_back`.
+    pub(crate) fn new(
+        options: SnapshotOptions,
+        sizes: Vec<(u64, u64)>,
+        shards: usize,
+        held_back: Arc<HeldBack>,
+    ) -> Snapshot {
+        held_back.begin(options.limits);
         Snapshot {
             options,
             sizes,
+            handed_block_bytes: (options.limits.handed_bytes / 4 / shards)
+                .clamp(HANDED_BLOCK_MIN_BYTES, HANDED_BLOCK_MAX_BYTES),
             next_shard: AtomicUsize::new(0),
             is_cancelled: AtomicBool::new(false),
-            handed_bytes: AtomicUsize::new(0),
+            held_back,
             handed_total_bytes: AtomicU64::new(0),
-            is_awaited: AtomicBool::new(false),
             queue: Mutex::new(Queue {
                 pieces: VecDeque::new(),
                 walked_bytes: 0,
@@ -144,24 +238,14 @@ impl Snapshot {
         self.handed_total_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether a call must wait because too much was handed over; it is to be tried again when that is written.
-    pub(crate) fn awaits_room(&self) -> bool {
-        if !self.is_full() {
-            return false;
-        }
-        // Looked at again behind the store, which pairs with `Saver::discount`: one of the two sees the other.
-        self.is_awaited.store(true, Ordering::SeqCst);
-        self.is_full()
-    }
-
     /// Notes that a call waits for a key that is held. Under the lock of its shard.
     pub(crate) fn awaits_held(&self) {
-        self.is_awaited.store(true, Ordering::SeqCst);
+        self.held_back.is_awaited.store(true, Ordering::SeqCst);
     }
 
     /// Asks for a key to be saved soon, for a call that must wait for it. Under the lock of its shard.
     pub(crate) fn request(&self, hash: KeyHash, key: &[u8]) {
-        self.is_awaited.store(true, Ordering::SeqCst);
+        self.held_back.is_awaited.store(true, Ordering::SeqCst);
         let mut queue = self.queue.lock();
         let is_known = queue.requests.iter().any(|(_, other)| **other == *key);
         if !is_known && queue.requests.len() < REQUESTS_MAX {
@@ -192,18 +276,28 @@ impl Snapshot {
         Encoded::new(self.options.form.unpacked())
     }
 
+    /// An empty block of what the walk saves.
+    fn walked_block(&self) -> Encoded {
+        Encoded::with_room(self.options.form, BLOCK_ROOM_BYTES)
+    }
+
+    /// Takes a piece of the walk out of the account.
+    pub(crate) fn discount_walked(&self, piece: &Piece, bytes: usize) {
+        self.held_back.walked_bytes.fetch_sub(copied_bytes(piece, bytes), Ordering::Relaxed);
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Whether what was handed over is as much as may wait.
-    pub(crate) fn is_full(&self) -> bool {
-        self.handed_bytes.load(Ordering::SeqCst) >= HANDED_MAX_BYTES
+    /// From how many bytes on a block of what is handed over in a shard is queued.
+    pub(crate) fn handed_block_bytes(&self) -> usize {
+        self.handed_block_bytes
     }
 
     /// Counts what is handed over, before it is given to [`Snapshot::push_handed`].
     pub(crate) fn count_handed(&self, bytes: usize) {
-        self.handed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.held_back.handed_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.handed_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -216,15 +310,21 @@ impl Snapshot {
     /// Queues what the walk has saved, when there is room. No lock is held.
     fn push_walked(&self, piece: Piece, bytes: usize) {
         let mut queue = self.queue.lock();
-        while queue.walked_bytes >= QUEUE_MAX_BYTES && !self.is_cancelled() {
+        while queue.walked_bytes >= self.options.limits.walked_bytes && !self.is_cancelled() {
             self.emptied.wait(&mut queue);
         }
         if !self.is_cancelled() {
             queue.walked_bytes += bytes;
+            self.held_back.walked_bytes.fetch_add(copied_bytes(&piece, bytes), Ordering::Relaxed);
             queue.pieces.push_back(Waiting { piece, bytes, is_handed: false });
             self.filled.notify_one();
         }
     }
+}
+
+/// The part of a piece's bytes that is there for the piece alone: what the walk shares is its entry's still.
+fn copied_bytes(piece: &Piece, bytes: usize) -> usize {
+    if matches!(piece, Piece::Keys(..)) { bytes } else { 0 }
 }
 
 /// What one thread of the walk has saved and not queued yet.
@@ -240,7 +340,7 @@ pub(crate) struct Gathering<'s> {
 
 impl<'s> Gathering<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot) -> Gathering<'s> {
-        let block = Encoded::new(snapshot.options.form);
+        let block = snapshot.walked_block();
         Gathering { snapshot, number: 0, block, complete: Vec::new(), total_bytes: 0 }
     }
 
@@ -273,7 +373,8 @@ impl<'s> Gathering<'s> {
 
     fn complete_block(&mut self) {
         if self.block.keys() > 0 {
-            let block = std::mem::replace(&mut self.block, Encoded::new(self.snapshot.options.form));
+            let mut block = std::mem::replace(&mut self.block, self.snapshot.walked_block());
+            block.give_back_room();
             let bytes = block.bytes().len();
             self.complete.push((Piece::Keys(self.number, block), bytes));
         }

@@ -23,9 +23,6 @@ use crate::types::value::StringValue;
 /// From this size on a string is heavy: copying a shorter one takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
 
-/// Bytes of entries handed over in a shard that are queued together.
-const HANDED_BLOCK_BYTES: usize = 16 * 1024;
-
 /// Groups of entries, and bytes of them, that are saved in one go under the lock: some 50 µs.
 const STEP_GROUPS: usize = 8;
 /// The same.
@@ -113,8 +110,9 @@ impl Saving {
         let (entry, before) = (slot.entry(), block.bytes().len());
         block.push(&snapshot.facts(number, entry), entry.key(), entry);
         snapshot.count_handed(block.bytes().len() - before);
-        if block.bytes().len() >= HANDED_BLOCK_BYTES {
-            let (number, block) = handed.swap_remove(at);
+        if block.bytes().len() >= snapshot.handed_block_bytes() {
+            let (number, mut block) = handed.swap_remove(at);
+            block.give_back_room();
             let bytes = block.bytes().len();
             snapshot.push_handed(Piece::Keys(number, block), bytes);
         }
@@ -133,7 +131,8 @@ impl Saving {
 
     /// Queues what was handed over.
     fn flush(&mut self) {
-        for (number, block) in self.handed.drain(..) {
+        for (number, mut block) in self.handed.drain(..) {
+            block.give_back_room();
             let bytes = block.bytes().len();
             self.snapshot.push_handed(Piece::Keys(number, block), bytes);
         }
@@ -208,7 +207,7 @@ impl ShardData {
             saving.snapshot.request(hash, key);
             return true;
         }
-        saving.snapshot.awaits_room()
+        saving.snapshot.held_back.awaits_room()
     }
 
     /// Saves some entries. False at the end of the shard.

@@ -180,7 +180,10 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_total_replication_buffers", backlog);
     report.zeros(&["mem_clients_slaves"]);
     report.line("mem_clients_normal", numbers.clients);
-    report.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
+    report.zeros(&["mem_cluster_links"]);
+    let waiting = &Aof::of(report.server).state.waiting_bytes;
+    report.line("mem_snapshot_buffer", numbers.held_back);
+    report.line("mem_aof_buffer", waiting.load(Ordering::Relaxed));
     report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
     report.zeros(&["active_defrag_running"]);
     report.line("lazyfree_pending_objects", reclaim::pending());
