@@ -144,6 +144,16 @@ impl Encoded {
         self.keys
     }
 
+    /// The form in which they are.
+    pub(crate) fn form(&self) -> KeyForm {
+        self.form
+    }
+
+    /// Bytes that there is room for.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.writer.sink().capacity()
+    }
+
     /// Gives back room that is not used, if it is much: an eighth of what is, or more.
     pub(crate) fn give_back_room(&mut self) {
         let sink = self.writer.sink_mut();

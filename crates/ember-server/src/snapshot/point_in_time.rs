@@ -216,6 +216,7 @@ impl PointInTime {
             while let Some(piece) = saver.next_piece() {
                 let before = writer.keys();
                 write(writer, &snapshot, &piece)?;
+                snapshot.take_back(piece);
                 delay::wait(writer.keys() - before, || {
                     let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
                     (!is_given_up).then(|| server.config.snapshot().rdb_key_save_delay)

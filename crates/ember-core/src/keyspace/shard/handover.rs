@@ -103,6 +103,9 @@ pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
 /// Room of such a block: what one step adds may exceed it.
 const BLOCK_ROOM_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
 
+/// Blocks that are kept for the walk: one for each thread of it, about.
+const SPARE_MAX: usize = 4;
+
 /// Bytes of entries handed over in a shard that are queued together, at most: and no more than a quarter of what may wait is
 /// in blocks of all shards that are not queued yet.
 const HANDED_BLOCK_MAX_BYTES: usize = 16 * 1024;
@@ -178,6 +181,8 @@ pub struct Snapshot {
     pub(crate) is_cancelled: AtomicBool,
     pub(crate) held_back: Arc<HeldBack>,
     handed_total_bytes: AtomicU64,
+    /// Empty blocks for the walk.
+    spare: Mutex<Vec<Encoded>>,
     pub(crate) queue: Mutex<Queue>,
     /// There is something in the queue for the one who writes.
     pub(crate) filled: Condvar,
@@ -212,6 +217,7 @@ impl Snapshot {
             is_cancelled: AtomicBool::new(false),
             held_back,
             handed_total_bytes: AtomicU64::new(0),
+            spare: Mutex::default(),
             queue: Mutex::new(Queue {
                 pieces: VecDeque::new(),
                 walked_bytes: 0,
@@ -278,7 +284,23 @@ impl Snapshot {
 
     /// An empty block of what the walk saves.
     fn walked_block(&self) -> Encoded {
-        Encoded::with_room(self.options.form, BLOCK_ROOM_BYTES)
+        let spare = self.spare.lock().pop();
+        spare.unwrap_or_else(|| Encoded::with_room(self.options.form, BLOCK_ROOM_BYTES))
+    }
+
+    /// Takes a piece back that is written, for its memory: all of a data set goes through a few blocks, and what is freed
+    /// and allocated again and again would be there twice for a while, because the allocator gives it back a little later.
+    pub fn take_back(&self, piece: Piece) {
+        if let Piece::Keys(_, mut block) = piece
+            && block.form() == self.options.form
+            && block.room_bytes() >= BLOCK_ROOM_BYTES
+        {
+            let mut spare = self.spare.lock();
+            if spare.len() < SPARE_MAX {
+                block.clear();
+                spare.push(block);
+            }
+        }
     }
 
     /// Takes a piece of the walk out of the account.
