@@ -28,7 +28,7 @@ pub mod types;
 
 pub use algorithms::glob;
 pub use effects::{events, journal, observers};
-pub use keyspace::snapshot;
+pub use keyspace::{defragmentation, snapshot};
 pub use memory::reclaim;
 pub use sync::{gate, mailbox};
 

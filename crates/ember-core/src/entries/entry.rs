@@ -31,12 +31,14 @@
 //!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
 //!
-//! `forms` has the forms of values, `editing` what changes them where they stand. Here and in `editing` is all `unsafe`
-//! code of the layout; `tests/keyspace/keyspace_model.rs` compares what is built on it with a safe model.
-#![allow(unsafe_code, reason = "the entry layout is laid out by hand here and in `editing`")]
+//! `forms` has the forms of values, `editing` what changes them where they stand. `moving` moves entries to other
+//! allocations. Here, in `editing` and in `moving` is all `unsafe` code of the layout; `tests/keyspace/keyspace_model.rs`
+//! compares what is built on it with a safe model.
+#![allow(unsafe_code, reason = "the entry layout is laid out by hand here, in `editing` and in `moving`")]
 
 mod editing;
 mod forms;
+mod moving;
 #[cfg(test)]
 mod tests;
 
@@ -381,7 +383,7 @@ impl<'a> EntryRef<'a> {
 
 /// The address of an entry, for a structure that refers to entries which a table beside it owns.
 ///
-/// An entry stays at its address until it is removed, or its value or expiry takes another number of bytes.
+/// An entry stays at its address until it is removed or moved, or its value or expiry takes another number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryAddress(u64);
 

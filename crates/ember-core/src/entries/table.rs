@@ -27,6 +27,7 @@
 use super::entry::{EntryRef, Slot};
 use super::hash::TAG_BITS;
 use crate::algorithms::random::Random;
+use crate::memory::moving::Mover;
 use crate::memory::prefetch;
 
 /// Slots that share a cache line and are searched together.
@@ -366,6 +367,11 @@ impl Table {
             }
         }
         (home + 1 < self.groups.len()).then(|| self.first_tag_of(home + 1))
+    }
+
+    /// Moves the slots to another allocation of the same size, if that is worth it.
+    pub(crate) fn move_slots(&mut self, mover: &mut Mover<'_>) {
+        mover.move_vec(&mut self.groups);
     }
 
     fn for_each_with_home(&self, home: usize, mut visit: impl FnMut(&Slot)) {

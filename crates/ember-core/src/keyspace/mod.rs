@@ -6,6 +6,7 @@
 //!
 //! Locks are taken in ascending order of shards when several are needed ([`crate::keys::Guards`]).
 
+pub mod defragmentation;
 pub mod expiry;
 pub mod shard;
 pub mod snapshot;

@@ -1,6 +1,7 @@
 //! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
 
 pub(crate) mod handover;
+pub(crate) mod moving;
 mod saving;
 
 pub use self::saving::Detached;

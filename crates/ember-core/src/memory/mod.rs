@@ -7,6 +7,7 @@
     reason = "a prefetch is an intrinsic; a view of shared bytes can become an owner of them"
 )]
 
+pub mod moving;
 pub mod reclaim;
 
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use super::sorted_set::SortedSet;
 use super::stream::Stream;
 use super::value::ValueType;
 use crate::effects::journal::Names;
+use crate::memory::moving::Mover;
 use crate::memory::reclaim;
 use crate::memory::size_class;
 
@@ -149,6 +150,11 @@ impl Aggregate {
     /// Removes elements that have expired at `now_ms`, looking at no more than `max`, and returns how many were removed.
     pub fn remove_expired(&mut self, now_ms: i64, max: usize, names: &mut Names) -> usize {
         with_any!(self, value => value.remove_expired(now_ms, max, names))
+    }
+
+    /// Moves what the value owns to other allocations; see [`Collection::move_inside`].
+    pub fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        with_any!(self, value => value.move_inside(from, most, mover))
     }
 
     /// Checks what must always hold; for tests.

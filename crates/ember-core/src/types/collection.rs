@@ -2,6 +2,7 @@
 
 use super::value::ValueType;
 use crate::effects::journal::Names;
+use crate::memory::moving::Mover;
 
 /// A type of value with elements. Its default is the empty value.
 pub trait Collection: Default + Clone + Send + Sync + 'static {
@@ -46,6 +47,11 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     fn remove_expired(&mut self, _now_ms: i64, _max: usize, _names: &mut Names) -> usize {
         0
     }
+
+    /// Moves what the value owns to other allocations, as far as that is worth it: what belongs to about `most` elements,
+    /// from place `from` on, where 0 is the beginning. Returns the place to go on from; 0 at the end. What is changed in
+    /// between may lead to elements that are left out or looked at twice. Neither elements nor the bytes counted change.
+    fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64;
 
     /// Checks what must always hold; for tests.
     ///

@@ -14,6 +14,7 @@
 //! that is follows from its header, so that a set takes no more than a pointer and a length beside it.
 
 use crate::algorithms::random::Random;
+use crate::memory::moving::Mover;
 use crate::memory::{room_class, size_class};
 
 pub use super::listpack::Corrupt;
@@ -32,6 +33,11 @@ impl Intset {
     /// A set without members; allocates nothing.
     pub fn new() -> Intset {
         Intset::default()
+    }
+
+    /// Moves the bytes to another allocation of the same size, if that is worth it.
+    pub(crate) fn move_to(&mut self, mover: &mut Mover<'_>) {
+        mover.move_bytes(&mut self.room);
     }
 
     /// The set that `bytes` are. They may come from anywhere: every member is looked at. O(N).

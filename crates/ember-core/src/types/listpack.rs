@@ -28,6 +28,7 @@ mod entry;
 use ember_protocol::number;
 use entry::Draft;
 
+use crate::memory::moving::Mover;
 use crate::memory::{room_class, size_class};
 
 const HEADER_BYTES: usize = 6;
@@ -137,6 +138,11 @@ impl Listpack {
     /// A listpack without elements; allocates nothing.
     pub fn new() -> Listpack {
         Listpack::default()
+    }
+
+    /// Moves the bytes to another allocation of the same size, if that is worth it.
+    pub(crate) fn move_to(&mut self, mover: &mut Mover<'_>) {
+        mover.move_bytes(&mut self.room);
     }
 
     /// The listpack that `bytes` are. They may come from anywhere: every entry is looked at. O(bytes).

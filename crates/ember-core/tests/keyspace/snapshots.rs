@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::support::commands::{contents, draw, run};
 use ember_protocol::Protocol;
+use emberkv_core::defragmentation::Defragmentation;
 use emberkv_core::eviction::{ClockReading, EvictionPolicy};
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::local::Local;
@@ -166,6 +167,7 @@ fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
             }
             local.database = [0, 1][random.below(2)];
         };
+        let mut moving = Defragmentation::new();
         for _ in 0..3 {
             (0..150).for_each(|_| change(&mut local, &mut random));
             let now_ms = local.turn.now_ms;
@@ -178,6 +180,12 @@ fn what_is_saved_is_what_there_was_whatever_is_changed_meanwhile() {
             let mut walking = [true; 2];
             while walking.contains(&true) {
                 (0..random.below(3)).for_each(|_| change(&mut local, &mut random));
+                // What is moved is no change.
+                for _ in 0..random.below(40) {
+                    if !moving.step(&keyspace, 10, &mut |_| true) {
+                        moving = Defragmentation::new();
+                    }
+                }
                 for _ in 0..random.below(60) {
                     let which = random.below(2);
                     walking[which] = walking[which] && walkers[which].step(&keyspace);

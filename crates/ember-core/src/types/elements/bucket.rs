@@ -79,6 +79,11 @@ impl Bucket {
         u64::from(self.prefix).checked_shl(64 - self.depth()).unwrap_or(0)
     }
 
+    /// Whether this is the smallest hash of the bucket.
+    pub(super) fn begins_at(&self, hash: u64) -> bool {
+        self.first_hash() == hash
+    }
+
     /// The smallest hash behind this bucket; `None` behind the last.
     fn end_hash(&self) -> Option<u64> {
         self.first_hash().checked_add(1u64.checked_shl(64 - self.depth())?)
@@ -87,8 +92,18 @@ impl Bucket {
     /// Calls `visit` for a few elements with hashes from `from` on, which is in this bucket. Returns the hash to go on
     /// from: all elements between the two have been visited. `None` is the end of the last bucket.
     pub(super) fn scan(&self, from: u64, visit: impl FnMut(EntryRef<'_>)) -> Option<u64> {
+        self.hash_behind(self.table.scan(self.tag(from), visit))
+    }
+
+    /// As [`Bucket::scan`], with slots whose entries may be moved or changed, but not removed.
+    pub(super) fn scan_mut(&mut self, from: u64, visit: impl FnMut(&mut Slot)) -> Option<u64> {
+        let next = self.table.scan_mut(self.tag(from), visit);
+        self.hash_behind(next)
+    }
+
+    /// The hash that a step of a scan goes on from, when the table's goes on from tag `next`.
+    fn hash_behind(&self, next: Option<u32>) -> Option<u64> {
         // No tag lies between two multiples of the missing bits' place, so a step ends at one.
-        let next = self.table.scan(self.tag(from), visit);
         let next = next.map(|tag| (tag + self.missing_mask()) & !self.missing_mask());
         match next.filter(|&tag| tag <= TAG_MASK) {
             Some(tag) => Some(self.first_hash() + (u64::from(tag) << (64 - TAG_BITS - self.depth()))),

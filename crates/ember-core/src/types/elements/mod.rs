@@ -36,6 +36,7 @@ pub use hasher::choose_hash_function;
 use crate::algorithms::random::Random;
 use crate::entries::entry::{EntryAddress, EntryRef, NewValue, Slot};
 use crate::entries::table::Position;
+use crate::memory::moving::Mover;
 use crate::memory::{prefetch, size_class};
 use ahead::FetchAhead;
 use bucket::{Bucket, DEPTH_MAX, POSITION_BITS};
@@ -362,6 +363,44 @@ impl Elements {
             }
         }
         from >> (64 - POSITION_BITS)
+    }
+
+    /// Moves entries and slots to other allocations of the same sizes, as far as that is worth it: those of about `most`
+    /// elements, from cursor `from` on as of [`Elements::scan`]. Returns the cursor to go on from; 0 at the end.
+    pub fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        if self.len == 0 || from >> POSITION_BITS != 0 {
+            return 0;
+        }
+        if from == 0 {
+            mover.move_vec(&mut self.buckets);
+            mover.move_vec(&mut self.directory);
+        }
+        let mut from = from << (64 - POSITION_BITS);
+        let mut visited = 0;
+        for _ in 0..most.saturating_mul(STEPS_PER_COUNT) {
+            let index = self.bucket_index(from);
+            let bucket = &mut self.buckets[index];
+            if bucket.begins_at(from) {
+                bucket.table.move_slots(mover);
+            }
+            let next = bucket.scan_mut(from, |slot| {
+                visited += 1;
+                slot.move_to(mover);
+            });
+            let Some(next) = next else { return 0 };
+            from = next;
+            if visited >= most {
+                break;
+            }
+        }
+        from >> (64 - POSITION_BITS)
+    }
+
+    /// Moves the entry of the element at a place, if that is worth it. Returns its address then.
+    pub fn move_entry(&mut self, place: Place, mover: &mut Mover<'_>) -> EntryAddress {
+        let slot = self.buckets[place.bucket as usize].table.slot_mut(place.at);
+        slot.move_to(mover);
+        slot.entry().address()
     }
 
     /// Every element, in no useful order. O(elements).

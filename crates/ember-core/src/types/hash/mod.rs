@@ -23,6 +23,7 @@ mod tests;
 pub use field::{Field, NewExpiry, NewField};
 
 use crate::effects::journal::Names;
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
@@ -327,6 +328,23 @@ impl Collection for Hash {
             Fields::Triplets(list) => packed::remove_expired(list, now_ms, max, names),
             Fields::Table(table) => table.remove_expired(now_ms, max, names),
         }
+    }
+
+    fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        match &mut self.0 {
+            Fields::Pairs(list) => list.move_to(mover),
+            Fields::Triplets(list) => {
+                mover.move_box(list);
+                list.move_to(mover);
+            }
+            Fields::Table(table) => {
+                if from == 0 {
+                    mover.move_box(table);
+                }
+                return table.move_inside(from, most, mover);
+            }
+        }
+        0
     }
 
     fn check_invariants(&self) {

@@ -14,6 +14,7 @@ use super::field::{Field, NewExpiry, NewField};
 use crate::algorithms::random::Random;
 use crate::effects::journal::Names;
 use crate::entries::entry::{EntryRef, NewValue};
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::elements::{Elements, Place};
 use crate::types::value::StringValue;
@@ -60,6 +61,11 @@ impl Table {
     #[inline]
     pub(super) fn get(&self, name: &[u8]) -> Option<Field<'_>> {
         self.fields.get(name).map(field)
+    }
+
+    /// Moves fields to other allocations; the index of their expiries stays.
+    pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        self.fields.move_inside(from, most, mover)
     }
 
     /// Asks the processor to fetch what look-ups of these fields will read.

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::algorithms::lzf;
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::listpack::Listpack;
 
@@ -33,6 +34,11 @@ impl Compressed {
         let compressed = lzf::compress(bytes, bytes.len() - SAVED_MIN - 1)?;
         let (len_bytes, len) = (u32::try_from(bytes.len()).ok()?, u32::try_from(packed.len()).ok()?);
         Some(Compressed([&len_bytes.to_le_bytes()[..], &len.to_le_bytes(), &compressed].concat().into()))
+    }
+
+    /// Moves the bytes to another allocation of the same size, if that is worth it.
+    pub(super) fn move_to(&mut self, mover: &mut Mover<'_>) {
+        mover.move_bytes(&mut self.0);
     }
 
     /// The listpack. O(bytes of it).

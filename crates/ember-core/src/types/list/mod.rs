@@ -18,6 +18,7 @@ pub use node::{NodeLimit, set_large_element_bytes};
 use node::{Node, find_in_listpack, remove_in_listpack, visit_listpack, visit_listpack_back};
 use quicklist::Quicklist;
 
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::listpack::{self, Listpack};
@@ -96,6 +97,21 @@ impl Collection for List {
         match &self.form {
             Form::Packed(_) => 1,
             Form::Nodes(list) => list.node_count(),
+        }
+    }
+
+    fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        match &mut self.form {
+            Form::Packed(packed) => {
+                packed.move_to(mover);
+                0
+            }
+            Form::Nodes(list) => {
+                if from == 0 {
+                    mover.move_box(list);
+                }
+                list.move_nodes(from, most, mover)
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::End;
 use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
@@ -135,6 +136,15 @@ impl Node {
             Node::Packed(packed) => packed.memory_bytes(),
             Node::Compressed(compressed) => compressed.memory_bytes(),
             Node::Large(bytes) => size_class(SHARED_BYTES) + size_class(bytes.capacity()),
+        }
+    }
+
+    /// Moves what it owns to another allocation, if that is worth it; not a large element, which may be shared.
+    pub(super) fn move_to(&mut self, mover: &mut Mover<'_>) {
+        match self {
+            Node::Packed(packed) => packed.move_to(mover),
+            Node::Compressed(compressed) => compressed.move_to(mover),
+            Node::Large(_) => {}
         }
     }
 

@@ -22,6 +22,7 @@ use super::compressed::Compressed;
 use super::element::{Element, Needle, NewElement};
 use super::node::{Node, NodeLimit};
 use super::{End, Side};
+use crate::memory::moving::Mover;
 use crate::memory::{room_class, size_class};
 use crate::types::listpack::Listpack;
 
@@ -97,6 +98,22 @@ impl Quicklist {
     /// The number of nodes.
     pub(super) fn node_count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Moves what nodes own to other allocations: nodes with about `most` elements, from the one at index `from` on. Returns
+    /// the index to go on from; 0 at the end.
+    pub(super) fn move_nodes(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        let mut next = usize::try_from(from).unwrap_or(usize::MAX);
+        let mut left = most;
+        while let Some(node) = self.nodes.get_mut(next) {
+            node.move_to(mover);
+            next += 1;
+            left = left.saturating_sub(node.len());
+            if left == 0 {
+                return if next < self.nodes.len() { next as u64 } else { 0 };
+            }
+        }
+        0
     }
 
     /// The nodes in order.

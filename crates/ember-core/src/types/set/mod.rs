@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 use ember_protocol::number::parse_i64;
 
 use crate::entries::entry::NewValue;
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::elements::{Elements, FETCHED_MAX};
@@ -94,6 +95,20 @@ impl Collection for Set {
             Set::Intset(_) | Set::Listpack(_) => 1,
             Set::Table(elements) => elements.len(),
         }
+    }
+
+    fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        match self {
+            Set::Intset(intset) => intset.move_to(mover),
+            Set::Listpack(listpack) => listpack.move_to(mover),
+            Set::Table(elements) => {
+                if from == 0 {
+                    mover.move_box(elements);
+                }
+                return elements.move_inside(from, most, mover);
+            }
+        }
+        0
     }
 
     fn check_invariants(&self) {

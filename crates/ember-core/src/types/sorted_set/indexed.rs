@@ -1,7 +1,8 @@
 //! A large sorted set: a hash table of members, each with its score, and a tree that keeps them in order.
 //!
 //! Members are not kept twice: the tree refers to the table's entries by their addresses. An entry stays where it is until
-//! its member is removed, whatever the table does; another score is written into it in place.
+//! its member is removed, whatever the table does; another score is written into it in place. When it is moved, the tree is
+//! told at once ([`Indexed::move_inside`]).
 //!
 //! # Invariants
 //!
@@ -19,6 +20,7 @@ use super::range::{LexRange, ScoreRange};
 use super::tree::{self, Tree};
 use crate::algorithms::random::Random;
 use crate::entries::entry::{EntryAddress, EntryRef, NewValue};
+use crate::memory::moving::Mover;
 use crate::types::elements::Elements;
 use crate::types::value::StringValue;
 
@@ -137,6 +139,24 @@ impl Indexed {
             let member = unsafe { address.entry() }.key();
             drop(members.remove(member));
         });
+    }
+
+    /// Moves entries and nodes to other allocations: of about `most` members, from rank `from` on. Returns the rank to go on
+    /// from; 0 at the end. O(log n + members).
+    pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        let members = &mut self.members;
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let end = from.saturating_add(most).min(self.order.len());
+        if from >= end {
+            return 0;
+        }
+        self.order.move_inside(from..end, mover, &mut |address, mover| {
+            // SAFETY: the entry is in the table, and stays there: it is moved by the next line at the earliest, and its key
+            // is not looked at behind that.
+            let place = members.find(unsafe { address.entry() }.key());
+            members.move_entry(place.expect("what is in the tree is in the table"), mover)
+        });
+        if end < self.order.len() { end as u64 } else { 0 }
     }
 
     /// The rank and the score of a member. O(log n).

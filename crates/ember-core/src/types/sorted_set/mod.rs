@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::algorithms::random::Random;
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
@@ -267,6 +268,21 @@ impl Collection for SortedSet {
         match &self.0 {
             Form::Packed(_) => 1,
             Form::Indexed(indexed) => indexed.len(),
+        }
+    }
+
+    fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        match &mut self.0 {
+            Form::Packed(packed) => {
+                packed.move_to(mover);
+                0
+            }
+            Form::Indexed(indexed) => {
+                if from == 0 {
+                    mover.move_box(indexed);
+                }
+                indexed.move_inside(from, most, mover)
+            }
         }
     }
 

@@ -116,6 +116,12 @@ impl<R: Copy + Default> Leaf<R> {
         &self.references[..self.len]
     }
 
+    /// Gives the elements of `range` other references, which stand for the same.
+    pub(super) fn renew(&mut self, range: std::ops::Range<usize>, mut renew: impl FnMut(R) -> R) {
+        let references = &mut self.references[..self.len][range];
+        references.iter_mut().for_each(|reference| *reference = renew(*reference));
+    }
+
     /// How many elements at the front `is_before` holds for.
     pub(super) fn partition(&self, is_before: &impl Fn(f64, R) -> bool) -> usize {
         partition(&self.scores[..self.len], &self.references[..self.len], is_before)
@@ -185,6 +191,12 @@ impl<R: Copy + Default> Inner<R> {
 
     pub(super) fn child_mut(&mut self, index: usize) -> &mut Node<R> {
         self.children[index].as_mut().expect("there are len children")
+    }
+
+    /// Puts a child with as many elements back that was taken.
+    pub(super) fn put_child(&mut self, index: usize, child: Box<Node<R>>) {
+        (self.scores[index], self.references[index]) = child.first();
+        self.children[index] = Some(child);
     }
 
     pub(super) fn take_child(&mut self, index: usize) -> Box<Node<R>> {

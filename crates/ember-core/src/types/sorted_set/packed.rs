@@ -6,6 +6,7 @@ use std::ops::Range;
 use ember_protocol::number;
 
 use super::range::{LexRange, ScoreRange};
+use crate::memory::moving::Mover;
 use crate::types::listpack::{Element, Listpack};
 
 /// Members and scores in a listpack.
@@ -33,6 +34,11 @@ fn score_text(score: f64) -> Vec<u8> {
 }
 
 impl Packed {
+    /// Moves the listpack to another allocation of the same size, if that is worth it.
+    pub(super) fn move_to(&mut self, mover: &mut Mover<'_>) {
+        self.0.move_to(mover);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len() / 2
     }

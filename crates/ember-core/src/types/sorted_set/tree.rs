@@ -26,6 +26,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::node::{Leaf, NODE_BYTES, Node};
+use crate::memory::moving::Mover;
 use crate::memory::size_class;
 
 /// Elements, each a score and a reference `R`, in order.
@@ -269,6 +270,18 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
+    /// Moves the nodes with the elements of ranks in `range`, which is not empty, to other allocations, as far as that is
+    /// worth it, and gives each of these elements the reference that `renew` returns for its own. The order stays: the new
+    /// reference stands for the same. O(log n + elements).
+    pub(super) fn move_inside(
+        &mut self,
+        range: Range<usize>,
+        mover: &mut Mover<'_>,
+        renew: &mut impl FnMut(R, &mut Mover<'_>) -> R,
+    ) {
+        self.root = self.root.take().map(|root| moved_node(root, range, mover, renew));
+    }
+
     /// Panics unless the invariants hold; `is_before` says whether one element belongs before another.
     pub(super) fn check_invariants(&self, is_before: impl Fn((f64, R), (f64, R)) -> bool)
     where
@@ -410,6 +423,32 @@ impl<R: Copy + Default> DoubleEndedIterator for Iter<'_, R> {
 }
 
 impl<R: Copy + Default> ExactSizeIterator for Iter<'_, R> {}
+
+/// Moves a node and those below it; see [`Tree::move_inside`].
+fn moved_node<R: Copy + Default>(
+    node: Box<Node<R>>,
+    range: Range<usize>,
+    mover: &mut Mover<'_>,
+    renew: &mut impl FnMut(R, &mut Mover<'_>) -> R,
+) -> Box<Node<R>> {
+    let mut node = mover.moved_box(node);
+    match &mut *node {
+        Node::Leaf(leaf) => leaf.renew(range, |reference| renew(reference, mover)),
+        Node::Inner(inner) => {
+            let mut first = 0;
+            for index in 0..inner.len() {
+                let behind = first + inner.counts()[index];
+                let (from, end) = (range.start.max(first), range.end.min(behind));
+                if from < end {
+                    let child = moved_node(inner.take_child(index), from - first..end - first, mover, renew);
+                    inner.put_child(index, child);
+                }
+                first = behind;
+            }
+        }
+    }
+    node
+}
 
 #[cfg(test)]
 mod tests {

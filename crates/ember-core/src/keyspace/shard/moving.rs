@@ -1,0 +1,111 @@
+//! A shard's entries moved to other allocations; nothing of what anybody sees of them changes.
+//!
+//! That is no change: it is neither handed over to a snapshot nor told to anybody. What a snapshot has a share of stays
+//! where it is.
+
+use super::{Database, ShardData};
+use crate::entries::hash::KeyHash;
+use crate::memory::moving::Mover;
+
+/// Groups of entries of one step.
+const STEP_GROUPS: usize = 8;
+
+/// Allocations looked at in one step, after which no further group is begun: some 20 µs.
+const STEP_LOOKS: u64 = 128;
+
+/// How far the walk through a shard is.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// The name of the database.
+    name: usize,
+    tag: u32,
+}
+
+/// Keys all of whose allocations stay where they are, and others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// Keys of which something was moved.
+    pub moved: u64,
+    /// Keys of which nothing was.
+    pub left: u64,
+}
+
+impl KeyCounts {
+    fn add(&mut self, is_moved: bool) {
+        if is_moved {
+            self.moved += 1;
+        } else {
+            self.left += 1;
+        }
+    }
+}
+
+impl ShardData {
+    fn database_named(&mut self, name: usize) -> Option<&mut Database> {
+        std::iter::once(&mut self.first).chain(&mut self.others).find(|database| database.expiry_name == name)
+    }
+
+    /// Moves what is worth it of the next entries, and of their values: those with more than `elements_max` elements are
+    /// given to `on_large` instead, with the name of their database. False at the end of the shard.
+    pub(crate) fn move_step(
+        &mut self,
+        place: &mut Place,
+        elements_max: usize,
+        mover: &mut Mover<'_>,
+        keys: &mut KeyCounts,
+        mut on_large: impl FnMut(usize, &[u8]),
+    ) -> bool {
+        let looked_before = mover.looked();
+        for _ in 0..STEP_GROUPS {
+            let name = place.name;
+            let Some(database) = self.database_named(name) else { return false };
+            let moved_before = mover.moved;
+            if place.tag == 0 {
+                database.table.move_slots(mover);
+            }
+            let has_moved_slots = mover.moved > moved_before;
+            let next = database.table.scan_mut(place.tag, |slot| {
+                let moved_before = mover.moved;
+                slot.move_to(mover);
+                let mut is_large = false;
+                if let Some(aggregate) = slot.own_aggregate_mut() {
+                    is_large = aggregate.len() > elements_max;
+                    if !is_large {
+                        aggregate.move_inside(0, usize::MAX, mover);
+                    }
+                }
+                if is_large {
+                    on_large(name, slot.entry().key());
+                } else {
+                    keys.add(mover.moved > moved_before);
+                }
+            });
+            // Where the slots are is known outside of the lock.
+            self.is_changed |= has_moved_slots;
+            match next {
+                Some(tag) => place.tag = tag,
+                None => (place.name, place.tag) = (name + 1, 0),
+            }
+            if mover.looked() - looked_before >= STEP_LOOKS {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Moves what is worth it inside of the value of a key, of about `most` elements from place `from` on. Returns the place
+    /// to go on from; 0 at the end, and if there is no such value, or another owner of it.
+    pub(crate) fn move_elements(
+        &mut self,
+        name: usize,
+        (hash, key): (KeyHash, &[u8]),
+        (from, most): (u64, usize),
+        mover: &mut Mover<'_>,
+    ) -> u64 {
+        let found = self.database_named(name).and_then(|database| {
+            let at = database.table.find(hash.tag(), key)?;
+            database.table.slot_mut(at).own_aggregate_mut()
+        });
+        found.map_or(0, |aggregate| aggregate.move_inside(from, most, mover))
+    }
+}
