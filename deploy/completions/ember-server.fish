@@ -76,6 +76,15 @@ complete -c ember-server -l lazyfree-lazy-server-del -d 'Whether values which a 
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-del -d 'Whether DEL frees in the background, as UNLINK does. (default: no)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l activedefrag -d 'Whether a thread moves what is allocated together while too much memory between is unused. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l active-defrag-cycle-min -d 'The least effort of activedefrag, in per cent of a processor: at active-defrag-threshold-lower. (default: 1)' -r
+complete -c ember-server -l active-defrag-cycle-max -d 'The most effort of activedefrag, in per cent of a processor: from active-defrag-threshold-upper on. (default: 25)' -r
+complete -c ember-server -l active-defrag-threshold-lower -d 'activedefrag begins when as many per cent more memory is in use as is allocated. (default: 10)' -r
+complete -c ember-server -l active-defrag-threshold-upper -d 'From as many per cent on activedefrag makes its most effort. (default: 100)' -r
+complete -c ember-server -l active-defrag-ignore-bytes -d 'While less memory than this is unused between what is allocated, activedefrag does nothing. (default: 100mb)' -r
+complete -c ember-server -l active-defrag-max-scan-fields -d 'Values with more elements than this are looked at by activedefrag a part at a time, others whole. (default: 1000)' -r
+complete -c ember-server -l active-defrag-cycle-us -d 'For how many microseconds activedefrag works before it pauses; at least one short step is done. (default: 500)' -r
 complete -c ember-server -l import-mode -d 'Whether this server is being filled from another one, which decides when keys expire: nothing expires or is evicted by itself; see CLIENT IMPORT-SOURCE. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''
@@ -295,14 +304,6 @@ complete -c ember-server -l dynamic-hz -d 'Whether background work is done more 
 no\t''"
 complete -c ember-server -l activerehashing -d 'Whether tables grow in the background too. No effect: tables grow and shrink a group at a time, as keys come and go. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l activedefrag -d 'Whether memory is defragmented. No effect: memory is not defragmented in this version. (default: no)' -r -f -a "yes\t''
-no\t''"
-complete -c ember-server -l active-defrag-cycle-min -d 'The least effort, in per cent. No effect: memory is not defragmented in this version. (default: 1)' -r
-complete -c ember-server -l active-defrag-cycle-max -d 'The most effort, in per cent. No effect: memory is not defragmented in this version. (default: 25)' -r
-complete -c ember-server -l active-defrag-threshold-lower -d 'From how many per cent of fragmentation on it begins. No effect: memory is not defragmented in this version. (default: 10)' -r
-complete -c ember-server -l active-defrag-threshold-upper -d 'From how many per cent of fragmentation on it makes the most effort. No effect: memory is not defragmented in this version. (default: 100)' -r
-complete -c ember-server -l active-defrag-ignore-bytes -d 'How many bytes may be lost before it begins. No effect: memory is not defragmented in this version. (default: 100mb)' -r
-complete -c ember-server -l active-defrag-max-scan-fields -d 'Up to how many elements of a key are looked at in one go. No effect: memory is not defragmented in this version. (default: 1000)' -r
 complete -c ember-server -l aof-rewrite-incremental-fsync -d 'Whether a rewritten AOF is made durable a part at a time. No effect: a file is made durable once, when it is complete. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l rdb-save-incremental-fsync -d 'Whether an RDB file is made durable a part at a time. No effect: a file is made durable once, when it is complete. (default: yes)' -r -f -a "yes\t''
@@ -324,7 +325,6 @@ complete -c ember-server -l ignore-warnings -d 'Which warnings of the start do n
 complete -c ember-server -l locale-collate -d 'The locale in whose order SORT and Lua compare texts. No effect: texts are compared byte by byte. (default: empty)' -r
 complete -c ember-server -l socket-mark-id -d 'The mark of sockets for the system\'s filters; 0 for none. No effect: sockets are not marked in this version. (default: 0)' -r
 complete -c ember-server -l tls-dh-params-file -d 'The parameters of a Diffie-Hellman exchange of keys. No effect: keys are exchanged over elliptic curves only. (default: empty)' -r
-complete -c ember-server -l active-defrag-cycle-us -d 'How many microseconds one round takes. No effect: memory is not defragmented in this version. (default: 500)' -r
 complete -c ember-server -l prefetch-batch-max-size -d 'How many keys are fetched into the cache ahead. No effect: the keys of all commands that have arrived together are fetched ahead. (default: 16)' -r
 complete -c ember-server -l extended-redis-compatibility -d 'Whether the server calls itself Redis where clients look. No effect: the server always answers as Redis. (default: no)' -r -f -a "yes\t''
 no\t''"

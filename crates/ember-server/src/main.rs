@@ -7,6 +7,7 @@ mod clients;
 mod commands;
 mod config;
 mod control_plane;
+mod defragmentation;
 mod executor;
 mod files;
 mod journal;

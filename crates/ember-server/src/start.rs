@@ -27,6 +27,7 @@ use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
 use crate::config::{Config, ConfigHandle, RenameDirective, notice_without_effect};
 use crate::control_plane::Sockets;
+use crate::defragmentation::ActiveDefrag;
 use crate::executor::jobs::Jobs;
 use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
@@ -114,6 +115,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Aof::default())
         .with(SnapshotState::default())
         .with(Link::default())
+        .with(ActiveDefrag::default())
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
         .with(Listening::new(&listeners))

@@ -98,6 +98,18 @@ config! {
     lfu_decay_time: u32,
     lazyfree_lazy_user_del: bool,
     lazyfree_lazy_user_flush: bool,
+    activedefrag: bool,
+    /// In per cent of a processor, as the next.
+    active_defrag_cycle_min: u64,
+    active_defrag_cycle_max: u64,
+    /// In per cent of what is allocated, as the next.
+    active_defrag_threshold_lower: u64,
+    active_defrag_threshold_upper: u64,
+    /// In bytes.
+    active_defrag_ignore_bytes: u64,
+    active_defrag_max_scan_fields: u64,
+    /// In microseconds.
+    active_defrag_cycle_us: u64,
     import_mode: bool,
     hash_max_listpack_entries: usize,
     hash_max_listpack_value: usize,

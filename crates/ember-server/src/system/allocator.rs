@@ -169,6 +169,98 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
+/// Asks jemalloc how full the slab is that an allocation stands in.
+pub(crate) struct SlabQuery {
+    /// The number of the query, by which jemalloc finds it faster than by its name.
+    mib: [usize; 3],
+}
+
+/// What jemalloc says of an allocation, in the order and the types of `experimental.utilization.query`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct SlabUse {
+    /// The slab that allocations of this size come from just now.
+    current: *const u8,
+    /// Regions of the allocation's slab that are free, and all of them.
+    free: usize,
+    regions: usize,
+    /// Bytes of the slab.
+    bytes: usize,
+    /// Free and all regions of all slabs for this size in the same arena.
+    class_free: usize,
+    class_regions: usize,
+}
+
+impl SlabQuery {
+    /// The query, if this jemalloc knows it.
+    pub(crate) fn new() -> Option<SlabQuery> {
+        let (mut mib, mut len) = ([0; 3], 3);
+        let name = c"experimental.utilization.query";
+        // SAFETY: the name is a C string, and there is room for as many numbers as `len` says.
+        let failed =
+            unsafe { tikv_jemalloc_sys::mallctlnametomib(name.as_ptr(), mib.as_mut_ptr(), &raw mut len) };
+        (failed == 0 && len == mib.len()).then_some(SlabQuery { mib })
+    }
+
+    /// Whether moving an allocation would help to empty a slab: at most three quarters of its own are used, or no more than
+    /// of all slabs for its size on average, and it is not the one that allocations come from. `place` is an allocation of
+    /// jemalloc's.
+    pub(crate) fn is_sparse(&self, place: *const u8) -> bool {
+        let mut place = place;
+        let mut found =
+            SlabUse { current: ptr::null(), free: 0, regions: 0, bytes: 0, class_free: 0, class_regions: 0 };
+        let mut len = size_of::<SlabUse>();
+        // SAFETY: the query takes one pointer, and writes what `SlabUse` is laid out as. It does not follow the pointer: it
+        // looks it up in its own tables.
+        let failed = unsafe {
+            tikv_jemalloc_sys::mallctlbymib(
+                self.mib.as_ptr(),
+                self.mib.len(),
+                (&raw mut found).cast(),
+                &raw mut len,
+                (&raw mut place).cast(),
+                size_of::<*const u8>(),
+            )
+        };
+        failed == 0 && found.is_sparse(place)
+    }
+}
+
+impl SlabUse {
+    fn is_sparse(&self, place: *const u8) -> bool {
+        let is_current =
+            self.current.addr() <= place.addr() && place.addr() - self.current.addr() < self.bytes;
+        let used = self.regions - self.free;
+        let is_below_average =
+            used * self.class_regions <= (self.class_regions - self.class_free) * self.regions;
+        // The average falls as slabs are emptied: those that are all alike would never be below it.
+        let is_far_from_full = used * 4 <= self.regions * 3;
+        self.free > 0 && !is_current && (is_below_average || is_far_from_full)
+    }
+}
+
+/// Has the calling thread allocate from slabs and free into them, not through a cache of its own: what it moves would come
+/// back to where it was.
+///
+/// # Errors
+/// What jemalloc says.
+pub(crate) fn leave_thread_cache() -> Result<(), String> {
+    use tikv_jemalloc_ctl::{Access, AsName};
+
+    b"thread.tcache.enabled\0".name().write(false).map_err(|error| error.to_string())
+}
+
+/// Gives back what the calling thread has freed and the allocator keeps for it: each of these regions keeps its slab from
+/// being empty, and a thread that does nothing keeps them for ever.
+pub(crate) fn flush_thread_cache() {
+    let name = c"thread.tcache.flush";
+    // SAFETY: the name is a C string; this control takes nothing and gives nothing.
+    let failed = unsafe {
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
+    };
+    debug_assert!(failed == 0, "every thread has a cache");
+}
+
 /// A pointer to a C string that lives as long as the program.
 #[repr(transparent)]
 struct Options(*const std::ffi::c_char);
@@ -208,6 +300,32 @@ mod tests {
             assert_eq!(handed_out(), before);
             assert_eq!(size_class(room_class(bytes)), room_class(bytes), "{bytes} bytes");
         }
+    }
+
+    #[test]
+    fn what_stands_in_a_sparse_slab_is_worth_moving_and_nothing_else() {
+        // A size that no other test allocates.
+        let scatter = || {
+            let query = SlabQuery::new().expect("this jemalloc knows it");
+            leave_thread_cache().unwrap();
+            let mut boxes: Vec<_> = (0..4000).map(|_| Box::new([1_u8; 1777])).collect();
+            let sparse = |boxes: &[Box<[u8; 1777]>]| {
+                boxes.iter().filter(|boxed| query.is_sparse(boxed.as_ptr())).count()
+            };
+            // Nothing is sparse in slabs that are full.
+            let before = sparse(&boxes);
+            let mut number = 0;
+            // One of twenty stays in one half of them.
+            boxes.retain(|_| {
+                number += 1;
+                number > 2000 || number % 20 == 0
+            });
+            // What is no slab's.
+            let large = query.is_sparse(vec![0_u8; 100_000].as_ptr());
+            (before, sparse(&boxes[..100]), sparse(&boxes[100..]), large)
+        };
+        let (before, sparse, dense, large) = std::thread::spawn(scatter).join().unwrap();
+        assert!(before < 40 && sparse >= 50 && dense < 40 && !large, "{before} {sparse} {dense} {large}");
     }
 
     #[test]

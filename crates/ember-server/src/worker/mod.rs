@@ -122,6 +122,8 @@ pub(crate) struct Worker {
     /// Hot keys that worker 0 has announced, and when it looks for more.
     announced: Announced,
     announces_at: Instant,
+    /// The number of the last walk of defragmentation for which the allocator's cache was given back.
+    flushed_for: u64,
     /// When worker 0 has the files of TLS looked at.
     looks_at_tls_at: Instant,
     /// A signal has asked for the end, and saving for that is still to be done.
@@ -174,6 +176,7 @@ impl Worker {
             expire_turn: 0,
             announced: Announced::default(),
             announces_at: Instant::now(),
+            flushed_for: 0,
             looks_at_tls_at: Instant::now(),
             ending: None,
             stop_at: None,

@@ -8,6 +8,7 @@ use emberkv_core::keys::Guards;
 use super::Worker;
 use crate::aof::rewriting;
 use crate::aof::service::Aof;
+use crate::defragmentation;
 use crate::executor::Executor;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
@@ -53,10 +54,12 @@ impl Worker {
         }
         self.check_timeouts();
         self.list_replicas();
+        defragmentation::flush_if_asked(self.server, &mut self.flushed_for);
         if self.executor.index == 0 {
             self.sample();
             self.look_at_tls_files();
             Migrations::of(self.server).close_unused();
+            defragmentation::begin_if_wanted(self.server, &self.executor.config);
         }
         if self.executor.index == 0 && !self.server.is_loading() {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());

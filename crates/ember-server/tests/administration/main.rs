@@ -10,6 +10,7 @@ mod config;
 mod daemon;
 mod dashboard;
 mod debug;
+mod defragmentation;
 mod hot_keys;
 mod info;
 mod latency;

@@ -32,8 +32,8 @@ fn lines_of_the_log_have_the_form_that_is_wanted() {
         let pid = format!("pid={} ", server.pid());
         assert!(ready.starts_with(&pid) && ready.contains(" level=notice message=\"ember "), "{ready}");
         assert_ok(&mut client, "CONFIG SET log-format json log-timestamp-format milliseconds");
-        assert_ok(&mut client, "CONFIG SET hash-max-listpack-entries 7 activedefrag yes");
-        let json = last("activedefrag");
+        assert_ok(&mut client, "CONFIG SET hash-max-listpack-entries 7 dynamic-hz no");
+        let json = last("dynamic-hz");
         assert!(json.starts_with(&format!("{{\"pid\":{},\"timestamp\":\"1", server.pid())), "{json}");
         assert!(json.contains(",\"level\":\"warning\",\"message\":\"CONFIG SET: "), "{json}");
         assert_ok(&mut client, "CONFIG SET log-format legacy log-timestamp-format iso8601");

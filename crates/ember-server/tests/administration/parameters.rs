@@ -27,12 +27,13 @@ fn parameters_without_effect_are_checked_kept_and_written() {
         let server = builder(mode).arguments(&["--config", path.to_str().unwrap()]).start();
         let mut client = server.client();
         assert_eq!(text_of(&client.run("CONFIG GET repl-backlog-size"), "repl-backlog-size"), "2097152");
-        assert_ok(&mut client, "CONFIG SET replica-priority 8 activedefrag YES masterauth secret");
+        assert_ok(&mut client, "CONFIG SET replica-priority 8 activerehashing NO masterauth secret");
         assert_eq!(text_of(&client.run("CONFIG GET slave-priority"), "slave-priority"), "8");
-        assert_eq!(text_of(&client.run("CONFIG GET activedefrag"), "activedefrag"), "yes");
+        assert_eq!(text_of(&client.run("CONFIG GET activerehashing"), "activerehashing"), "no");
         assert_ok(&mut client, "CONFIG REWRITE");
         let written = fs::read_to_string(&path).unwrap();
-        for line in ["repl-backlog-size 2mb", "replica-priority 8", "activedefrag yes", "masterauth secret"] {
+        for line in ["repl-backlog-size 2mb", "replica-priority 8", "activerehashing no", "masterauth secret"]
+        {
             assert!(written.contains(line), "{line} in {written}");
         }
         drop(client);
@@ -73,11 +74,11 @@ fn parameters_without_effect_are_refused_as_by_redis() {
 #[test]
 fn parameters_without_effect_are_named_once_in_the_log() {
     let server =
-        builder(MODES[0]).arguments(&["--io-threads", "4", "--activedefrag", "yes", "--hz", "20"]).start();
+        builder(MODES[0]).arguments(&["--io-threads", "4", "--dynamic-hz", "no", "--hz", "20"]).start();
     let lines = |text: &str| server.log().lines().filter(|line| line.ends_with(text)).count();
-    assert_eq!(lines(&format!("{NOTICE} activedefrag, io-threads")), 1, "{}", server.log());
+    assert_eq!(lines(&format!("{NOTICE} dynamic-hz, io-threads")), 1, "{}", server.log());
     let mut client = server.client();
-    assert_ok(&mut client, "CONFIG SET activerehashing no hz 10 activedefrag no");
+    assert_ok(&mut client, "CONFIG SET activerehashing no hz 10 dynamic-hz yes");
     wait_until("the log names it", || lines(&format!("{NOTICE} activerehashing")) == 1);
     assert_eq!(server.log().matches(NOTICE).count(), 2);
 }

@@ -10,7 +10,7 @@ const SERVER: &[&[&str]] = &[
     &["acl/", "clients/", "observability/", "journal/"],
     &["server/"],
     &["executor/"],
-    &["aof/", "metrics/", "migration/", "replication/", "script_host/", "snapshot/"],
+    &["aof/", "defragmentation/", "metrics/", "migration/", "replication/", "script_host/", "snapshot/"],
     &["worker/"],
     &["commands/", "control_plane/"],
     &["start.rs", "start/"],

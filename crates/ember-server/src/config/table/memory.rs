@@ -2,7 +2,7 @@
 
 use emberkv_core::eviction::EvictionPolicy;
 
-use super::bounds::INT_MAX;
+use super::bounds::{BYTES_MAX, INT_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::stored::Form;
 
@@ -78,6 +78,83 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "no",
         mutable: true,
         about: "Whether DEL frees in the background, as UNLINK does.",
+    },
+    #[cfg(feature = "jemalloc")]
+    Parameter {
+        name: "activedefrag",
+        aliases: &[],
+        kind: Kind::YesNo(field!(activedefrag)),
+        default: "no",
+        mutable: true,
+        about: "Whether a thread moves what is allocated together while too much memory between is unused.",
+    },
+    #[cfg(not(feature = "jemalloc"))]
+    Parameter {
+        name: "activedefrag",
+        aliases: &[],
+        kind: Kind::Fixed {
+            accepts: &["no"],
+            reason: "Active defragmentation cannot be enabled: it needs a build with jemalloc",
+        },
+        default: "no",
+        mutable: true,
+        about: "Whether a thread moves what is allocated together while too much memory between is unused.",
+    },
+    Parameter {
+        name: "active-defrag-cycle-min",
+        aliases: &[],
+        kind: integer!(active_defrag_cycle_min, 1..=99),
+        default: "1",
+        mutable: true,
+        about: "The least effort of `activedefrag`, in per cent of a processor: at `active-defrag-threshold-lower`.",
+    },
+    Parameter {
+        name: "active-defrag-cycle-max",
+        aliases: &[],
+        kind: integer!(active_defrag_cycle_max, 1..=99),
+        default: "25",
+        mutable: true,
+        about: "The most effort of `activedefrag`, in per cent of a processor: from `active-defrag-threshold-upper` on.",
+    },
+    Parameter {
+        name: "active-defrag-threshold-lower",
+        aliases: &[],
+        kind: integer!(active_defrag_threshold_lower, 0..=1000),
+        default: "10",
+        mutable: true,
+        about: "`activedefrag` begins when as many per cent more memory is in use as is allocated.",
+    },
+    Parameter {
+        name: "active-defrag-threshold-upper",
+        aliases: &[],
+        kind: integer!(active_defrag_threshold_upper, 0..=1000),
+        default: "100",
+        mutable: true,
+        about: "From as many per cent on `activedefrag` makes its most effort.",
+    },
+    Parameter {
+        name: "active-defrag-ignore-bytes",
+        aliases: &[],
+        kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(active_defrag_ignore_bytes) },
+        default: "100mb",
+        mutable: true,
+        about: "While less memory than this is unused between what is allocated, `activedefrag` does nothing.",
+    },
+    Parameter {
+        name: "active-defrag-max-scan-fields",
+        aliases: &[],
+        kind: integer!(active_defrag_max_scan_fields, 1..=i64::MAX),
+        default: "1000",
+        mutable: true,
+        about: "Values with more elements than this are looked at by `activedefrag` a part at a time, others whole.",
+    },
+    Parameter {
+        name: "active-defrag-cycle-us",
+        aliases: &[],
+        kind: integer!(active_defrag_cycle_us, 0..=100_000),
+        default: "500",
+        mutable: true,
+        about: "For how many microseconds `activedefrag` works before it pauses; at least one short step is done.",
     },
     Parameter {
         name: "import-mode",

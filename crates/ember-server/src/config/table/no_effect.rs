@@ -1,11 +1,9 @@
 //! What Redis has and what cannot mean anything here.
 
-use super::bounds::BYTES_MAX;
 use crate::config::parameter::Parameter;
 use crate::config::stored::Form;
 
 const THREADS: &str = "workers read, run and write, one for each core: `shards` is their number";
-const DEFRAGMENTATION: &str = "memory is not defragmented in this version";
 const SYNCS: &str = "a file is made durable once, when it is complete";
 const CRASHES: &str = "a crash ends the process with a message and what the system keeps of it";
 const NO_MODULES: &str = "there are no modules";
@@ -51,49 +49,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "Whether background work is done more often with many clients.",
     ),
     stored("activerehashing", Form::YesNo, "yes", TABLES, "Whether tables grow in the background too."),
-    stored("activedefrag", Form::YesNo, "no", DEFRAGMENTATION, "Whether memory is defragmented."),
-    stored(
-        "active-defrag-cycle-min",
-        Form::Integer(1..=99),
-        "1",
-        DEFRAGMENTATION,
-        "The least effort, in per cent.",
-    ),
-    stored(
-        "active-defrag-cycle-max",
-        Form::Integer(1..=99),
-        "25",
-        DEFRAGMENTATION,
-        "The most effort, in per cent.",
-    ),
-    stored(
-        "active-defrag-threshold-lower",
-        Form::Integer(0..=1000),
-        "10",
-        DEFRAGMENTATION,
-        "From how many per cent of fragmentation on it begins.",
-    ),
-    stored(
-        "active-defrag-threshold-upper",
-        Form::Integer(0..=1000),
-        "100",
-        DEFRAGMENTATION,
-        "From how many per cent of fragmentation on it makes the most effort.",
-    ),
-    stored(
-        "active-defrag-ignore-bytes",
-        Form::Memory(1..=BYTES_MAX),
-        "100mb",
-        DEFRAGMENTATION,
-        "How many bytes may be lost before it begins.",
-    ),
-    stored(
-        "active-defrag-max-scan-fields",
-        Form::Integer(1..=i64::MAX),
-        "1000",
-        DEFRAGMENTATION,
-        "Up to how many elements of a key are looked at in one go.",
-    ),
     stored(
         "aof-rewrite-incremental-fsync",
         Form::YesNo,
@@ -168,13 +123,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "",
         "keys are exchanged over elliptic curves only",
         "The parameters of a Diffie-Hellman exchange of keys.",
-    ),
-    stored(
-        "active-defrag-cycle-us",
-        Form::Integer(0..=100_000),
-        "500",
-        DEFRAGMENTATION,
-        "How many microseconds one round takes.",
     ),
     stored(
         "prefetch-batch-max-size",

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Report;
 use crate::clients::subscriptions::Kind;
+use crate::defragmentation::ActiveDefrag;
 use crate::migration::Migrations;
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
@@ -52,15 +53,14 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("pubsubshard_channels", pubsub.len(Kind::ShardChannel));
     report.zeros(&["latest_fork_usec", "total_forks"]);
     report.line("migrate_cached_sockets", Migrations::of(server).kept_connections());
-    report.zeros(&[
-        "slave_expires_tracked_keys",
-        "active_defrag_hits",
-        "active_defrag_misses",
-        "active_defrag_key_hits",
-        "active_defrag_key_misses",
-        "total_active_defrag_time",
-        "current_active_defrag_time",
-    ]);
+    report.zeros(&["slave_expires_tracked_keys"]);
+    let defrag = ActiveDefrag::of(server);
+    report.line("active_defrag_hits", defrag.hits.load(Ordering::Relaxed));
+    report.line("active_defrag_misses", defrag.misses.load(Ordering::Relaxed));
+    report.line("active_defrag_key_hits", defrag.key_hits.load(Ordering::Relaxed));
+    report.line("active_defrag_key_misses", defrag.key_misses.load(Ordering::Relaxed));
+    report.line("total_active_defrag_time", defrag.total_ms(report.now_ms));
+    report.line("current_active_defrag_time", defrag.current_ms(report.now_ms));
     let census = report.census();
     report.line("tracking_total_keys", census.tracked_keys);
     report.line("tracking_total_items", census.tracked_copies);

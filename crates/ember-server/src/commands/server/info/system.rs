@@ -11,6 +11,7 @@ use emberkv_core::{REDIS_VERSION, reclaim};
 use super::Report;
 use crate::aof::service::Aof;
 use crate::config::Config;
+use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
 use crate::replication::link::{Link, LinkReport, Phase};
@@ -185,7 +186,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("mem_snapshot_buffer", numbers.held_back);
     report.line("mem_aof_buffer", waiting.load(Ordering::Relaxed));
     report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
-    report.zeros(&["active_defrag_running"]);
+    report.line("active_defrag_running", ActiveDefrag::of(report.server).effort_percent());
     report.line("lazyfree_pending_objects", reclaim::pending());
     report.line("lazyfreed_objects", reclaim::freed());
 }

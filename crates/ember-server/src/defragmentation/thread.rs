@@ -1,0 +1,159 @@
+//! The thread that moves allocations.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use emberkv_core::defragmentation::Defragmentation;
+
+use super::ActiveDefrag;
+use super::effort::Effort;
+use crate::config::Config;
+use crate::metrics::memory_report;
+use crate::server::Server;
+use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::allocator::{SlabQuery, leave_thread_cache};
+use crate::system::clock::unix_ms;
+
+/// How often the thread looks how much memory is unused, and at the configuration.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A walk that has moved less than one allocation of so many has found nearly all in order: what is unused it cannot help.
+const FRUITLESS_SHARE: u64 = 200;
+
+/// The pause behind such a walk.
+const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
+
+/// Starts it. It ends when it is not wanted any more.
+pub(super) fn start(server: &'static Server) {
+    let spawned = thread::Builder::new().name("defragmentation".to_owned()).spawn(move || {
+        let _guard = AbortOnPanic;
+        let state = ActiveDefrag::of(server);
+        match Defragmenter::new(server, state) {
+            Ok(mut defragmenter) => defragmenter.run(),
+            Err(error) => {
+                tracing::error!("memory is not defragmented: {error}");
+                // Without a way to do it there is nothing to be started again, until it is switched off and on.
+                while server.config.snapshot().activedefrag {
+                    thread::park_timeout(FRUITLESS_PAUSE);
+                }
+            }
+        }
+        state.set_effort(0, unix_ms());
+        state.is_started.store(false, Ordering::Relaxed);
+    });
+    if let Err(error) = spawned {
+        tracing::error!("memory is not defragmented: no thread can be started: {error}");
+        ActiveDefrag::of(server).is_started.store(false, Ordering::Relaxed);
+    }
+}
+
+struct Defragmenter {
+    server: &'static Server,
+    state: &'static ActiveDefrag,
+    query: SlabQuery,
+    config: Arc<Config>,
+    looked_at: Instant,
+    /// The walk that is under way.
+    walk: Defragmentation,
+    /// What of its counts has been added to the state.
+    counted: Counts,
+    /// No walk begins before this time.
+    rests_until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    hits: u64,
+    misses: u64,
+    key_hits: u64,
+    key_misses: u64,
+}
+
+impl Counts {
+    fn of(walk: &Defragmentation) -> Counts {
+        Counts { hits: walk.moved, misses: walk.left, key_hits: walk.keys.moved, key_misses: walk.keys.left }
+    }
+}
+
+impl Defragmenter {
+    fn new(server: &'static Server, state: &'static ActiveDefrag) -> Result<Defragmenter, String> {
+        let query = SlabQuery::new().ok_or("the allocator does not tell how full its slabs are")?;
+        leave_thread_cache()?;
+        Ok(Defragmenter {
+            server,
+            state,
+            query,
+            config: server.config.snapshot(),
+            looked_at: Instant::now(),
+            walk: Defragmentation::new(),
+            counted: Counts::default(),
+            rests_until: None,
+        })
+    }
+
+    /// Works as long as it is wanted.
+    fn run(&mut self) {
+        let mut effort = self.look();
+        while self.config.activedefrag {
+            match effort {
+                Some(percent) => self.work(percent),
+                None => thread::park_timeout(LOOK_INTERVAL),
+            }
+            if self.looked_at.elapsed() >= LOOK_INTERVAL {
+                effort = self.look();
+            }
+        }
+    }
+
+    /// Takes the configuration, and looks how much memory is unused. The effort in per cent of a processor, if there is
+    /// something to do.
+    fn look(&mut self) -> Option<u64> {
+        self.looked_at = Instant::now();
+        self.config = self.server.config.snapshot();
+        let now = memory_report::allocator();
+        let rests = self.server.is_loading() || self.rests_until.is_some_and(|until| Instant::now() < until);
+        let effort = Effort::of(&self.config).percent(now.active, now.allocated).filter(|_| !rests);
+        self.state.set_effort(effort.unwrap_or(0), unix_ms());
+        effort
+    }
+
+    /// Works for one cycle, and pauses so long that it takes no more of a processor than `percent`.
+    fn work(&mut self, percent: u64) {
+        let begun = Instant::now();
+        let cycle = Duration::from_micros(self.config.active_defrag_cycle_us);
+        let elements_max = usize::try_from(self.config.active_defrag_max_scan_fields).unwrap_or(usize::MAX);
+        let query = &self.query;
+        let mut goes_on = true;
+        while goes_on {
+            let keyspace = &self.server.keyspace;
+            goes_on = self.walk.step(keyspace, elements_max, &mut |place| query.is_sparse(place));
+            if begun.elapsed() >= cycle {
+                break;
+            }
+        }
+        self.count();
+        if !goes_on {
+            let is_fruitless = self.walk.moved <= (self.walk.moved + self.walk.left) / FRUITLESS_SHARE;
+            self.rests_until = is_fruitless.then(|| Instant::now() + FRUITLESS_PAUSE);
+            (self.walk, self.counted) = (Defragmentation::new(), Counts::default());
+            self.state.walks.fetch_add(1, Ordering::Relaxed);
+            // A walk that is over has freed what can be freed: look whether another one is worth it.
+            self.looked_at -= LOOK_INTERVAL;
+        }
+        let pause = begun.elapsed() * (100 - u32::try_from(percent).unwrap_or(99).min(99))
+            / u32::try_from(percent).unwrap_or(1).max(1);
+        thread::park_timeout(pause.min(LOOK_INTERVAL));
+    }
+
+    /// Adds what was done to what everybody may see.
+    fn count(&mut self) {
+        let now = Counts::of(&self.walk);
+        let before = std::mem::replace(&mut self.counted, now);
+        self.state.hits.fetch_add(now.hits - before.hits, Ordering::Relaxed);
+        self.state.misses.fetch_add(now.misses - before.misses, Ordering::Relaxed);
+        self.state.key_hits.fetch_add(now.key_hits - before.key_hits, Ordering::Relaxed);
+        self.state.key_misses.fetch_add(now.key_misses - before.key_misses, Ordering::Relaxed);
+    }
+}
