@@ -18,7 +18,7 @@ redis_program=${REDIS_SERVER:-redis-server}
 bench_cleanup_servers() {
     local pid
     for pid in "${bench_pids[@]:-}"; do
-        [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+        { [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; } || true
     done
     bench_pids=()
 }
