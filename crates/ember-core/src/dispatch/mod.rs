@@ -87,15 +87,11 @@ fn handle(
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database, waiting } = context;
-            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            handler(&mut Call { args, keys, reply, waiting: *waiting }).map(|()| Attempt::Done)
+            handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
         Run::Long(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database, waiting } = context;
-            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            handler(&mut Call { args, keys, reply, waiting: *waiting })
+            handler(&mut call_on(context, args, known, reply))
         }
         Run::KeysOrAllShards { all_shards_if, run } => {
             let known = if all_shards_if(args) {
@@ -103,18 +99,12 @@ fn handle(
             } else {
                 hold(&command.spec, access, hash, context, args)
             };
-            let Context { keyspace, guards, turn, database, waiting } = context;
-            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            run(&mut Call { args, keys, reply, waiting: *waiting }).map(|()| Attempt::Done)
+            run(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            let Context { keyspace, guards, turn, database, waiting } = context;
-            let keys = Keys::new(keyspace, guards, args, *database, known, turn);
-            let waiting = *waiting;
-            let mut call = Call { args, keys, reply, waiting };
-            match handler(&mut call)? {
-                Attempt::Wait(wait) if matches!(waiting, Waiting::Never | Waiting::InScript) => {
+            match handler(&mut call_on(context, args, known, reply))? {
+                Attempt::Wait(wait) if matches!(context.waiting, Waiting::Never | Waiting::InScript) => {
                     (wait.empty_reply)(reply);
                     Ok(Attempt::Done)
                 }
@@ -129,6 +119,19 @@ fn handle(
         }
         Run::Container => unreachable!("a container's subcommands are run instead"),
     }
+}
+
+/// A call whose keys' locks are held; `known` is what [`hold`] has returned.
+#[inline]
+fn call_on<'c, 'k>(
+    context: &'c mut Context<'_, 'k>,
+    args: Args<'c>,
+    known: (usize, KeyHash),
+    reply: &'c mut Reply,
+) -> Call<'c, 'k> {
+    let Context { keyspace, guards, turn, database, waiting } = context;
+    let keys = Keys::new(keyspace, guards, args, *database, known, turn);
+    Call { args, keys, reply, waiting: *waiting }
 }
 
 /// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one.

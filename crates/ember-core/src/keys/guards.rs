@@ -22,6 +22,14 @@ pub enum Guards<'k> {
     Lent(Vec<(usize, Box<ShardData>)>),
 }
 
+/// What must be so when a shard is asked for.
+const NAMED: &str = "the command's key specification names every key it touches";
+
+/// Where a shard stands among others, ascending.
+fn place_of<T>(shards: &[(usize, T)], wanted: usize) -> Option<usize> {
+    shards.binary_search_by_key(&wanted, |&(shard, _)| shard).ok()
+}
+
 impl<'k> Guards<'k> {
     /// Gives all locks back, unless they are pinned; what the shards have grown by goes to the turn.
     #[inline]
@@ -62,10 +70,8 @@ impl<'k> Guards<'k> {
         match self {
             Guards::None => false,
             Guards::One(shard, _) => *shard == wanted,
-            Guards::Many(held) | Guards::Pinned(held) => {
-                held.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok()
-            }
-            Guards::Lent(lent) => lent.binary_search_by_key(&wanted, |&(shard, _)| shard).is_ok(),
+            Guards::Many(held) | Guards::Pinned(held) => place_of(held, wanted).is_some(),
+            Guards::Lent(lent) => place_of(lent, wanted).is_some(),
         }
     }
 
@@ -103,14 +109,14 @@ impl<'k> Guards<'k> {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => {
-                let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
-                &mut held[at.expect("the command's key specification names every key it touches")].1
+                let at = place_of(held, wanted).expect(NAMED);
+                &mut held[at].1
             }
             Guards::Lent(lent) => {
-                let at = lent.binary_search_by_key(&wanted, |&(shard, _)| shard);
-                &mut lent[at.expect("the command's key specification names every key it touches")].1
+                let at = place_of(lent, wanted).expect(NAMED);
+                &mut lent[at].1
             }
-            _ => panic!("the command's key specification names every key it touches"),
+            _ => panic!("{NAMED}"),
         }
     }
 
@@ -121,15 +127,9 @@ impl<'k> Guards<'k> {
     pub fn data(&self, wanted: usize) -> &ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
-            Guards::Many(held) | Guards::Pinned(held) => {
-                let at = held.binary_search_by_key(&wanted, |&(shard, _)| shard);
-                &held[at.expect("the command's key specification names every key it touches")].1
-            }
-            Guards::Lent(lent) => {
-                let at = lent.binary_search_by_key(&wanted, |&(shard, _)| shard);
-                &lent[at.expect("the command's key specification names every key it touches")].1
-            }
-            _ => panic!("the command's key specification names every key it touches"),
+            Guards::Many(held) | Guards::Pinned(held) => &held[place_of(held, wanted).expect(NAMED)].1,
+            Guards::Lent(lent) => &lent[place_of(lent, wanted).expect(NAMED)].1,
+            _ => panic!("{NAMED}"),
         }
     }
 }
