@@ -9,12 +9,17 @@
 use std::collections::VecDeque;
 use std::io;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ember_protocol::Reply;
+use ember_protocol::{Args, Reply};
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::Guards;
 use parking_lot::{Condvar, Mutex};
 
 use super::Executor;
+use super::session::Outcome;
+use crate::catalogue::registry::Command;
+use crate::clients::client::ClientView;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
@@ -45,6 +50,38 @@ pub(crate) struct Settled {
     pub(crate) reply: Box<Reply>,
     /// The last record of the journal of what the call has changed.
     pub(crate) record: u64,
+}
+
+/// A call whose job is done.
+pub(crate) struct Finished<'c> {
+    pub(crate) client: &'c ClientView,
+    pub(crate) command: &'static Command,
+    pub(crate) args: Args<'c>,
+    /// Bytes of the requests that the call may have come in.
+    pub(crate) wire_bytes_max: usize,
+    pub(crate) begun: Instant,
+    /// The keys that were held.
+    pub(crate) keys: &'c [Box<[u8]>],
+}
+
+impl Executor {
+    /// Lets the keys of a call go whose job is done, tells others what it has changed, and counts and times it.
+    pub(crate) fn finish_job(
+        &mut self,
+        call: &Finished<'_>,
+        result: Result<(), CommandError>,
+        mut reply: Box<Reply>,
+    ) -> Settled {
+        let &Finished { client, command, args, .. } = call;
+        let record = self.turn.journal.last_number().unwrap_or(0);
+        self.server.let_keys_go(call.keys);
+        self.deliver(&mut Guards::None, Some(client.id));
+        self.clock = call.begun;
+        self.finish(command, result.map(|()| Outcome::Done), args, Some(client), &mut reply);
+        self.sizes.include(call.wire_bytes_max);
+        self.note_sizes(command, args, client.id, reply.len_bytes());
+        Settled { token: client.token, client_id: client.id, reply, record }
+    }
 }
 
 /// What the threads of a job spend their time with.

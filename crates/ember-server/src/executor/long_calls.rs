@@ -15,7 +15,7 @@ use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::keys::Guards;
 
 use super::Executor;
-use super::jobs::{Effort, Job, Jobs, Settled};
+use super::jobs::{Effort, Finished, Job, Jobs, Settled};
 use super::session::Outcome;
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
@@ -107,13 +107,8 @@ impl Job for LongCall {
             }
             guards.release(keyspace, &mut executor.turn);
         }
-        let record = executor.turn.journal.last_number().unwrap_or(0);
-        server.let_keys_go(&keys);
-        executor.deliver(&mut Guards::None, Some(client.id));
-        executor.clock = begun;
-        executor.finish(command, result.map(|()| Outcome::Done), loan.call(), Some(&client), &mut reply);
-        executor.sizes.include(loan.wire_bytes_max());
-        executor.note_sizes(command, loan.call(), client.id, reply.len_bytes());
-        Settled { token: client.token, client_id: client.id, reply, record }
+        let (args, wire_bytes_max) = (loan.call(), loan.wire_bytes_max());
+        let call = Finished { client: &client, command, args, wire_bytes_max, begun, keys: &keys };
+        executor.finish_job(&call, result, reply)
     }
 }

@@ -15,8 +15,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::ClientView;
 use crate::clients::transaction::Watched;
 use crate::executor::Executor;
-use crate::executor::jobs::{Job, Settled};
-use crate::executor::session::Outcome;
+use crate::executor::jobs::{Finished, Job, Settled};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 
@@ -112,23 +111,19 @@ impl Job for Migration {
     }
 
     fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
-        let server = executor.server;
         let concluded = self.conclude(executor, &self.transferred);
-        let record = executor.turn.journal.last_number().unwrap_or(0);
-        self.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
-        server.let_keys_go(&self.keys);
-        let client = &self.client;
-        executor.deliver(&mut Guards::None, Some(client.id));
+        let keyspace = &executor.server.keyspace;
+        self.watches.iter().for_each(|watched| watched.end(keyspace, &mut executor.turn));
         let mut reply = Box::new(Reply::new(self.protocol));
-        let result = concluded.map(|had_key| {
-            answer(had_key, &mut reply);
-            Outcome::Done
-        });
-        let args = self.call.command(0);
-        executor.clock = self.begun;
-        executor.finish(self.command, result, args, Some(client), &mut reply);
-        executor.sizes.include(self.call.wire_bytes_max());
-        executor.note_sizes(self.command, args, client.id, reply.len_bytes());
-        Settled { token: client.token, client_id: client.id, reply, record }
+        let result = concluded.map(|had_key| answer(had_key, &mut reply));
+        let call = Finished {
+            client: &self.client,
+            command: self.command,
+            args: self.call.command(0),
+            wire_bytes_max: self.call.wire_bytes_max(),
+            begun: self.begun,
+            keys: &self.keys,
+        };
+        executor.finish_job(&call, result, reply)
     }
 }
