@@ -59,7 +59,7 @@ fn equal(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 /// A keyspace and a key in each shard; whatever the hash function's secrets, the shards are the same in each schedule.
-fn keyspace() -> (Arc<Keyspace>, Arc<Vec<Vec<u8>>>) {
+pub(crate) fn keyspace() -> (Arc<Keyspace>, Arc<Vec<Vec<u8>>>) {
     let options = KeyspaceOptions { databases: 2, hash_function: HashFunction::Rapidhash, now_ms: 0 };
     let keyspace = Keyspace::new(&options).unwrap();
     let key_in = |shard: usize| {

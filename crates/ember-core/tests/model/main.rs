@@ -4,5 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod gate;
+mod loans;
 mod locks;
 mod mailbox;
