@@ -22,7 +22,7 @@
 //! # Invariants
 //!
 //! * A non-zero slot owns exactly one live allocation of `Shape::layout` bytes; `Slot` is neither `Copy` nor `Clone`.
-//! * The size of the allocation is always the size class of the bytes the header declares, so it can be
+//! * The size of the allocation follows from the bytes the header declares (`entry_class`), so it can be
 //!   computed again from the header alone, and a value that stays in its class is overwritten in place.
 //! * The `Apart` encoding's eight value bytes are the address of such a size class for the string's bytes, which the entry
 //!   owns. Whether a string stands apart follows from the lengths of key and string and the expiry (`Shape::of_string`).
@@ -160,7 +160,7 @@ impl Shape {
     }
 
     fn allocation_bytes(self) -> usize {
-        size_class(self.used_bytes())
+        entry_class(self.used_bytes())
     }
 
     /// Bytes of the allocation for a string that stands apart; 0 for all else.
@@ -183,6 +183,18 @@ impl Shape {
 
     fn layout(self) -> Layout {
         layout_of(self.allocation_bytes())
+    }
+}
+
+/// The size of the allocation for an entry of `bytes`: their size class, but for two classes the next one. Entries of 88
+/// bytes one behind the other stand in 2.25 cache lines on average, those of 120 in 2.75; those of 96 and 128 in two.
+/// 81 bytes stay where they are: 15 more would be nearly a fifth.
+#[inline]
+const fn entry_class(bytes: usize) -> usize {
+    match bytes {
+        82..=88 => 96,
+        113..=120 => 128,
+        _ => size_class(bytes),
     }
 }
 

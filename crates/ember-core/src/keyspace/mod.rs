@@ -154,8 +154,9 @@ impl Keyspace {
         drop(data);
         prefetch(address);
         prefetch(address.wrapping_add(64));
-        // An entry begins at any multiple of 8: one of two lines' length may stand in three.
-        prefetch(address.wrapping_add(96));
+        // An entry begins at any multiple of 8: one of less than two lines' length may stand in three. Those of 96 bytes end
+        // just before the byte behind this one, so that no line is fetched for nothing.
+        prefetch(address.wrapping_add(95));
     }
 
     /// Adds what [`Keyspace::release`] returned, summed up by a worker, to the total.

@@ -102,8 +102,8 @@ fn a_string_stands_where_it_takes_least_memory() {
             let wide = if key_len < 255 { 0 } else { 4 };
             let head = 8 + 8 * usize::from(expire.is_some()) + wide + key_len;
             for len in 0..10_000 {
-                let together = size_class(head + len);
-                let in_two = size_class(head + 8) + size_class(len.max(1));
+                let together = entry_class(head + len);
+                let in_two = entry_class(head + 8) + size_class(len.max(1));
                 let slot = Slot::new(1, &key, NewValue::from_opaque(&vec![b'v'; len]), expire, 0);
                 let bytes = slot.entry().footprint_bytes();
                 apart += usize::from(bytes < together);
@@ -135,5 +135,14 @@ fn a_string_keeps_its_bytes_when_it_comes_to_stand_apart_and_back() {
             slot.set(NewValue::Int(7), Some(3));
             assert_eq!((bytes_of(&slot), slot.entry().expire_at_ms()), (b"7".to_vec(), Some(3)));
         }
+    }
+}
+
+#[test]
+fn an_entry_takes_its_size_class_or_the_next_one() {
+    for bytes in 8..4000 {
+        let class = entry_class(bytes);
+        assert_eq!(size_class(class), class, "{bytes}: it is a size class");
+        assert!(class == size_class(bytes) || class == size_class(bytes) + 8, "{bytes}: {class}");
     }
 }
