@@ -27,8 +27,22 @@ impl Call<'_, '_> {
     /// that has changed nothing yet, is answered with [`Attempt::Offload`].
     #[inline]
     pub fn steps_max(&self) -> usize {
-        match self.waiting {
-            Waiting::Allowed => self.keys.turn.settings.short_call_steps,
+        self.waiting.steps_max(self.keys.turn)
+    }
+}
+
+impl KeyspaceCall<'_> {
+    /// As [`Call::steps_max`].
+    pub fn steps_max(&self) -> usize {
+        self.waiting.steps_max(self.turn)
+    }
+}
+
+impl Waiting {
+    #[inline]
+    fn steps_max(self, turn: &Turn) -> usize {
+        match self {
+            Waiting::Allowed => turn.settings.short_call_steps,
             Waiting::Never | Waiting::InScript | Waiting::Retry => usize::MAX,
         }
     }
@@ -55,7 +69,7 @@ pub enum Attempt {
     /// ([`Waiting`]).
     Wait(Wait),
     /// Nothing is written or changed: the call takes long ([`Call::steps_max`]), and is to be run on values that its keys
-    /// lend it ([`crate::dispatch::loan`]). Only of [`Run::Long`].
+    /// lend it ([`crate::dispatch::loan`]). Only of a command that [`Run::may_be_long`].
     Offload,
 }
 
@@ -85,6 +99,8 @@ pub struct KeyspaceCall<'c> {
     pub turn: &'c mut Turn,
     /// Where the reply goes.
     pub reply: &'c mut Reply,
+    /// Whether the call may be run elsewhere.
+    pub waiting: Waiting,
 }
 
 /// How a data command is run.
@@ -96,19 +112,28 @@ pub enum Run {
     Long(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// The same, and may have to wait for a change of one of its keys.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
-    /// As `Keys`; a call that touches keys which its arguments do not name runs with all shards locked.
+    /// As `Long`; a call that touches keys which its arguments do not name runs with all shards locked.
     KeysOrAllShards {
         /// Whether a call does.
         all_shards_if: fn(Args<'_>) -> bool,
         /// The handler.
-        run: fn(&mut Call<'_, '_>) -> CommandResult,
+        run: fn(&mut Call<'_, '_>) -> AttemptResult,
     },
     /// With exclusive access to the keyspace: it touches keys that its arguments do not name.
     Exclusive(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Without any lock.
     Keyspace(fn(&mut KeyspaceCall<'_>) -> CommandResult),
+    /// The same, and may take long: then it can be run elsewhere.
+    LongKeyspace(fn(&mut KeyspaceCall<'_>) -> AttemptResult),
     /// Not at all: it has subcommands.
     Container,
+}
+
+impl Run {
+    /// Whether a call may be answered with [`Attempt::Offload`].
+    pub fn may_be_long(self) -> bool {
+        matches!(self, Run::Long(_) | Run::KeysOrAllShards { .. } | Run::LongKeyspace(_))
+    }
 }
 
 /// A data command.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
-use crate::call::{Attempt, DataCommand, Run};
+use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
 use crate::dispatch::loan::Loan;
 use crate::dispatch::{self, Access, Context, Waiting};
@@ -62,7 +62,7 @@ impl Local {
             database: self.database,
             waiting: Waiting::Never,
         };
-        if self.lends && matches!(command.run, Run::Long(_)) {
+        if self.lends && command.run.may_be_long() {
             context.waiting = Waiting::Allowed;
         }
         let access = Access::of(&command.spec);

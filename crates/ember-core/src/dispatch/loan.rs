@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ember_protocol::{Args, OwnedBatch, Reply};
 
 use super::Context;
-use crate::call::{Call, CommandResult, DataCommand, Run, Waiting};
+use crate::call::{Call, CommandResult, DataCommand, KeyspaceCall, Run, Waiting};
 use crate::effects::events::{EventClass, Notice};
 use crate::effects::observers::Watch;
 use crate::entries::entry::Slot;
@@ -85,13 +85,22 @@ impl Loan {
         self.watch.is_some()
     }
 
-    /// Runs the call, and frees what it was lent.
+    /// Runs the call, and frees what it was lent. One on the keyspace as a whole takes locks as on a worker, one after the
+    /// other.
     ///
     /// # Errors
     /// What the handler says; it has written nothing then.
     pub fn run(&mut self, keyspace: &Keyspace, reply: &mut Reply) -> CommandResult {
-        let Run::Long(handler) = self.command.run else { unreachable!("only such a call takes a loan") };
         let (args, database) = (self.call.command(0), self.database);
+        let handler = match self.command.run {
+            Run::Long(handler) | Run::KeysOrAllShards { run: handler, .. } => handler,
+            Run::LongKeyspace(handler) => {
+                let (turn, waiting) = (&mut self.turn, Waiting::Never);
+                let mut call = KeyspaceCall { args, keyspace, database, turn, reply, waiting };
+                return handler(&mut call).map(|_| ());
+            }
+            _ => unreachable!("only a call that may be long takes a loan"),
+        };
         let mut guards = Guards::Lent(std::mem::take(&mut self.shards));
         let known = (0, keyspace.hash(&[]));
         let keys = Keys::new(keyspace, &mut guards, args, database, known, &mut self.turn);
@@ -160,6 +169,7 @@ impl Turn {
         turn.keeps_expired = true;
         turn.sees_expired = self.sees_expired;
         turn.no_touch = true;
+        turn.reads_any_key = self.reads_any_key;
         turn.notices.classes = EventClass::all().difference(EventClass::KEY_MISS);
         turn
     }

@@ -99,7 +99,7 @@ fn handle(
             } else {
                 hold(&command.spec, access, hash, context, args)
             };
-            run(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
+            run(&mut call_on(context, args, known, reply))
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
@@ -112,11 +112,9 @@ fn handle(
             }
         }
         Run::Keyspace(handler) | Run::Exclusive(handler) => {
-            context.guards.release(context.keyspace, context.turn);
-            let Context { keyspace, turn, database, .. } = context;
-            handler(&mut KeyspaceCall { args, keyspace, database: *database, turn, reply })
-                .map(|()| Attempt::Done)
+            handler(&mut call_without_locks(context, args, reply)).map(|()| Attempt::Done)
         }
+        Run::LongKeyspace(handler) => handler(&mut call_without_locks(context, args, reply)),
         Run::Container => unreachable!("a container's subcommands are run instead"),
     }
 }
@@ -132,6 +130,17 @@ fn call_on<'c, 'k>(
     let Context { keyspace, guards, turn, database, waiting } = context;
     let keys = Keys::new(keyspace, guards, args, *database, known, turn);
     Call { args, keys, reply, waiting: *waiting }
+}
+
+/// A call that concerns the keyspace as a whole, without the locks held until now.
+fn call_without_locks<'c>(
+    context: &'c mut Context<'_, '_>,
+    args: Args<'c>,
+    reply: &'c mut Reply,
+) -> KeyspaceCall<'c> {
+    context.guards.release(context.keyspace, context.turn);
+    let Context { keyspace, turn, database, waiting, .. } = context;
+    KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
 /// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one.

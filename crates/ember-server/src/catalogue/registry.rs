@@ -108,6 +108,7 @@ impl Registry {
             | Run::KeysOrAllShards { .. }
             | Run::Blocking(_)
             | Run::Keyspace(_)
+            | Run::LongKeyspace(_)
             | Run::Exclusive(_) => Handler::Data(command),
         };
         let index = self.add(&command.spec, handler, container);

@@ -3,7 +3,7 @@
 use ember_protocol::Args;
 
 use crate::algorithms::glob::{self, Case};
-use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
+use crate::call::{Attempt, AttemptResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 use crate::keyspace::SHARDS;
@@ -25,7 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &["SET one 1", "SET two 2"], call: "KEYS t*", reply: "1) \"two\"" },
         ..Spec::DEFAULT
     },
-    Run::Keyspace(keys),
+    Run::LongKeyspace(keys),
 )];
 
 fn limit(args: Args<'_>) -> Result<usize, CommandError> {
@@ -39,8 +39,11 @@ fn limit(args: Args<'_>) -> Result<usize, CommandError> {
     }
 }
 
-fn keys(call: &mut KeyspaceCall<'_>) -> CommandResult {
+fn keys(call: &mut KeyspaceCall<'_>) -> AttemptResult {
     let limit = limit(call.args)?;
+    if call.keyspace.len(call.database) > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     let pattern = call.args.at(1);
     let all = glob::matches_all(pattern);
     let expired_ms = call.turn.expired_ms();
@@ -59,5 +62,5 @@ fn keys(call: &mut KeyspaceCall<'_>) -> CommandResult {
         }
     }
     call.reply.insert_array(mark, count);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -4,7 +4,7 @@ use ember_protocol::Args;
 
 use super::positions::position;
 use super::search::{self, Kind, Query, circle, position_of};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| around_point(call, GEORADIUS)),
+        Run::Long(|call| around_point(call, GEORADIUS)),
     ),
     Command::new(
         Spec {
@@ -64,7 +64,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| around_point(call, GEORADIUS_RO)),
+        Run::Long(|call| around_point(call, GEORADIUS_RO)),
     ),
     Command::new(
         Spec {
@@ -91,7 +91,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| around_member(call, GEORADIUS)),
+        Run::Long(|call| around_member(call, GEORADIUS)),
     ),
     Command::new(
         Spec {
@@ -110,7 +110,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..TEMPLATE
         },
-        Run::Keys(|call| around_member(call, GEORADIUS_RO)),
+        Run::Long(|call| around_member(call, GEORADIUS_RO)),
     ),
 ];
 
@@ -132,7 +132,7 @@ fn keys_of(args: Args<'_>, first: usize) -> Vec<usize> {
     keys
 }
 
-fn around_point(call: &mut Call<'_, '_>, kind: Kind) -> CommandResult {
+fn around_point(call: &mut Call<'_, '_>, kind: Kind) -> AttemptResult {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;
     let centre = position(args, 2)?;
@@ -142,7 +142,7 @@ fn around_point(call: &mut Call<'_, '_>, kind: Kind) -> CommandResult {
 }
 
 /// Where the key is missing the radius is not looked at.
-fn around_member(call: &mut Call<'_, '_>, kind: Kind) -> CommandResult {
+fn around_member(call: &mut Call<'_, '_>, kind: Kind) -> AttemptResult {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;
     let mut query = match set {

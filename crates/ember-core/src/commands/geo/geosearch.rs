@@ -1,7 +1,7 @@
 //! GEOSEARCH and GEOSEARCHSTORE.
 
 use super::search::{self, Kind, Query};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::sorted_set::SortedSet;
 
@@ -33,7 +33,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(|call| geosearch(call, GEOSEARCH)),
+        Run::Long(|call| geosearch(call, GEOSEARCH)),
     ),
     Command::new(
         Spec {
@@ -57,14 +57,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..Spec::DEFAULT
         },
-        Run::Keys(|call| geosearch(call, GEOSEARCHSTORE)),
+        Run::Long(|call| geosearch(call, GEOSEARCHSTORE)),
     ),
 ];
 
 const GEOSEARCH: Kind = Kind { source: 1, is_by_options: true, target: None, may_store: false };
 const GEOSEARCHSTORE: Kind = Kind { source: 2, target: Some(1), ..GEOSEARCH };
 
-fn geosearch(call: &mut Call<'_, '_>, kind: Kind) -> CommandResult {
+fn geosearch(call: &mut Call<'_, '_>, kind: Kind) -> AttemptResult {
     let set = call.keys.read_value::<SortedSet>(kind.source)?;
     let mut query = Query::new(kind, None, None);
     query.read_options(call.args, kind.source + 1, kind, set)?;

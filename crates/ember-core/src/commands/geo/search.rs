@@ -1,14 +1,17 @@
 //! What the searching commands have in common: options, the search itself, and what becomes of the result.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use ember_protocol::{Args, Reply};
 
 use super::positions::{length, position, unit, write_distance, write_position};
-use crate::call::{Call, CommandResult};
+use crate::call::{Attempt, AttemptResult, Call, CommandResult};
 use crate::commands::arguments::{integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
+use crate::types::Collection;
+use crate::types::geo::geohash::Cell;
 use crate::types::geo::polygon::{Polygon, VERTICES_MIN};
 use crate::types::geo::{Position, Shape, area, geohash};
 use crate::types::limits::EncodingLimits;
@@ -249,6 +252,12 @@ impl Query {
         results
     }
 
+    /// How many members a search looks at; O(log n).
+    fn candidates(&self, set: &SortedSet) -> usize {
+        let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return 0 };
+        area::cells(centre, shape).map(|cell| ranks(set, cell).len()).sum()
+    }
+
     /// The result as a sorted set.
     fn stored(&self, results: &[Found], limits: &EncodingLimits) -> SortedSet {
         let longest = results.iter().map(|found| found.member.len()).max().unwrap_or(0);
@@ -282,12 +291,17 @@ impl Query {
     }
 }
 
+/// The ranks of the members that are in a cell.
+fn ranks(set: &SortedSet, cell: Cell) -> Range<usize> {
+    let (first, end) = cell.scores();
+    set.score_range(&ScoreRange::half_open(first, end))
+}
+
 /// The members that `shape` around `centre` covers, up to `found_max` of them; O(members in its cells + log n).
 fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) -> Vec<Found> {
     let mut results = Vec::new();
     for cell in area::cells(centre, shape) {
-        let (first, end) = cell.scores();
-        for (member, score) in set.iter(set.score_range(&ScoreRange::half_open(first, end))) {
+        for (member, score) in set.iter(ranks(set, cell)) {
             let position = geohash::position(score);
             if let Some(distance_m) = shape.distance_m(centre, position) {
                 results.push(Found { member: member.to_vec(), score, position, distance_m });
@@ -301,17 +315,23 @@ fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) ->
 }
 
 /// Searches the sorted set of a command whose query has been read, and replies or stores.
-pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> CommandResult {
+pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> AttemptResult {
+    let steps_max = call.steps_max();
     let set = call.keys.value::<SortedSet>(kind.source)?;
+    // What an option names to store at is not lent.
+    let is_lendable = query.target == kind.target;
+    if is_lendable && set.is_some_and(|set| set.len() > steps_max && query.candidates(set) > steps_max) {
+        return Ok(Attempt::Offload);
+    }
     let results = set.map_or_else(Vec::new, |set| query.results(set));
     let Some(target) = query.target else {
         query.write(call.reply, &results);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
     let limits = call.keys.turn.settings.encoding;
     let event = if kind.is_by_options { "geosearchstore" } else { "georadiusstore" };
     let stored = query.stored(&results, &limits);
     call.reply.integer(results.len() as i64);
     call.keys.key(target).store_value(Event::sorted_set(event), stored);
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -1,10 +1,11 @@
 //! XRANGE and XREVRANGE.
 
 use super::ids::{count, interval_last, interval_start, reply_entries};
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
 use crate::types::stream::Stream;
 
 const XRANGE: Spec = Spec {
@@ -27,7 +28,7 @@ const XRANGE: Spec = Spec {
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
-    Command::new(XRANGE, Run::Keys(|call| range(call, false))),
+    Command::new(XRANGE, Run::Long(|call| range(call, false))),
     Command::new(
         Spec {
             name: "xrevrange",
@@ -40,12 +41,12 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             },
             ..XRANGE
         },
-        Run::Keys(|call| range(call, true)),
+        Run::Long(|call| range(call, true)),
     ),
 ];
 
-fn range(call: &mut Call<'_, '_>, is_backward: bool) -> CommandResult {
-    let args = call.args;
+fn range(call: &mut Call<'_, '_>, is_backward: bool) -> AttemptResult {
+    let (args, steps_max) = (call.args, call.steps_max());
     let (start, end) = if is_backward { (3, 2) } else { (2, 3) };
     let ids = interval_start(args.at(start))?..=interval_last(args.at(end))?;
     let mut wanted = None;
@@ -60,12 +61,15 @@ fn range(call: &mut Call<'_, '_>, is_backward: bool) -> CommandResult {
     let reply = &mut *call.reply;
     let Some(stream) = call.keys.read_value::<Stream>(1)? else {
         reply.array(0);
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    if wanted.unwrap_or(usize::MAX).min(stream.len()) > steps_max {
+        return Ok(Attempt::Offload);
+    }
     match wanted {
         Some(0) => reply.null_array(),
         _ if is_backward => reply_entries(reply, stream.log().range_back(ids), wanted.unwrap_or(0)),
         _ => reply_entries(reply, stream.log().range(ids), wanted.unwrap_or(0)),
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

@@ -8,7 +8,7 @@ mod pattern;
 
 use std::ops::Range;
 
-use crate::call::{Call, CommandResult, DataCommand, Run, Waiting};
+use crate::call::{Attempt, AttemptResult, Call, CommandResult, DataCommand, Run, Waiting};
 use crate::effects::events::Event;
 use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
@@ -86,7 +86,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
+fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     let args = call.args;
     let options = Options::parse(args, may_store, call.keys.turn.reads_any_key)?;
     let is_set = match call.keys.read_as(1, Lookup::Use).map(EntryRef::aggregate) {
@@ -95,6 +95,12 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
         Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
         Some(Some(Aggregate::Hash(_) | Aggregate::Stream(_)) | None) => return Err(CommandError::WrongType),
     };
+    // A result that is stored, and other keys that are looked at, are not lent.
+    let is_alone = options.store.is_none() && !options::reach_other_keys(args);
+    let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
+    if is_alone && len > call.steps_max() {
+        return Ok(Attempt::Offload);
+    }
     leave_listpack(call)?;
     let mut order = options.order;
     // A set that is stored, or sorted for a script, is in the order of its members rather than in that of chance.
@@ -118,7 +124,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> CommandResult {
         Some(target) => store(call, target, &options.get, &elements[range]),
         None => reply(call, &options.get, &elements[range]),
     }
-    Ok(())
+    Ok(Attempt::Done)
 }
 
 /// Redis gives a sorted set its large encoding before it is sorted.
