@@ -47,8 +47,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONVERSATION_CHANCE: usize = 80;
 const RECONNECT_CHANCE: usize = 4;
 
-/// More workers than most test machines have cores; small limits, so that encodings change all the time.
-const ARGUMENTS: [&str; 14] = [
+/// More workers than most test machines have cores; small limits, so that encodings change all the time and calls that
+/// look at a few dozen elements already run on threads of their own.
+const ARGUMENTS: [&str; 16] = [
     "--shards",
     "4",
     "--enable-debug-command",
@@ -63,6 +64,8 @@ const ARGUMENTS: [&str; 14] = [
     "32",
     "--stream-node-max-entries",
     "20",
+    "--long-call-elements",
+    "50",
 ];
 
 type Act = fn(&mut Batch, &mut Random, &mut Book);
@@ -175,6 +178,7 @@ fn run(server: &Server, duration: Duration, seed: u64) {
     owned::check(&books, &mut client);
     waiting::check(&books, &taken, &mut client);
     check_copies(&mut client);
+    assert!(client.info_number("ember_long_calls") > 0, "some calls take long");
     assert_eq!(ask(&mut client, &words!["FLUSHALL"]), Value::ok());
     // Each worker publishes what its batch took or freed when the batch is over.
     let flushed = Instant::now();
