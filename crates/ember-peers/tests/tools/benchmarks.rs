@@ -286,6 +286,7 @@ while [ $# -gt 0 ]; do
       }
       ,"Percentile Latencies":{
         "p99.00": 1.231
+        ,"p99.90": 4.561
       }
     }
   }
@@ -313,6 +314,26 @@ fn bench_memtier_reads_what_memtier_benchmark_has_counted() {
         (tables[0][0].len() - 1) / 2,
         "{calls}"
     );
+}
+
+#[test]
+fn bench_limit_has_resident_memory_of_each_third_and_at_most() {
+    let programs = Folder::new("limit-programs");
+    programs.add_program("memtier_benchmark", MEMTIER);
+    let variables = [("PATH", &*programs.path()), ("LIMIT_SECONDS", "4"), ("VALKEY_SERVER", "redis-server")];
+    let (tables, _) = tables("bench-limit.sh", &variables);
+    let names: Vec<&str> = tables[0][1..].iter().map(|line| &*line[0]).collect();
+    let expected =
+        ["ember, files", "redis, files", "valkey, files", "ember, none", "redis, none", "valkey, none"];
+    assert_eq!(names, expected);
+    for name in ["resident before, MiB", "last third, MiB", "most, MiB"] {
+        assert!(column(&tables[0], name).iter().all(|figure| *figure > 1.0), "{tables:?}");
+    }
+    assert!(column(&tables[0], "p99.9, ms").iter().all(|latency| *latency == 4.56), "{tables:?}");
+    let rates = column(&tables[0], "ops/s");
+    assert_eq!(rates, [154_320.0, 154_320.0, 154_320.0, 617_280.0, 617_280.0, 617_280.0]);
+    let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
+    assert_eq!(calls.lines().filter(|call| call.contains("--test-time 4")).count(), 3, "{calls}");
 }
 
 #[test]
