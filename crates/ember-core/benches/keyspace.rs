@@ -14,7 +14,6 @@ use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::turn::{Random, Turn};
 
@@ -34,7 +33,7 @@ fn command(name: &str) -> &'static DataCommand {
 }
 
 fn keyspace() -> Keyspace {
-    let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms: 0 };
+    let options = KeyspaceOptions::default();
     Keyspace::new(&options).expect("the system gives random bytes")
 }
 

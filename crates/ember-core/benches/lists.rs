@@ -10,7 +10,6 @@ use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::turn::Turn;
 
@@ -25,7 +24,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms: 0 };
+        let options = KeyspaceOptions::default();
         let keyspace = Keyspace::new(&options).expect("the system gives random bytes");
         Bench { keyspace, turn: Turn::new(1, 1), reply: Reply::new(Protocol::Resp2) }
     }

@@ -8,7 +8,6 @@ use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
 use crate::dispatch::loan::Loan;
 use crate::dispatch::{self, Access, Context, Waiting};
-use crate::entries::hash::HashFunction;
 use crate::error::CommandError;
 use crate::keys::Guards;
 use crate::keyspace::{Keyspace, KeyspaceOptions};
@@ -31,7 +30,7 @@ impl Local {
     /// An empty keyspace at Unix time 1,000,000,000,000 ms.
     pub fn new(protocol: Protocol) -> Local {
         let now_ms = 1_000_000_000_000;
-        let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms };
+        let options = KeyspaceOptions { now_ms, ..KeyspaceOptions::default() };
         let keyspace = Keyspace::new(&options).expect("the system gives random bytes");
         Local::sharing(Arc::new(keyspace), Turn::new(now_ms, 1), protocol)
     }

@@ -12,7 +12,6 @@ use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
@@ -75,7 +74,7 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let now_ms = 1_000_000_000_000;
-        let options = KeyspaceOptions { databases: 16, hash_function: HashFunction::Rapidhash, now_ms };
+        let options = KeyspaceOptions { now_ms, ..KeyspaceOptions::default() };
         Bench {
             keyspace: Keyspace::new(&options).unwrap(),
             turn: Turn::new(now_ms, 1),

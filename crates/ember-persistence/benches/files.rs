@@ -17,7 +17,6 @@ use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, DiskError, StoredFile};
 use ember_persistence::rdb_file::{Batch, Inserter, KeyFacts, RdbReader, RdbWriter, Step, load};
 use ember_protocol::Protocol;
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::local::Local;
 use emberkv_core::turn::Turn;
@@ -65,7 +64,7 @@ fn reader(bytes: &[u8]) -> RdbReader<&[u8]> {
 }
 
 fn loaded(bytes: &[u8], threads: usize) -> Keyspace {
-    let options = KeyspaceOptions { databases: 1, hash_function: HashFunction::Rapidhash, now_ms: 0 };
+    let options = KeyspaceOptions { databases: 1, ..KeyspaceOptions::default() };
     let keyspace = Keyspace::new(&options).unwrap();
     let insert = || {
         let mut inserter = Inserter::new(&keyspace, Turn::new(0, 1), LIMITS);

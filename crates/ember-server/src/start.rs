@@ -25,7 +25,7 @@ use crate::clients::listener::Listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
-use crate::config::{Config, ConfigHandle, RenameDirective, notice_without_effect};
+use crate::config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
 use crate::control_plane::Sockets;
 use crate::defragmentation::ActiveDefrag;
 use crate::executor::jobs::Jobs;
@@ -103,6 +103,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         databases: config.databases,
         hash_function: config.hash_function,
         now_ms: unix_ms(),
+        keeps_order: config.store == Store::Btree,
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_name().map_err(random)?;
@@ -207,6 +208,10 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
 
 /// Goes into the directory of the data.
 fn enter(config: &Config) -> Result<(), String> {
+    if config.store != Store::None {
+        std::fs::create_dir_all(&config.dir)
+            .map_err(|error| format!("cannot make path '{}': {error}", full_path(&config.dir)))?;
+    }
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
 }

@@ -32,6 +32,12 @@ impl Case {
 /// busy.
 const STARS_MAX: usize = 1000;
 
+/// The bytes that each text begins with which `pattern` matches.
+pub fn literal_prefix(pattern: &[u8]) -> &[u8] {
+    let end = pattern.iter().position(|byte| b"*?[\\".contains(byte)).unwrap_or(pattern.len());
+    &pattern[..end]
+}
+
 /// Whether `pattern` matches the whole of `text`. O(pattern × text) at worst, O(pattern + text) without `*`.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {

@@ -8,6 +8,7 @@
 
 pub mod defragmentation;
 pub mod expiry;
+pub mod names;
 pub mod shard;
 pub mod snapshot;
 
@@ -53,6 +54,7 @@ pub struct Keyspace {
     shards: Box<[Shard]>,
     hasher: KeyHasher,
     databases: usize,
+    keeps_order: bool,
     // Shared. A plain sum of what workers report after each batch; exact when all of them are idle.
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
@@ -67,6 +69,16 @@ pub struct KeyspaceOptions {
     pub hash_function: HashFunction,
     /// The time now, Unix time in ms: nothing expires before it.
     pub now_ms: i64,
+    /// Whether the names of keys are kept in order, too.
+    pub keeps_order: bool,
+}
+
+impl Default for KeyspaceOptions {
+    /// 16 databases, nothing kept in order, at the beginning of Unix time.
+    fn default() -> KeyspaceOptions {
+        let hash_function = HashFunction::Rapidhash;
+        KeyspaceOptions { databases: 16, hash_function, now_ms: 0, keeps_order: false }
+    }
 }
 
 impl Keyspace {
@@ -84,12 +96,13 @@ impl Keyspace {
             next_due_ms: AtomicI64::new(NEVER_MS),
             first_slots: AtomicPtr::default(),
             first_groups: AtomicUsize::new(0),
-            data: Mutex::new(ShardData::new(options.now_ms)),
+            data: Mutex::new(ShardData::new(options.now_ms, options.keeps_order)),
         };
         Ok(Keyspace {
             shards: (0..SHARDS).map(shard).collect(),
             hasher: KeyHasher::random(options.hash_function)?,
             databases: options.databases,
+            keeps_order: options.keeps_order,
             used_bytes: AtomicI64::new(0),
             held_back: Arc::default(),
         })
@@ -98,6 +111,11 @@ impl Keyspace {
     /// The number of databases.
     pub fn databases(&self) -> usize {
         self.databases
+    }
+
+    /// Whether the names of keys are kept in order ([`Database::names`]).
+    pub fn keeps_order(&self) -> bool {
+        self.keeps_order
     }
 
     /// Hashes a key with this keyspace's secrets.

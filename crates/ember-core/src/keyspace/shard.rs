@@ -8,6 +8,7 @@ pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
+use super::names::OrderedNames;
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::observers::Observers;
@@ -29,11 +30,13 @@ pub struct Database {
     expiry_name: usize,
     /// Entries that time takes something away from: those with an expiry, and those with elements that have one.
     due: usize,
+    /// The names of the keys, if there are some and the shard keeps their order.
+    names: Option<Box<OrderedNames>>,
 }
 
 impl Database {
     const fn new(expiry_name: usize) -> Database {
-        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name, due: 0 }
+        Database { table: Table::EMPTY, volatile: 0, entry_bytes: 0, expiry_name, due: 0, names: None }
     }
 
     /// The entries.
@@ -44,6 +47,15 @@ impl Database {
     /// The number of entries with an expiry.
     pub fn volatile(&self) -> usize {
         self.volatile
+    }
+
+    /// The names of the keys in order; `None` where there are none, or no order is kept.
+    pub fn names(&self) -> Option<&OrderedNames> {
+        self.names.as_deref()
+    }
+
+    fn names_bytes(&self) -> usize {
+        self.names().map_or(0, OrderedNames::bytes)
     }
 }
 
@@ -62,6 +74,8 @@ pub struct ShardData {
     others: Vec<Database>,
     /// Whether anything has changed since [`ShardData::take_growth`].
     is_changed: bool,
+    /// Whether the databases keep the names of their keys in order.
+    keeps_order: bool,
     /// That of all entries but those which a snapshot has still to save.
     generation: Generation,
     /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
@@ -79,15 +93,17 @@ static NO_DATABASE: Database = Database::new(0);
 
 impl ShardData {
     /// An empty shard whose expiry index counts from `epoch_ms`.
-    pub fn new(epoch_ms: i64) -> ShardData {
-        ShardData { epoch_ms, ..ShardData::default() }
+    pub fn new(epoch_ms: i64, keeps_order: bool) -> ShardData {
+        ShardData { epoch_ms, keeps_order, ..ShardData::default() }
     }
 
-    /// Bytes of memory taken by entries, table slots and the expiry index.
+    /// Bytes of memory taken by entries, table slots, names in order and the expiry index.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
-        databases.map(|database| database.entry_bytes + database.table.slots_bytes()).sum::<usize>()
-            + self.expiry.bytes()
+        let bytes_of = |database: &Database| {
+            database.entry_bytes + database.table.slots_bytes() + database.names_bytes()
+        };
+        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes()
     }
 
     /// Whether an entry, a table or the expiry index has changed since [`ShardData::take_growth`].
@@ -175,7 +191,11 @@ impl ShardData {
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
         let due_ms = slot.entry().next_due_ms();
+        let keeps_order = self.keeps_order;
         let target = self.database_mut(database);
+        if keeps_order {
+            target.names.get_or_insert_default().add(key);
+        }
         target.entry_bytes += slot.entry().footprint_bytes();
         target.volatile += usize::from(expire_at_ms.is_some());
         target.due += usize::from(due_ms.is_some());
@@ -268,6 +288,9 @@ impl ShardData {
         }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
+        if let Some(names) = &mut target.names {
+            names.remove(slot.entry().key());
+        }
         target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().is_volatile());
         target.due -= usize::from(slot.entry().next_due_ms().is_some());
@@ -487,6 +510,9 @@ impl ShardData {
             database.table.iter().filter_map(EntryRef::aggregate).for_each(Aggregate::check_invariants);
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
+            let names = database.names().map_or(0, OrderedNames::len);
+            let ordered = if self.keeps_order { database.table.len() } else { 0 };
+            assert_eq!(names, ordered, "each key has its name in order");
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
             let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();

@@ -10,7 +10,6 @@ use emberkv_core::dispatch::{self, Access, Context, Waiting};
 use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::entry::{NewValue, StringValue};
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions, SHARDS};
 use emberkv_core::spec::{Command, KeyFlags, KeySpec, Spec};
 use emberkv_core::turn::Turn;
@@ -60,7 +59,7 @@ fn equal(call: &mut Call<'_, '_>) -> CommandResult {
 
 /// A keyspace and a key in each shard; whatever the hash function's secrets, the shards are the same in each schedule.
 pub(crate) fn keyspace() -> (Arc<Keyspace>, Arc<Vec<Vec<u8>>>) {
-    let options = KeyspaceOptions { databases: 2, hash_function: HashFunction::Rapidhash, now_ms: 0 };
+    let options = KeyspaceOptions { databases: 2, ..KeyspaceOptions::default() };
     let keyspace = Keyspace::new(&options).unwrap();
     let key_in = |shard: usize| {
         let mut names = (0u32..).map(|n| n.to_string().into_bytes());

@@ -18,7 +18,8 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbVersionCheck, Secret, Supervised, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
+    PubsubDefault, RdbVersionCheck, Secret, Store, Supervised, SyslogFacility, TlsAuthClients,
+    TlsAuthClientsUser,
 };
 
 /// Declares [`Config`], with a constructor of zeros for the defaults of the table to be written into.
@@ -199,6 +200,9 @@ config! {
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
     encryption_key_file: String,
+    store: Store,
+    path: String,
+    fsync: bool,
     replicaof: PrimaryAddress,
     masteruser: String,
     masterauth: Secret,

@@ -10,7 +10,7 @@ use super::command_line::{CommandLine, Request};
 use super::handle::ConfigHandle;
 use super::parameter::VALUE_BYTES_MAX;
 use super::value::Secret;
-use super::{environment, file, reference};
+use super::{environment, file, reference, store};
 
 /// The variable which names the configuration file when the command line does not.
 const FILE_VARIABLE: &str = "EMBER_CONFIG";
@@ -56,9 +56,11 @@ pub(crate) fn launch(
     statements.extend(environment::read(variable)?.into_iter().map(Ok));
     statements.extend(line.assignments.into_iter().map(Ok));
     let mut config = apply(&statements).map_err(|mistakes| mistakes.join("\n"))?;
+    store::apply(&mut config, |name| stated_at(name, &statements).map(str::to_owned))?;
     if !config.requirepass_file.is_empty() {
-        config.requirepass = read_secret(&config.requirepass_file)
-            .map_err(|error| format!("{}: {error}", origin_of("requirepass-file", &statements)))?;
+        config.requirepass = read_secret(&config.requirepass_file).map_err(|error| {
+            format!("{}: {error}", stated_at("requirepass-file", &statements).unwrap_or("requirepass-file"))
+        })?;
     }
     // The server may change its directory later, so the path must not depend on it.
     let path = path
@@ -69,10 +71,10 @@ pub(crate) fn launch(
     Ok(if line.checks_only { Launch::Check(handle) } else { Launch::Serve(handle) })
 }
 
-/// Where the last value of the parameter `name` stands.
-fn origin_of<'a>(name: &'a str, statements: &'a [Result<Assignment, String>]) -> &'a str {
+/// Where the last value of the parameter `name` stands, if there is one.
+fn stated_at<'a>(name: &str, statements: &'a [Result<Assignment, String>]) -> Option<&'a str> {
     let is_its = |stated: &&Assignment| stated.parameter().is_some_and(|parameter| parameter.name == name);
-    statements.iter().flatten().rfind(is_its).map_or(name, |last| &last.origin)
+    statements.iter().flatten().rfind(is_its).map(|last| &*last.origin)
 }
 
 /// The first line of the file at `path`, without its line end.

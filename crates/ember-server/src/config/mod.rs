@@ -29,6 +29,7 @@ mod reference;
 mod rename;
 mod rewrite;
 mod save_rules;
+mod store;
 mod stored;
 mod table;
 mod user_lines;
@@ -50,7 +51,7 @@ pub(crate) use primary_address::PrimaryAddress;
 pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
-    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault,
+    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault, Store,
     Supervised, TlsAuthClients, TlsAuthClientsUser,
 };
 

@@ -204,6 +204,16 @@ choices! {
         ResetChannels = "resetchannels",
     }
 
+    /// A store that keeps the data set.
+    Store {
+        /// What is kept is said by other parameters.
+        None = "none",
+        /// Keys in no order.
+        Map = "map",
+        /// The names of keys in order, too.
+        Btree = "btree",
+    }
+
     /// When what is written to the AOF is made durable.
     AppendFsync {
         /// Before it is acknowledged.

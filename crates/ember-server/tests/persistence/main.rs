@@ -7,6 +7,7 @@ mod background;
 mod data_lock;
 mod encryption;
 mod snapshots;
+mod stores;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

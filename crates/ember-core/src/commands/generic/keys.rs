@@ -1,5 +1,7 @@
 //! KEYS.
 
+use std::collections::BinaryHeap;
+
 use ember_protocol::Args;
 
 use crate::algorithms::glob::{self, Case};
@@ -12,11 +14,12 @@ use crate::spec::{Category, Command, Example, Flags, Group, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "keys",
-        summary: "Returns the keys that match a glob pattern, up to a limit. Each shard is read at one moment; \
-                  the shards are read one after the other.",
+        summary: "Returns the keys that match a glob pattern, up to a limit; with `--store btree` in order, and the \
+                  first ones. Each shard is read at one moment; the shards are read one after the other.",
         since: "1.0.0",
         group: Group::Generic,
-        complexity: "O(N) for N keys in the database.",
+        complexity: "O(N) for N keys in the database; with `--store btree`, O(log(N) + M) for M keys that begin as the \
+                     pattern does.",
         arity: -2,
         flags: Flags::READONLY,
         categories: Category::DANGEROUS,
@@ -44,6 +47,15 @@ fn keys(call: &mut KeyspaceCall<'_>) -> AttemptResult {
     if call.keyspace.len(call.database) > call.steps_max() {
         return Ok(Attempt::Offload);
     }
+    if call.keyspace.keeps_order() {
+        in_order(call, limit);
+    } else {
+        in_any_order(call, limit);
+    }
+    Ok(Attempt::Done)
+}
+
+fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) {
     let pattern = call.args.at(1);
     let all = glob::matches_all(pattern);
     let expired_ms = call.turn.expired_ms();
@@ -62,5 +74,35 @@ fn keys(call: &mut KeyspaceCall<'_>) -> AttemptResult {
         }
     }
     call.reply.insert_array(mark, count);
-    Ok(Attempt::Done)
+}
+
+/// The first keys in order. Of each shard no more are looked at than come before the last of those found until then.
+fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) {
+    let KeyspaceCall { keyspace, database, .. } = *call;
+    let pattern = call.args.at(1);
+    let (prefix, all) = (glob::literal_prefix(pattern), glob::matches_all(pattern));
+    let expired_ms = call.turn.expired_ms();
+    let mut first: BinaryHeap<Box<[u8]>> = BinaryHeap::new();
+    for shard in (0..SHARDS).take_while(|_| limit > 0) {
+        let data = keyspace.lock(shard);
+        let Some(names) = data.database(database).names() else { continue };
+        let is_live = |name: &[u8]| {
+            let found = data.find(database, keyspace.hash(name), name);
+            found.is_some_and(|at| !data.entry(database, at).is_expired(expired_ms))
+        };
+        for name in names.starting_with(prefix) {
+            if first.len() == limit && first.peek().is_some_and(|last| **last < *name) {
+                break;
+            }
+            if (all || glob::matches(pattern, name, Case::Sensitive)) && is_live(name) {
+                first.push(name.into());
+                if first.len() > limit {
+                    first.pop();
+                }
+            }
+        }
+    }
+    let first = first.into_sorted_vec();
+    call.reply.array(first.len());
+    first.iter().for_each(|name| call.reply.bulk(name));
 }

@@ -17,12 +17,15 @@ pub(crate) const DIRECTORY: &str = "dir";
 
 /// Parameters that Redis does not have and that are fixed at the start. CONFIG SET takes the values they have, for clients
 /// that set everything they were told back.
-pub(crate) const OWN_AT_START: [&str; 7] = [
+pub(crate) const OWN_AT_START: [&str; 10] = [
     "concurrent",
+    "fsync",
     "hash-function",
     "metrics-bind",
     "metrics-port",
+    "path",
     "requirepass-file",
     "script-memory-limit",
     "shards",
+    "store",
 ];

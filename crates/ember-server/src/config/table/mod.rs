@@ -51,6 +51,7 @@ mod process;
 mod replication;
 mod scripts;
 mod security;
+mod store;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -63,7 +64,7 @@ pub(super) use bounds::{DIRECTORY, ENCRYPTION_KEY_FILE, OWN_AT_START, PROTECTED}
 use super::fields::Config;
 use super::parameter::Parameter;
 
-const FAMILY_COUNT: usize = 15;
+const FAMILY_COUNT: usize = 16;
 
 /// The families, in the order of the documentation.
 static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
@@ -78,6 +79,7 @@ static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
     observation::PARAMETERS,
     process::PARAMETERS,
     persistence::PARAMETERS,
+    store::PARAMETERS,
     replication::PARAMETERS,
     cluster::PARAMETERS,
     no_effect::PARAMETERS,

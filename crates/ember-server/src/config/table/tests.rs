@@ -89,6 +89,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
             "masteruser" | "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
+            "fsync" => ["no", "yes"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),
         },
         Kind::Stored { form, .. } => match form {

@@ -58,6 +58,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("availability_zone", &report.config.availability_zone);
     report.line("io_threads_active", 0);
     report.line("ember_workers", server.workers.len());
+    report.line("ember_store", report.config.store);
     report.line("ember_execution_mode", if server.is_concurrent { "concurrent" } else { "sharded" });
     let listeners = [("tcp", port), ("tls", tls_port)].into_iter().filter(|&(_, port)| port != 0);
     for (number, (name, port)) in listeners.enumerate() {

@@ -1,0 +1,116 @@
+//! What a store stands for: other parameters, which must not say anything else.
+
+use super::fields::Config;
+use super::save_rules::SaveRules;
+use super::value::{AppendFsync, Store};
+
+/// The path of a store that keeps nothing on disk.
+const IN_MEMORY: &str = ":memory:";
+
+/// Writes what the store says into `config`. `origin_of` tells where a parameter is stated, if it is.
+///
+/// # Errors
+/// A line with the place of a parameter that says something else.
+pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+    if config.store == Store::None {
+        let stray = [("path", !config.path.is_empty()), ("fsync", !config.fsync)];
+        return match stray.into_iter().find_map(|(name, is_set)| is_set.then(|| origin_of(name)).flatten()) {
+            Some(origin) => {
+                Err(format!("{origin}: it is that of a store, but there is none: add 'store map'"))
+            }
+            None => Ok(()),
+        };
+    }
+    let is_in_memory = config.path == IN_MEMORY;
+    if is_in_memory && let Some(origin) = origin_of("fsync") {
+        return Err(format!("{origin}: nothing is written to disk with the path '{IN_MEMORY}'"));
+    }
+    let stated = config.clone();
+    config.save = SaveRules::default();
+    config.appendonly = !is_in_memory;
+    if !is_in_memory {
+        config.appendfsync = if config.fsync { AppendFsync::Always } else { AppendFsync::No };
+        if config.path.is_empty() {
+            config.path = format!("{}.db", config.store);
+        }
+        config.dir.clone_from(&config.path);
+    }
+    let differences = [
+        ("appendonly", stated.appendonly != config.appendonly, "path"),
+        ("appendfsync", stated.appendfsync != config.appendfsync, "fsync"),
+        ("dir", stated.dir != config.dir, "path"),
+        ("save", stated.save != config.save, "path"),
+    ];
+    for (name, is_different, instead) in differences {
+        if is_different && let Some(origin) = origin_of(name) {
+            return Err(format!(
+                "{origin}: the store '{}' says otherwise: use '{instead}' for it",
+                config.store
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::table::PARAMETERS;
+
+    fn applied(lines: &[(&str, &str)]) -> Result<Config, String> {
+        let mut config = Config::default();
+        for (name, text) in lines {
+            let parameter = PARAMETERS.into_iter().find(|parameter| parameter.name == *name);
+            parameter.unwrap().set(&mut config, text).unwrap();
+        }
+        let origin_of =
+            |name: &str| lines.iter().any(|(known, _)| *known == name).then(|| format!("--{name}"));
+        apply(&mut config, origin_of).map(|()| config)
+    }
+
+    #[test]
+    fn a_store_is_durable_unless_it_is_told_otherwise() {
+        let config = applied(&[("store", "map")]).unwrap();
+        let kept = (config.appendonly, config.appendfsync, &*config.dir, config.save.is_empty());
+        assert_eq!(kept, (true, AppendFsync::Always, "map.db", true));
+        let config = applied(&[("store", "btree"), ("fsync", "false"), ("path", "my data")]).unwrap();
+        let kept = (config.appendonly, config.appendfsync, &*config.dir, config.save.is_empty());
+        assert_eq!(kept, (true, AppendFsync::No, "my data", true));
+        let config = applied(&[("store", "btree"), ("path", IN_MEMORY)]).unwrap();
+        assert_eq!((config.appendonly, &*config.dir, config.save.is_empty()), (false, ".", true));
+        let config = applied(&[("store", "none"), ("fsync", "yes"), ("path", "")]).unwrap();
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn what_is_stated_beside_a_store_says_the_same() {
+        for (lines, error) in [
+            (&[("path", "x")][..], "--path: it is that of a store, but there is none: add 'store map'"),
+            (&[("fsync", "no")], "--fsync: it is that of a store, but there is none: add 'store map'"),
+            (
+                &[("store", "map"), ("appendonly", "no")],
+                "--appendonly: the store 'map' says otherwise: use 'path' for it",
+            ),
+            (
+                &[("store", "map"), ("appendfsync", "everysec")],
+                "--appendfsync: the store 'map' says otherwise: use 'fsync' for it",
+            ),
+            (
+                &[("store", "btree"), ("dir", "/d")],
+                "--dir: the store 'btree' says otherwise: use 'path' for it",
+            ),
+            (
+                &[("store", "btree"), ("save", "60 1")],
+                "--save: the store 'btree' says otherwise: use 'path' for it",
+            ),
+            (
+                &[("store", "map"), ("path", IN_MEMORY), ("fsync", "no")],
+                "--fsync: nothing is written to disk with the path ':memory:'",
+            ),
+        ] {
+            assert_eq!(applied(lines).unwrap_err(), error);
+        }
+        let same = [("store", "map"), ("path", "d"), ("dir", "d"), ("appendonly", "yes"), ("save", "")];
+        assert!(applied(&same).is_ok());
+    }
+}

@@ -1,0 +1,46 @@
+//! The store: how the data set is kept, in three words.
+
+use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::value::{Store, parse_yes_no};
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "store",
+        aliases: &[],
+        kind: choice!(store: Store),
+        default: "none",
+        mutable: false,
+        about: "A store that keeps the data set in memory and every write in a log: `map`, or `btree`, which also keeps the \
+                names of keys in order, for KEYS. It stands for `appendonly yes`, `save \"\"` and what `path` and `fsync` say. \
+                `none`: what is kept is said by those parameters.",
+    },
+    Parameter {
+        name: "path",
+        aliases: &[],
+        kind: Kind::Path(field!(path)),
+        default: "",
+        mutable: false,
+        about: "The directory of a store, made if it is missing, in the place of `dir`; by default the name of the store \
+                and `.db`. `:memory:` keeps nothing on disk.",
+    },
+    Parameter {
+        name: "fsync",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "yes or no",
+            get: |config| if config.fsync { "yes" } else { "no" }.to_owned(),
+            set: |config, text| {
+                config.fsync = match text {
+                    "true" => true,
+                    "false" => false,
+                    text => parse_yes_no(text)?,
+                };
+                Ok(())
+            },
+        },
+        default: "yes",
+        mutable: false,
+        about: "Whether a write to a store is durable before it is acknowledged (`appendfsync always`), or when the \
+                operating system sees fit (`appendfsync no`).",
+    },
+];
