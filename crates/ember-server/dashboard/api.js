@@ -38,16 +38,22 @@ function authorization() {
   return `Basic ${btoa(binary)}`;
 }
 
-async function ask(path, body) {
+/**
+ * Asks what is at a path. `signal` ends the asking, and what the server does for it.
+ * When the server wants to know who asks, the page is told.
+ */
+export async function ask(path, body, signal = undefined) {
   const headers = { "Content-Type": "application/json" };
   if (credentials) {
     headers.Authorization = authorization();
   }
-  const options = { method: "POST", headers, body: JSON.stringify(body), credentials: "omit", cache: "no-store" };
+  const options = { method: "POST", headers, body: JSON.stringify(body), credentials: "omit", cache: "no-store",
+    signal };
   const answer = await fetch(`api/${path}`, options);
   const isJson = answer.headers.get("Content-Type") === "application/json";
   const data = isJson ? await answer.json() : { error: (await answer.text()).trim() };
   if (answer.status === 401) {
+    document.dispatchEvent(new CustomEvent("unauthorised", { detail: data.error }));
     throw new Unauthorised(data.error);
   }
   if (!answer.ok) {
@@ -57,7 +63,7 @@ async function ask(path, body) {
 }
 
 /** A word of a command: bytes, text or a number. */
-function word(value) {
+export function word(value) {
   return value instanceof Bytes ? value.word : String(value);
 }
 
@@ -119,6 +125,15 @@ export async function overview() {
 export async function history() {
   const { refused, ...lists } = await ask("history", { commands: [] });
   return refused ? { at_ms: [] } : lists;
+}
+
+/** The parameters of the configuration. Throws what CONFIG GET is refused with. */
+export async function configuration() {
+  const { parameters, refused } = await ask("configuration", { commands: [] });
+  if (refused) {
+    throw new ReplyError(refused);
+  }
+  return parameters;
 }
 
 /** A reply as a value of JavaScript: lists, Maps by text, numbers where they are exact, `Bytes`. */

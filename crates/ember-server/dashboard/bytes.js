@@ -68,6 +68,11 @@ function shownLetter(letter, keepsLineEnds) {
   return letter;
 }
 
+/** Text with what cannot be seen escaped, and nothing else: for JSON, which has its own backslashes. */
+export function visible(text) {
+  return [...text].map((letter) => (UNSEEN.test(letter) ? shownLetter(letter, false) : letter)).join("");
+}
+
 function hexadecimal(letter) {
   return "\\x" + letter.charCodeAt(0).toString(16).padStart(2, "0");
 }

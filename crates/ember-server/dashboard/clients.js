@@ -2,7 +2,7 @@
 
 import { ReplyError, permitted, run } from "./api.js";
 import { dialog, el, refused, renew, table, tell, tile } from "./dom.js";
-import { size, span } from "./format.js";
+import { size, span, things } from "./format.js";
 
 const PERIOD_MS = 3000;
 const SHOWN_MAX = 500;
@@ -62,7 +62,7 @@ function clientTable(text, mayKill) {
   const columns = [["id", "number"], ["address"], ["name"], ["user"], ["db", "number"], ["last command"],
     ["age", "number"], ["idle", "number"], ["flags"], ["memory", "number"], ["unsent", "number"], ["", "actions"]];
   const more = lines.length > SHOWN_MAX ? `, the first ${SHOWN_MAX} of ${lines.length} that match` : "";
-  return table(`${all.length} clients${more}`, columns, rows);
+  return table(`${things(all.length, "client")}${more}`, columns, rows, "No client has this in what is shown of it.");
 }
 
 function confirmKill(main, { client, about }) {

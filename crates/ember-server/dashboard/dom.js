@@ -64,19 +64,27 @@ export function button(label, act, properties = {}) {
   return element;
 }
 
+/** How long what is said stays: it may be in the way. */
+const TOLD_MS = 8000;
+
+let forgetting = 0;
+
 /** Says something to everybody, those who cannot see it included. */
 export function tell(text) {
-  document.querySelector("#status").textContent = text;
+  const status = document.querySelector("#status");
+  status.textContent = text;
+  clearTimeout(forgetting);
+  forgetting = setTimeout(() => (status.textContent = ""), TOLD_MS);
 }
 
-/** A table. A column is `[heading]` or `[heading, "number"]`; a cell is text or an element. */
-export function table(caption, columns, rows) {
+/** A table. A column is `[heading]` or `[heading, "number"]`; a cell is text or an element; `none` is said without rows. */
+export function table(caption, columns, rows, none = "nothing") {
   const head = el("tr", {}, columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)));
   const line = (row) =>
     el("tr", {}, row.map((cell, at) => el("td", { class: columns[at][1] }, typeof cell === "number" ? String(cell) : cell)));
   const body = rows.length > 0
     ? rows.map(line)
-    : el("tr", {}, el("td", { colspan: String(columns.length), class: "faint" }, "nothing"));
+    : el("tr", {}, el("td", { colspan: String(columns.length), class: "faint" }, none));
   const whole = el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body));
   // What is wider than the window can be moved with the keyboard too.
   return el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" }, whole);
@@ -101,7 +109,9 @@ export function bytesOf(value) {
 
 /** What cannot be shown, and why. */
 export function refused(error) {
-  return el("p", { class: "refused" }, error.message);
+  const hint = error.message.startsWith("NOPERM")
+    ? el("div", { class: "faint" }, "Another user may see it: Log in, or Change user, is at the top.") : null;
+  return el("div", { class: "refusal" }, el("div", { class: "refused" }, error.message), hint);
 }
 
 /**
@@ -119,7 +129,7 @@ export function dialog(title, fields, verb, act, properties = {}) {
     } else {
       input = kind === "lines" ? el("textarea", { ...shared, rows: "8" }) : el("input", { ...shared, type: kind });
     }
-    if (!Array.isArray(kind)) {
+    if (!Array.isArray(kind) || kind.includes(value)) {
       input.value = value;
     }
     return { ...field, input, row: el("label", {}, label, " ", input) };
@@ -135,6 +145,8 @@ export function dialog(title, fields, verb, act, properties = {}) {
     box.remove();
     // What was asked about may be gone with its button.
     const place = before?.isConnected && before !== document.body ? before : document.querySelector("#key h2, #main");
+    // Chromium has given it the focus back, but does not let a field be typed into before it is focused anew.
+    place?.blur();
     place?.focus();
   });
   const refresh = () => {

@@ -3,7 +3,8 @@
 import { permitted, run, runAll, transaction, unless } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, bytesOf, dialog, el, table, tell } from "./dom.js";
-import { count, span } from "./format.js";
+import { count, span, things } from "./format.js";
+import { shownValue } from "./json.js";
 
 const PAGE = 100;
 
@@ -23,7 +24,7 @@ const KINDS = {
       items: reply.map((value, at) => ({ index: from + at, value })),
       next: reply.length === PAGE ? from + PAGE : undefined,
     }),
-    cells: ({ index, value }) => [index, bytesOf(value)],
+    cells: ({ index, value }) => [index, shownValue(value)],
     check: (key, { index }) => ["LINDEX", key, index],
     set: {
       fields: ({ value }) => [{ name: "value", label: "Element", kind: "lines", value: value.lines }],
@@ -54,7 +55,7 @@ const KINDS = {
       const left = await runAll([["HPTTL", key, "FIELDS", items.length, ...items.map(({ name }) => name)]], database);
       items.forEach((item, at) => (item.left = Array.isArray(left[0]) ? left[0][at] : -1));
     },
-    cells: ({ name, value, left }) => [bytesOf(name), bytesOf(value), left >= 0 ? span(left / 1000) : ""],
+    cells: ({ name, value, left }) => [bytesOf(name), shownValue(value), left >= 0 ? span(left / 1000) : ""],
     set: {
       fields: ({ value }) => [{ name: "value", label: "Value", kind: "lines", value: value.lines }],
       command: (key, { name }, { value }) => ["HSETEX", key, "FXX", "KEEPTTL", "FIELDS", 1, name, typed(value)],
@@ -74,7 +75,7 @@ const KINDS = {
       items: members.map((value) => ({ value })),
       next: next.text === "0" ? undefined : next.text,
     }),
-    cells: ({ value }) => [bytesOf(value)],
+    cells: ({ value }) => [shownValue(value)],
     remove: { command: (key, { value }) => ["SREM", key, value] },
     add: {
       fields: () => [{ name: "value", label: "Member", kind: "lines" }],
@@ -90,7 +91,7 @@ const KINDS = {
       items: reply.map(([value, score], at) => ({ index: from + at, value, score })),
       next: reply.length === PAGE ? from + PAGE : undefined,
     }),
-    cells: ({ index, score, value }) => [index, score, bytesOf(value)],
+    cells: ({ index, score, value }) => [index, score, shownValue(value)],
     set: {
       fields: ({ score }) => [{ name: "score", label: "Score", value: score }],
       command: (key, { value }, { score }) => ["ZADD", key, "XX", score, value],
@@ -161,8 +162,9 @@ export async function elementsOf(type, content, shown, again) {
       const cells = kind.cells(item);
       return columns === kind.columns ? cells : [...cells, itemActions(kind, may, item, shown, again)];
     });
-    const all = typeof total === "number" ? ` of ${count(total)}` : "";
-    list.replaceChildren(table(`${count(items.length)}${all} elements`, columns, rows));
+    const caption = typeof total === "number"
+      ? `${count(items.length)} of ${things(total, "element")}` : things(items.length, "element");
+    list.replaceChildren(table(caption, columns, rows, "There are no elements."));
     foot.replaceChildren(...[
       from === undefined ? null : button("More", load),
       may.add ? button("Add", () => ask("Add", kind, kind.add, {}, shown, again)) : null,

@@ -58,3 +58,8 @@ export function span(seconds) {
 export function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
+
+/** So many things: `1 key`, `2 keys`. */
+export function things(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}

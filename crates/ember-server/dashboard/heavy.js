@@ -3,7 +3,7 @@
 import { ReplyError, permitted, run, runAll } from "./api.js";
 import { Bytes } from "./bytes.js";
 import { button, bytesOf, el, refused, renew, table, tell, tile } from "./dom.js";
-import { count, percent, size } from "./format.js";
+import { count, percent, size, things } from "./format.js";
 import { openKey } from "./keys.js";
 
 const PERIOD_MS = 3000;
@@ -61,7 +61,8 @@ async function drawHot(place) {
     percent(Number(key.get("percent")) / 100),
   ]);
   const columns = [["key"], ["db", "number"], ["access"], ["accesses / s", "number"], ["of all", "number"]];
-  renew(place, table("The keys used most in the last seconds, from a sample", columns, rows));
+  renew(place, table("The keys used most in the last seconds, from a sample", columns, rows,
+    "No key was used often in the last seconds."));
 }
 
 function plainText(value) {
@@ -97,7 +98,7 @@ async function lookForBig(database) {
   }
   mine.isOver = true;
   drawBig();
-  tell(mine.error ? mine.error.message : `Looked at ${count(mine.looked)} keys.`);
+  tell(mine.error ? mine.error.message : `Looked at ${things(mine.looked, "key")}.`);
 }
 
 async function weigh(mine, keys) {
@@ -127,8 +128,8 @@ function drawBig() {
   const { database, looked, all, found, isOver, error } = search;
   const rows = found.map(({ key, bytes, type }) => [keyButton(key, database), type, size(bytes)]);
   const state = isOver ? "looked at" : "looking:";
-  const total = all > 0 ? ` of ${count(all)}` : "";
-  const caption = `Database ${database}: ${state} ${count(looked)}${total} keys; those that take the most memory`;
+  const keys = all > 0 ? `${count(looked)} of ${things(all, "key")}` : things(looked, "key");
+  const caption = `Database ${database}: ${state} ${keys}; those that take the most memory`;
   renew(list, ...[error ? refused(error) : null].filter(Boolean),
-    table(caption, [["key"], ["type"], ["memory", "number"]], rows));
+    table(caption, [["key"], ["type"], ["memory", "number"]], rows, isOver ? "The database is empty." : "Nothing yet."));
 }

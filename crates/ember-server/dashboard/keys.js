@@ -2,8 +2,8 @@
 
 import { ReplyError, run, runAll } from "./api.js";
 import { typed } from "./bytes.js";
-import { button, dialog, el, tell, tile } from "./dom.js";
-import { size, span } from "./format.js";
+import { button, dialog, el, refused, tell, tile } from "./dom.js";
+import { count, size, span, things } from "./format.js";
 import { showKey } from "./value.js";
 
 const TYPES = ["string", "list", "hash", "set", "zset", "stream"];
@@ -27,9 +27,12 @@ const ORDERS = {
   size: (left, right) => (right.bytes ?? 0) - (left.bytes ?? 0),
 };
 
-/** What is looked for, and what was found so far; how it is sorted, and which groups were opened (or closed) by hand. */
-const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], isBegun: false, shown: null, order: "name",
-  open: new Map() };
+/**
+ * What is looked for, and what was found so far, of how many keys; how it is sorted, and which groups were opened (or
+ * closed) by hand.
+ */
+const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], total: null, isBegun: false, shown: null,
+  order: "name", open: new Map() };
 
 export const view = {
   title: "Keys",
@@ -87,6 +90,8 @@ function searchForm() {
 /** Begins anew. */
 async function search() {
   Object.assign(state, { cursor: "0", found: [], isBegun: false });
+  const [total] = await runAll([["DBSIZE"]], state.database);
+  state.total = typeof total === "number" ? total : null;
   await more();
 }
 
@@ -147,16 +152,27 @@ function drawList(error) {
   }
   const isWhole = state.cursor === "0";
   const summary = error
-    ? el("p", { class: "refused" }, error.message)
-    : el("p", { id: "found", class: "faint" }, `${keysOf(state.found.length)}${isWhole ? "" : " so far"}`);
+    ? refused(error)
+    : el("p", { id: "found", class: "faint" }, summaryOf(isWhole));
   const items = itemsOf(state.found, "", 0);
   const rest = isWhole ? null : el("p", { class: "row" }, button("More", moreByHand, { id: "more" }));
   const keys = el("ul", { class: "keys" }, items);
-  list.replaceChildren(...[el("h3", {}, "List of keys"), summary, orders(), keys, rest].filter(Boolean));
+  const head = items.length > 0 ? orders() : null;
+  list.replaceChildren(...[el("h3", {}, "List of keys"), summary, head, keys, rest].filter(Boolean));
 }
 
-function keysOf(number) {
-  return `${number} ${number === 1 ? "key" : "keys"}`;
+/** How many keys there are, or why none are. */
+function summaryOf(isWhole) {
+  const { found, pattern, type, database, total } = state;
+  if (!isWhole) {
+    return `${things(found.length, "key")} so far${total === null ? "" : `; the database has ${count(total)}`}`;
+  }
+  if (found.length > 0) {
+    return things(found.length, "key");
+  }
+  return pattern === "*" && type === ""
+    ? `Database ${database} has no keys. New key makes one.`
+    : "No key has this pattern and type.";
 }
 
 /** The heads of the columns: they sort. */
@@ -182,17 +198,18 @@ function itemsOf(keys, begin, depth) {
   const alone = [...groups].filter(([name, members]) => name === "" || members.length === 1).flatMap(([, some]) => some);
   const shared = [...groups].filter(([name, members]) => name !== "" && members.length > 1).sort();
   return [
-    ...shared.map(([name, members]) => group(name, begin, members, depth)),
+    ...shared.map(([name, members]) => group(name, begin, members, depth, shared.length === 1 && alone.length === 0)),
     ...alone.sort(ORDERS[state.order]).map((found) => el("li", {}, keyButton(found, begin))),
   ];
 }
 
-/** A group: what is in it is made when it is opened. */
-function group(name, begin, members, depth) {
-  const isOpen = state.open.get(name) ?? (members.length <= OPEN_MAX || state.found.length <= OPEN_MAX);
+/** A group: what is in it is made when it is opened. One that is all there is begins open. */
+function group(name, begin, members, depth, isAll) {
+  const isSmall = members.length <= OPEN_MAX || state.found.length <= OPEN_MAX;
+  const isOpen = state.open.get(name) ?? (isAll || isSmall);
   const inner = el("ul", {}, isOpen ? itemsOf(members, name, depth + 1) : []);
   const summary = el("summary", {}, el("span", { class: "bytes" }, name.slice(begin.length)), " ",
-    el("span", { class: "faint" }, keysOf(members.length)));
+    el("span", { class: "faint" }, things(members.length, "key")));
   const whole = el("details", { open: isOpen }, summary, inner);
   whole.addEventListener("toggle", () => {
     state.open.set(name, whole.open);

@@ -2,12 +2,15 @@
 
 import { Unauthorised, logIn, userName } from "./api.js";
 import { view as clients } from "./clients.js";
+import { view as configuration } from "./configuration.js";
+import { view as terminal } from "./console.js";
 import { view as heavy } from "./heavy.js";
 import { view as keys } from "./keys.js";
 import { view as overview } from "./overview.js";
+import { view as persistence } from "./persistence.js";
 import { view as slowlog } from "./slowlog.js";
 
-const VIEWS = { overview, keys, heavy, clients, slowlog };
+const VIEWS = { overview, keys, heavy, clients, slowlog, console: terminal, configuration, persistence };
 const AGAIN_MS = 2000;
 
 const main = document.querySelector("#main");
@@ -21,6 +24,8 @@ let current = null;
 let place = null;
 let timer = 0;
 let isPaused = false;
+/** When the server stopped answering. */
+let lostAt = null;
 
 /** Shows a view, and again when its time has come. */
 async function show(view) {
@@ -29,15 +34,17 @@ async function show(view) {
   try {
     await view.show(place);
     trouble.hidden = true;
+    lostAt = null;
+    main.classList.remove("stale");
   } catch (error) {
     if (error instanceof Unauthorised) {
-      if (!login.open) {
-        askWho(error.message);
-      }
       return;
     }
-    trouble.textContent = `No answer from the server: ${error.message}`;
+    lostAt ??= new Date().toLocaleTimeString("en");
+    trouble.textContent = `No answer from the server since ${lostAt} (${error.message}). What is shown is from before; `
+      + "it is asked again every two seconds.";
     trouble.hidden = false;
+    main.classList.add("stale");
     next = AGAIN_MS;
   }
   // Another view may have been chosen meanwhile.
@@ -56,6 +63,7 @@ function route() {
     link.toggleAttribute("aria-current", isCurrent);
     if (isCurrent) {
       link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "center" });
     }
   });
   document.title = `${view.title} – ember`;
@@ -97,6 +105,9 @@ form.addEventListener("submit", async (event) => {
 });
 
 form.elements.cancel.addEventListener("click", () => login.close());
+
+// Whatever was asked.
+document.addEventListener("unauthorised", ({ detail }) => login.open || askWho(detail));
 
 document.querySelector("#switch").addEventListener("click", () => askWho(""));
 

@@ -282,5 +282,6 @@ function commandTable(commands, seconds) {
   const calls = Number.isFinite(seconds) ? "calls / s" : "calls";
   const columns = [["command"], [calls, "number"], ["mean", "number"], ["p99", "number"],
     ["share of time", "number"], ["errors", "number"]];
-  return tile("Commands", { id: "commands", class: "wide" }, table("What takes the most time now", columns, rows));
+  return tile("Commands", { id: "commands", class: "wide" }, table("What takes the most time now", columns, rows,
+    "No commands in the last second."));
 }

@@ -34,7 +34,8 @@ export const view = {
     const reset = el("button", { type: "button", class: "danger", id: "empty" }, "Empty the log");
     main.onclick ??= ({ target }) => target.id === "empty" && confirmReset(main);
     renew(main, tile("Slow log", {}, mayReset ? el("p", { class: "row" }, reset) : null,
-      table("Commands that took longer than slowlog-log-slower-than, the newest first", columns, rows)));
+      table("Commands that took longer than slowlog-log-slower-than, the newest first", columns, rows,
+        "No command took so long.")));
   },
 };
 

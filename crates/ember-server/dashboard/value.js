@@ -5,9 +5,13 @@ import { typed } from "./bytes.js";
 import { button, dialog, el, facts, refused, tell } from "./dom.js";
 import { elementsOf } from "./elements.js";
 import { size, span } from "./format.js";
+import { parse, tree } from "./json.js";
 
 /** A longer string is shown only so far, and not changed here. */
 const STRING_MAX = 64 * 1024;
+
+/** Whether strings that are JSON are shown as trees. */
+let prefersTree = true;
 
 /** Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. */
 export async function showKey(place, shown) {
@@ -106,6 +110,23 @@ async function showString(content, { key, database }, again) {
     await again();
     tell("The value was saved.");
   });
-  content.replaceChildren(el("p", { class: "faint" }, `${summary}, ${kind}; \\ begins an escape: \\\\ \\n \\xff`), area,
-    isWhole && maySave ? el("p", { class: "row" }, store) : el("p", { class: "faint" }, "Read only."));
+  const value = isWhole && start.isText ? parse(start.text) : null;
+  const about = value ? "JSON" : kind;
+  const readOnly = isWhole && maySave ? null : el("p", { class: "faint" }, "Read only.");
+  const text = el("div", {}, el("p", { class: "faint" }, "A backslash begins an escape: \\\\ \\n \\xff"), area,
+    isWhole && maySave ? el("p", { class: "row" }, store) : null);
+  const place = el("div", { id: "value" });
+  const choose = (isTree) => {
+    prefersTree = isTree;
+    choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String(isTree === (at === 0))));
+    place.replaceChildren(isTree ? tree(value) : text);
+  };
+  const choices = ["Tree", "Text"].map((name, at) => button(name, () => choose(at === 0)));
+  if (value) {
+    choose(prefersTree);
+  } else {
+    place.replaceChildren(text);
+  }
+  const row = value ? el("div", { class: "row", role: "group", "aria-label": "Show as" }, choices) : null;
+  content.replaceChildren(...[el("p", { class: "faint" }, `${summary}, ${about}`), row, place, readOnly].filter(Boolean));
 }

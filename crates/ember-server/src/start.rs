@@ -26,7 +26,7 @@ use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
 use crate::config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
-use crate::control_plane::Sockets;
+use crate::control_plane::{History, Sockets};
 use crate::defragmentation::ActiveDefrag;
 use crate::executor::jobs::Jobs;
 use crate::files::encryption::FileEncryption;
@@ -120,6 +120,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
         .with(Listening::new(&listeners))
+        .with(History::default())
         .with(Primary::new(workers, run_id.clone()));
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };

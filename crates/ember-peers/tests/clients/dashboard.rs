@@ -318,7 +318,7 @@ fn elements_are_edited(browser: &Browser, client: &mut RawClient) {
     choose(browser, "a-set");
     click_at_key(browser, "Delete red");
     confirm(browser);
-    browser.wait_for_text("#content", "1 of 1 elements");
+    browser.wait_for_text("#content", "1 of 1 element");
     assert_eq!(client.run("SISMEMBER a-set red"), Value::Integer(0));
 
     choose(browser, "a-zset");
@@ -339,7 +339,7 @@ fn elements_are_edited(browser: &Browser, client: &mut RawClient) {
     browser.wait_for_text("#content", "kind: logout");
     click_at_key(browser, "Delete 1-1 kind: login");
     confirm(browser);
-    browser.wait_for_text("#content", "1 of 1 elements");
+    browser.wait_for_text("#content", "1 of 1 element");
     assert_eq!(client.run("XLEN a-stream"), Value::Integer(1));
 }
 
@@ -380,6 +380,296 @@ fn whole_keys_are_changed(browser: &Browser, client: &mut RawClient) {
     assert_eq!(browser.count("#content b"), 0, "data is text");
 }
 
+/// Types a command into the console, and waits for the end of it.
+#[track_caller]
+fn type_command(browser: &Browser, line: &str) {
+    browser.fill("#line", line);
+    browser.press(key::ENTER);
+    browser
+        .wait_for("document.querySelector('#line').value === '' && document.querySelector('#stop').disabled");
+}
+
+/// What the console has answered to the last command.
+fn last_reply(browser: &Browser) -> String {
+    let entry = browser.run("return document.querySelector('#transcript').lastElementChild.innerText");
+    entry.as_str().unwrap().split_once('\n').map_or("", |(_, reply)| reply).to_owned()
+}
+
+#[test]
+fn commands_are_typed_and_run_with_the_rights_of_the_user() {
+    let server = start(&[]);
+    let mut client = server.client();
+    client.run("ACL SETUSER reader on >pass ~a-* +@read +ping");
+    fill(&mut client);
+    let browser = Browser::start();
+    open(&browser, &server, "console");
+    browser.wait_for("document.activeElement.id === 'line'");
+    for (line, reply) in [
+        ("SET greeting \"a \\x41\\n\\\"b\"", "OK"),
+        ("strlen greeting", "(integer) 6"),
+        ("GET 'no such key'", "(nil)"),
+        ("LRANGE a-list 0 -1", "1) \"zero\"\n2) \"one\"\n3) \"two\"\n4) \"two\""),
+        ("CONFIG GET appendfsync", "1# \"appendfsync\" => \"everysec\""),
+        ("SMEMBERS none", "(empty set)"),
+        ("INCR a-list", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("GET \"a-binary\\xff\"", "\"\\x00\\xff\\\\\""),
+        ("GET \"open", "A quote is not closed."),
+        ("SELECT 5", "OK"),
+        ("DBSIZE", "(integer) 0"),
+        ("MULTI", "OK: commands are sent together by EXEC, or thrown away by DISCARD"),
+        ("SET n 1", "QUEUED"),
+        ("INCR n", "QUEUED"),
+        ("EXEC", "1) OK\n2) (integer) 2"),
+        ("SELECT 0", "OK"),
+        (
+            "CLIENT SETNAME x",
+            "OK\n(each command has a connection of its own here: the next one does not know of this)",
+        ),
+    ] {
+        type_command(&browser, line);
+        assert_eq!(last_reply(&browser), reply, "{line}");
+    }
+    assert_eq!(client.run("GET greeting"), Value::Bulk(b"a A\n\"b".to_vec()));
+    type_command(&browser, "INFO server");
+    assert!(last_reply(&browser).starts_with("# Server\nredis_version:"), "{}", last_reply(&browser));
+
+    // What blocks can be stopped, what subscribes is refused, and what is long is cut.
+    browser.fill("#line", "BLPOP nothing 0");
+    browser.press(key::ENTER);
+    browser.wait_for("!document.querySelector('#stop').disabled");
+    browser.click("#stop");
+    browser.wait_for("document.querySelector('#stop').disabled");
+    assert!(last_reply(&browser).starts_with("Stopped"), "{}", last_reply(&browser));
+    for (line, reply) in [
+        ("SUBSCRIBE news", "this command needs a connection that stays open"),
+        (
+            "MONITOR",
+            "MONITOR needs a connection that stays open, and each command has one of its own here: use ember-cli.",
+        ),
+    ] {
+        type_command(&browser, line);
+        assert_eq!(last_reply(&browser), reply);
+    }
+    for _ in 0..5 {
+        client.run(&format!("RPUSH long{}", " x".repeat(400)));
+    }
+    type_command(&browser, "LRANGE long 0 -1");
+    assert!(
+        last_reply(&browser).ends_with("… 1,000 more lines are not shown"),
+        "{:.100}",
+        last_reply(&browser)
+    );
+
+    // What cannot be undone is asked about.
+    type_command_with_question(&browser, "FLUSHALL", false);
+    assert_eq!(last_reply(&browser), "not run");
+    assert_ne!(client.run("DBSIZE"), Value::Integer(0));
+    type_command_with_question(&browser, "flushall", true);
+    assert_eq!((last_reply(&browser).as_str(), client.run("DBSIZE")), ("OK", Value::Integer(0)));
+
+    // Lines can be called back.
+    browser.press("\u{e013}");
+    browser.wait_for("document.querySelector('#line').value === 'flushall'");
+    browser.keep_picture(&picture("console"));
+
+    // Another user does not see what the first has seen, and has no more rights here than elsewhere.
+    browser.click("#switch");
+    log_in(&browser, "reader", "pass");
+    browser.wait_for("document.querySelector('#transcript').childElementCount === 0");
+    type_command(&browser, "SET a b");
+    assert_eq!(
+        last_reply(&browser),
+        "(error) NOPERM User reader has no permissions to run the 'set' command"
+    );
+    assert_nothing_but_refusals(&browser);
+}
+
+/// Types a command that is asked about once more, and answers.
+fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
+    browser.fill("#line", line);
+    browser.press(key::ENTER);
+    browser.wait_for("document.querySelector('dialog[open]')");
+    let answer = if is_meant { "Run it" } else { "Cancel" };
+    browser.click_button("//dialog[@open]", answer);
+    browser.wait_for("!document.querySelector('dialog[open]') && document.querySelector('#stop').disabled");
+}
+
+/// As [`assert_nothing_went_wrong`], after commands that are answered with a status of HTTP.
+#[track_caller]
+fn assert_nothing_but_refusals(browser: &Browser) {
+    let wrong: Vec<String> =
+        browser.console().into_iter().filter(|line| !line.contains("status of 4")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn json_is_shown_as_a_tree_whose_parts_fold() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let text =
+        r#"{"b":1,"a":[1.50,1e400,12345678901234567890,{"x":{"y":{"z":null}}}],"10":"\u00e4 \"q\"","e":{}}"#;
+    client.command(&["SET", "doc", text]);
+    client.command(&["SET", "broken", r#"{"a":"#]);
+    client.command(&["HSET", "user", "profile", r#"{"mail":"a@example.org"}"#, "name", "Ada"]);
+    let long = format!("[{}]", (0..1000).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
+    client.command(&["SET", "long", &long]);
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "4 keys");
+    choose(&browser, "doc");
+    // Order and numbers are as they were written.
+    assert_eq!(
+        browser.text(".json").split_whitespace().collect::<Vec<_>>().join(" "),
+        [
+            r#"{ 4 members } "b": 1 "a": [ 4 elements ] 1.50 1e400 12345678901234567890"#,
+            r#"{ 1 member } "x": { 1 member } "10": "\u00e4 \"q\"" "e": {}"#
+        ]
+        .join(" ")
+    );
+    browser.run("[...document.querySelectorAll('.json details')].at(-1).open = true");
+    browser.wait_for_text(".json", "\"y\":");
+    browser.run("document.querySelector('.json details details').open = false");
+    browser.wait_for("!document.querySelector('.json').innerText.includes('1e400')");
+    browser.keep_picture(&picture("json"));
+    click_at_key(&browser, "Text");
+    browser.wait_for(&format!(
+        "typeof document.querySelector('#content textarea').value === 'string' &&
+        document.querySelector('#content textarea').value.startsWith({})",
+        json!("{\"b\":1,")
+    ));
+    click_at_key(&browser, "Tree");
+    choose(&browser, "long");
+    assert_eq!(browser.count(".json .json-other"), 200, "not all at once");
+    browser.click_button("//*[@class='json']", "More: 800 are not shown");
+    browser.wait_for("document.querySelectorAll('.json .json-other').length === 400");
+    choose(&browser, "broken");
+    assert_eq!((browser.count(".json"), browser.count("#content textarea")), (0, 1));
+    choose(&browser, "user");
+    browser.wait_for_text("#content summary", r#"{"mail":"a@example.org"}"#);
+    browser.click("#content summary");
+    browser.wait_for_text("#content .json", "1 member");
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn the_configuration_is_shown_and_changed_but_no_password() {
+    let server = start(&["--maxmemory", "1gb"]);
+    let mut client = server.client();
+    client.run("CONFIG SET masterauth hunter2");
+    client.run("ACL SETUSER looker on >pass ~* +config|get +ping");
+    client.run("ACL SETUSER nobody on >pass +ping");
+    let browser = Browser::start();
+    open(&browser, &server, "configuration");
+    let row = |name: &str| format!("[data-parameter={name}]");
+    browser.wait_for_text(&row("maxmemory"), "changed");
+    browser.wait_for_text(&row("maxmemory"), "1073741824 (1 GiB)");
+    browser.wait_for_text(&row("maxmemory"), "Default: 0");
+    browser.wait_for_text(&row("masterauth"), "set, not shown");
+    browser.wait_for_text(&row("requirepass"), "not set");
+    browser.wait_for_text(&row("metrics-port"), "fixed at start");
+    assert_eq!(browser.run("return document.body.innerText.includes('hunter2')"), false);
+    let heard = browser.run(
+        "return fetch('/dashboard/api/configuration', { method: 'POST', body: '{\"commands\": []}',
+             headers: { 'Content-Type': 'application/json' } }).then((answer) => answer.text())",
+    );
+    assert!(!heard.as_str().unwrap().contains("hunter2"));
+    browser.keep_picture(&picture("configuration"));
+
+    browser.fill("[name=filter]", "appendfsync");
+    browser.wait_for("document.querySelectorAll('.parameters li').length < 10");
+    browser.click_button("//*[@data-parameter='appendfsync']", "Change");
+    let chosen = browser.run("return document.querySelector('dialog[open] [name=value]').value");
+    assert_eq!(chosen, "everysec");
+    browser.run("document.querySelector('dialog[open] [name=value]').value = 'always'");
+    confirm(&browser);
+    browser.wait_for_text(&row("appendfsync"), "always");
+    assert_eq!(client.run("CONFIG GET appendfsync").elements().unwrap()[1].text(), "always");
+    browser.run(
+        "const filter = document.querySelector('[name=filter]'); filter.value = 'maxclients';
+        filter.dispatchEvent(new Event('input'))",
+    );
+    browser.click_button("//*[@data-parameter='maxclients']", "Change");
+    answer(&browser, "value", "many");
+    browser.click("dialog[open] [type=submit]");
+    browser.wait_for_text("dialog[open] [role=alert]", "ERR CONFIG SET failed");
+    browser.press(key::ESCAPE);
+    browser.run(
+        "const filter = document.querySelector('[name=filter]'); filter.value = 'no such thing';
+        filter.dispatchEvent(new Event('input'))",
+    );
+    browser.wait_for_text(".parameters", "No parameter has this");
+
+    browser.click("#switch");
+    log_in(&browser, "looker", "pass");
+    browser.wait_for_text("#configuration", "Read only: this user may not run CONFIG SET.");
+    assert_eq!(browser.count(".parameters button"), 0);
+    browser.click("#switch");
+    log_in(&browser, "nobody", "pass");
+    browser.wait_for_text(
+        "#main .refused",
+        "NOPERM User nobody has no permissions to run the 'config|get' command",
+    );
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn persistence_is_shown_and_asked_for() {
+    let server = start(&["--save", "3600 1"]);
+    let mut client = server.client();
+    client.run("SET a b");
+    client.run("ACL SETUSER looker on >pass ~* +info");
+    let browser = Browser::start();
+    open(&browser, &server, "persistence");
+    browser.wait_for_text("#rdb", "none since the start");
+    browser.wait_for_text("#rdb", "after 1 h with 1 change");
+    browser.wait_for_text("#aof", "It is off");
+    browser.click("#save");
+    browser.wait_for_text("#rdb", "succeeded");
+    assert!(server.directory().join("dump.rdb").exists());
+    client.run("CONFIG SET appendonly yes");
+    browser.wait_for_text("#aof", "once a second");
+    browser.wait_for("document.querySelector('#rewrite').innerText === 'Rewrite now'");
+    let rewrites = client.info("aof_rewrites");
+    browser.click("#rewrite");
+    browser.wait_for(&format!(
+        "/rewrites since the start\\s+(\\d+)/.exec(document.querySelector('#aof').innerText)[1]
+        > {rewrites}"
+    ));
+    browser.keep_picture(&picture("persistence"));
+    browser.click("#switch");
+    log_in(&browser, "looker", "pass");
+    browser.wait_for_text("#rdb", "Read only: this user may not run BGSAVE.");
+    browser.wait_for_text("#aof", "Read only: this user may not run BGREWRITEAOF.");
+    assert_eq!(browser.count("#save, #rewrite"), 0);
+    assert_nothing_went_wrong(&browser);
+}
+
+#[test]
+fn where_there_is_nothing_that_is_said() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "Database 0 has no keys. New key makes one.");
+    browser.fill("[name=pattern]", "a*");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for_text("#found", "No key has this pattern and type.");
+    client.run("SET a-key b");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for("document.querySelector('#found').innerText === '1 key'");
+    open(&browser, &server, "heavy");
+    browser.wait_for_text("#hot", "No key was used often in the last seconds.");
+    browser.run("document.querySelector('[name=database]').value = '3'");
+    browser.click_button("//*[@id='big']", "Look for big keys");
+    browser.wait_for_text("#big", "The database is empty.");
+    open(&browser, &server, "slowlog");
+    browser.wait_for_text("#main", "No command took so long.");
+    open(&browser, &server, "clients");
+    browser.fill("#main input[type=search]", "no such client");
+    browser.wait_for_text("#clients-list", "No client has this in what is shown of it.");
+    assert_nothing_went_wrong(&browser);
+}
+
 #[test]
 fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
     let server = start(&["--concurrent", "no"]);
@@ -416,6 +706,8 @@ fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
         ("heavy", "hotkeys|get"),
         ("clients", "client|list"),
         ("slowlog", "slowlog|get"),
+        ("configuration", "config|get"),
+        ("persistence", "info"),
     ] {
         open(&browser, &server, view);
         browser.wait_for_text(
@@ -474,7 +766,7 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
     browser.wait_for_text("#main tbody", "SET slow-key v");
     browser.click("#empty");
     confirm(&browser);
-    browser.wait_for_text("#main tbody", "nothing");
+    browser.wait_for_text("#main tbody", "No command took so long.");
     assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(0));
     assert_nothing_went_wrong(&browser);
 }
@@ -592,9 +884,17 @@ fn it_is_readable_in_light_and_dark_and_in_a_narrow_window() {
         browser.keep_picture(&picture(if is_dark { "dark" } else { "light" }));
     }
     browser.resize(360, 740);
-    for view in ["overview", "keys", "heavy", "clients", "slowlog"] {
+    for view in ["overview", "keys", "heavy", "clients", "slowlog", "console", "configuration", "persistence"]
+    {
         open(&browser, &server, view);
         browser.wait_for("document.querySelector('#main section')");
+        // The name, who it is and the views are two lines, and the view that is shown is seen among them.
+        let header = "document.querySelector('header').getBoundingClientRect().height < 100";
+        assert_eq!(browser.run(&format!("return {header}")), true, "{view}");
+        browser.wait_for(
+            "(({ left, right }) => left >= 0 && right <= innerWidth)(
+                 document.querySelector('nav [aria-current]').getBoundingClientRect())",
+        );
         if view == "keys" {
             browser.wait_for_text("#found", "8 keys");
             choose(&browser, "a-hash");

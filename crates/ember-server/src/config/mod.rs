@@ -48,6 +48,7 @@ pub(crate) use lookup::{
 pub(crate) use on_signal::OnSignal;
 pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use primary_address::PrimaryAddress;
+pub(crate) use reference::{Description, descriptions};
 pub(crate) use rename::RenameDirective;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{

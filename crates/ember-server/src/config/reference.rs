@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::fields::Config;
 use super::parameter::{Kind, Parameter};
 use super::stored::Form;
 use super::table::PARAMETERS;
@@ -98,6 +99,51 @@ pub(super) fn meaning(parameter: &Parameter) -> String {
     match parameter.kind {
         Kind::Stored { reason, .. } => format!("{} No effect: {reason}.", parameter.about),
         _ => parameter.about.to_owned(),
+    }
+}
+
+/// What is to be said of a parameter, beside its value.
+pub(crate) struct Description {
+    /// All names, the canonical one first.
+    pub(crate) names: Vec<&'static str>,
+    /// What values look like.
+    pub(crate) shape: String,
+    /// The values, where there are few.
+    pub(crate) choices: Vec<&'static str>,
+    /// The default, as CONFIG GET shows it.
+    pub(crate) default: String,
+    /// What it means, and why it has no effect if it has none.
+    pub(crate) meaning: String,
+    /// Whether CONFIG SET may change it.
+    pub(crate) is_mutable: bool,
+    /// Whether it is a password.
+    pub(crate) is_secret: bool,
+    /// Whether it has an effect.
+    pub(crate) has_effect: bool,
+}
+
+/// All parameters, in the order of the documentation.
+pub(crate) fn descriptions() -> Vec<Description> {
+    let defaults = Config::default();
+    let of = |parameter: &'static Parameter| Description {
+        names: parameter.names().collect(),
+        shape: shape(&parameter.kind).replace('`', ""),
+        choices: choices(&parameter.kind).to_vec(),
+        default: parameter.get(&defaults),
+        meaning: meaning(parameter).replace('`', ""),
+        is_mutable: parameter.mutable,
+        is_secret: matches!(parameter.kind, Kind::Secret { .. }),
+        has_effect: !matches!(parameter.kind, Kind::Stored { .. }),
+    };
+    PARAMETERS.iter().map(of).collect()
+}
+
+/// The values of a parameter, where there are few.
+fn choices(kind: &Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::YesNo(_) | Kind::Stored { form: Form::YesNo, .. } => &["yes", "no"],
+        Kind::Choice { names, .. } | Kind::Stored { form: Form::Choice(names), .. } => names,
+        _ => &[],
     }
 }
 

@@ -25,6 +25,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 
+pub(crate) use dashboard::history::History;
+
 use crate::clients::client::Peer;
 use crate::config::{BindAddress, Config};
 use crate::server::Server;

@@ -440,6 +440,27 @@ fn the_last_hour_is_kept_for_those_who_may_see_it() {
 }
 
 #[test]
+fn the_configuration_is_told_without_its_passwords() {
+    everywhere(&["--maxmemory", "1gb"], |server, client| {
+        assert_ok(client, "CONFIG SET masterauth hunter2");
+        let nothing = json!({ "commands": [] });
+        let (status, answer) = ask(server, "configuration", None, &nothing);
+        assert_eq!(status, 200, "{answer}");
+        assert!(!answer.to_string().contains("hunter2"));
+        let parameters = answer["parameters"].as_array().unwrap();
+        let of = |name: &str| parameters.iter().find(|one| one["name"] == name).unwrap().clone();
+        let (memory, secret) = (of("maxmemory"), of("masterauth"));
+        assert_eq!((&memory["value"], &memory["default"]), (&json!("1073741824"), &json!("0")));
+        assert_eq!((&memory["is_changed"], &memory["is_mutable"]), (&json!(true), &json!(true)));
+        assert_eq!((&secret["is_set"], secret.get("value")), (&json!(true), None));
+        assert_eq!(of("timeout")["is_changed"], false);
+        assert_ok(client, "ACL SETUSER default -config|get");
+        let (_, answer) = ask(server, "configuration", None, &nothing);
+        assert!(answer["refused"].as_str().unwrap().starts_with("NOPERM"), "{answer}");
+    });
+}
+
+#[test]
 fn many_visitors_at_once_are_all_served_and_leave_nothing_behind() {
     everywhere(&[], |server, client| {
         std::thread::scope(|scope| {

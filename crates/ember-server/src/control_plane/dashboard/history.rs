@@ -22,12 +22,9 @@ const SAMPLES: usize = 360;
 /// The percentiles of latency that are kept.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
-/// The last hour.
+/// The last hour of a server.
 #[derive(Default)]
-pub(super) struct History(Mutex<Samples>);
-
-/// One for the process, as the port that it is asked through.
-pub(super) static HISTORY: History = History(Mutex::new(Samples { last: None, kept: VecDeque::new() }));
+pub(crate) struct History(Mutex<Samples>);
 
 #[derive(Default)]
 struct Samples {
@@ -134,6 +131,11 @@ fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
 }
 
 impl History {
+    /// That of a server.
+    pub(super) fn of(server: &Server) -> &History {
+        server.services.get()
+    }
+
     fn add(&self, totals: Totals) {
         let mut samples = self.0.lock();
         let sample = samples.last.as_ref().and_then(|last| totals.since(last));
@@ -170,7 +172,7 @@ pub(in crate::control_plane) async fn keep(server: &'static Server) {
     loop {
         ticks.tick().await;
         if server.config.snapshot().metrics_dashboard {
-            HISTORY.add(Totals::of(server));
+            History::of(server).add(Totals::of(server));
         }
     }
 }

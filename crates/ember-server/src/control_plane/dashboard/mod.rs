@@ -1,15 +1,17 @@
 //! The dashboard: a page to look at the server and its keys, below `/dashboard/`, while `metrics-dashboard` says so.
 //!
-//! The page is a few files that anybody gets. Its data comes from four paths, asked with POST and answered with JSON; what
+//! The page is a few files that anybody gets. Its data comes from five paths, asked with POST and answered with JSON; what
 //! they run, they run as an ordinary client ([`connection`]), after its user has shown its password:
 //!
 //! ```text
-//! api/commands    runs commands; their replies
-//! api/permitted   which commands the user might run; runs nothing
-//! api/overview    the reply of INFO, and what else is counted; for those who may run INFO
-//! api/history     the figures of the last hour; for the same
+//! api/commands        runs commands; their replies
+//! api/permitted       which commands the user might run; runs nothing
+//! api/overview        the reply of INFO, and what else is counted; for those who may run INFO
+//! api/history         the figures of the last hour; for the same
+//! api/configuration   the parameters, for those who may run CONFIG GET; passwords are not told
 //! ```
 
+mod configuration;
 mod connection;
 mod door;
 mod figures;
@@ -36,6 +38,7 @@ use crate::acl::user::User;
 use crate::server::Server;
 use connection::{Connection, Failure, Refusal};
 use door::Credentials;
+use history::History;
 use json::{Commands, Words};
 
 const JSON: &str = "application/json";
@@ -102,6 +105,7 @@ enum Wish {
     Permitted,
     Overview,
     History,
+    Configuration,
 }
 
 /// Why there is no data.
@@ -169,6 +173,7 @@ async fn data(
         "permitted" => Wish::Permitted,
         "overview" => Wish::Overview,
         "history" => Wish::History,
+        "configuration" => Wish::Configuration,
         _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
     };
     if head.method != Method::POST {
@@ -212,6 +217,7 @@ async fn data(
             Wish::Permitted => Ok(permitted(server, connection.id, &commands).to_string().into()),
             Wish::Overview => overview(server, &mut connection).map(|data| data.to_string().into()),
             Wish::History => Ok(past(server, connection.id).to_string().into()),
+            Wish::Configuration => parameters(&mut connection).map(|data| data.to_string().into()),
         }
         .map(|data| of_type(StatusCode::OK, JSON, data))
     })
@@ -285,7 +291,7 @@ fn may_run(server: &Server, user: &User, words: &Words) -> bool {
 fn past(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     match user.is_some_and(|user| may_run(server, &user, &vec![b"INFO".to_vec()])) {
-        true => history::HISTORY.shown(),
+        true => History::of(server).shown(),
         false => json!({ "refused": "the user may not run INFO" }),
     }
 }
@@ -295,5 +301,13 @@ fn overview(server: &Server, connection: &mut Connection) -> Result<Json, Excuse
     Ok(match info {
         Value::Error(_) => json!({ "refused": info.text() }),
         _ => json!({ "info": info.text(), "figures": figures::of(server) }),
+    })
+}
+
+fn parameters(connection: &mut Connection) -> Result<Json, Excuse> {
+    let values = connection.run(&["CONFIG", "GET", "*"])?;
+    Ok(match values {
+        Value::Error(_) => json!({ "refused": values.text() }),
+        _ => json!({ "parameters": configuration::of(&values) }),
     })
 }

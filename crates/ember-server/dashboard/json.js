@@ -1,0 +1,112 @@
+// Values that are JSON, shown as a tree whose parts fold. Numbers and the order of members stay as they were written.
+
+import { Bytes, visible } from "./bytes.js";
+import { bytesOf, el } from "./dom.js";
+import { things } from "./format.js";
+
+/** Parts down to this depth, with at most so many members, are open at first. */
+const OPEN_DEPTH = 3;
+const OPEN_MEMBERS = 50;
+
+/** Members that are shown at once. */
+const MEMBERS_AT_A_TIME = 200;
+
+/** Letters of a value that are shown beside its tree, in a table. */
+const SUMMARY_MAX = 80;
+
+const TOKENS = /"(?:[^"\\]|\\.)*"|[[\]{}:]|[^\s"[\]{},:]+/g;
+
+/**
+ * The value of a text that is an object or an array of JSON, or null. A part is `{members}` with `{name, value}` each, in
+ * `[]` or `{}`, or `{text}`, which is what is written there.
+ */
+export function parse(text) {
+  if (!/^\s*[[{]/.test(text)) {
+    return null;
+  }
+  try {
+    JSON.parse(text);
+  } catch {
+    return null;
+  }
+  // It is well formed: only its structure is to be found.
+  const root = { members: [] };
+  const open = [root];
+  let name;
+  let last;
+  for (const [token] of text.matchAll(TOKENS)) {
+    const { members } = open.at(-1);
+    if (token === ":") {
+      name = last;
+      members.pop();
+    } else if (token === "]" || token === "}") {
+      open.pop();
+    } else {
+      const isPart = token === "[" || token === "{";
+      const value = isPart ? { members: [], ends: token === "[" ? "[]" : "{}" } : { text: token };
+      members.push({ name, value });
+      name = undefined;
+      last = token;
+      if (isPart) {
+        open.push(value);
+      }
+    }
+  }
+  return root.members[0].value;
+}
+
+/** Shows a value that `parse` has made. */
+export function tree(value) {
+  return el("div", { class: "json" }, part({ value }, 0));
+}
+
+/** A value in a table: with its tree to be unfolded, if it is JSON. */
+export function shownValue(bytes) {
+  const value = bytes instanceof Bytes && bytes.isText ? parse(bytes.text) : null;
+  if (!value) {
+    return bytesOf(bytes);
+  }
+  const { line } = bytes;
+  const summary = el("summary", { class: "bytes" }, line.length > SUMMARY_MAX ? `${line.slice(0, SUMMARY_MAX)}…` : line);
+  return folding(summary, false, () => [tree(value)]);
+}
+
+function part({ name, value }, depth) {
+  const label = name === undefined ? [] : [el("span", { class: "json-name" }, visible(name)), ": "];
+  if (value.text !== undefined) {
+    const kind = value.text.startsWith('"') ? "json-string" : "json-other";
+    return el("div", {}, label, el("span", { class: kind }, visible(value.text)));
+  }
+  const { members, ends } = value;
+  if (members.length === 0) {
+    return el("div", {}, label, ends);
+  }
+  const about = things(members.length, ends === "{}" ? "member" : "element");
+  const summary = el("summary", {}, label, ends[0], " ", el("span", { class: "faint" }, about), ` ${ends[1]}`);
+  const isOpen = depth < OPEN_DEPTH && members.length <= OPEN_MEMBERS;
+  return folding(summary, isOpen || depth === 0, () => [shown(members, 0, depth + 1)]);
+}
+
+/** Members from a place on; those behind them are shown when they are asked for. */
+function shown(members, from, depth) {
+  const end = from + MEMBERS_AT_A_TIME;
+  const list = el("div", {}, members.slice(from, end).map((member) => part(member, depth)));
+  if (end < members.length) {
+    const more = el("button", { type: "button", onclick: () => more.replaceWith(shown(members, end, depth)) },
+      `More: ${things(members.length - end, "is", "are")} not shown`);
+    list.append(more);
+  }
+  return list;
+}
+
+/** Something that folds; what is in it is made when it is opened. */
+function folding(summary, isOpen, make) {
+  const inner = el("div", { class: "inner" }, isOpen ? make() : []);
+  const whole = el("details", { open: isOpen }, summary, inner);
+  whole.addEventListener("toggle", () => {
+    if (whole.open && inner.childElementCount === 0) {
+      inner.replaceChildren(...make());
+    }
+  });
+  return whole;
+}

@@ -1,0 +1,133 @@
+// Persistence: what is on the disk, what is being written now, and how it can be asked for.
+
+import { ReplyError, overview, permitted, run, runAll } from "./api.js";
+import { el, facts, refused, renew, tell, tile } from "./dom.js";
+import { count, moment, percent, size, span, things } from "./format.js";
+
+const PERIOD_MS = 1000;
+const SETTINGS = ["save", "dir", "dbfilename", "appendfsync", "appenddirname", "aof-use-rdb-preamble"];
+
+export const view = {
+  title: "Persistence",
+  period: PERIOD_MS,
+  async show(main) {
+    let now;
+    try {
+      now = await overview();
+    } catch (error) {
+      if (!(error instanceof ReplyError)) {
+        throw error;
+      }
+      main.replaceChildren(tile("Persistence", {}, refused(error)));
+      return;
+    }
+    const [maySave, mayRewrite] = await permitted([["BGSAVE"], ["BGREWRITEAOF"]]);
+    const [settings] = await runAll([["CONFIG", "GET", ...SETTINGS]]);
+    const setting = (name) => (settings instanceof ReplyError ? undefined : settings.get(name)?.line);
+    // One listener for the buttons: they are made anew with each look.
+    main.onclick ??= ({ target }) => act(main, target);
+    renew(main, el("div", { class: "tiles" },
+      snapshot(now.info, now.now_ms / 1000, setting, maySave), log(now.info, setting, mayRewrite)));
+  },
+};
+
+const ACTS = {
+  save: [["BGSAVE"], "A snapshot is being written."],
+  rewrite: [["BGREWRITEAOF"], "The append-only file is being rewritten."],
+};
+
+async function act(main, target) {
+  const found = ACTS[target.id];
+  if (!found || target.getAttribute("aria-disabled") === "true") {
+    return;
+  }
+  try {
+    await run(found[0]);
+    tell(found[1]);
+    await view.show(main);
+  } catch (error) {
+    tell(error.message);
+  }
+}
+
+/** A button, or why there is none. */
+function starter(id, label, may, isRunning, command) {
+  return el("p", { class: "row" }, may
+    ? el("button", { type: "button", id, "aria-disabled": String(isRunning) }, isRunning ? "Being written …" : label)
+    : el("span", { class: "faint" }, `Read only: this user may not run ${command}.`));
+}
+
+/** Whether the last one was well, in plain words. */
+function outcome(status, seconds) {
+  const time = Number(seconds);
+  const took = time > 0 ? `, took ${span(time)}` : time === 0 ? ", took less than a second" : "";
+  return status === "ok" ? `succeeded${took}` : el("span", { class: "refused" }, "failed: the server's log says why");
+}
+
+function progress(done, total) {
+  const share = total > 0 ? done / total : NaN;
+  const value = Number.isFinite(share) ? share.toFixed(3) : "0";
+  return Number.isFinite(share)
+    ? el("div", {}, el("progress", { max: "1", value, "aria-label": "Keys written" }),
+      ` ${percent(share)}: ${count(done)} of ${things(total, "key")}`)
+    : null;
+}
+
+/** `3600 1 300 100` as sentences. */
+function rules(text) {
+  if (text === undefined) {
+    return undefined;
+  }
+  const words = text.split(" ").filter(Boolean).map(Number);
+  const pairs = Array.from({ length: words.length / 2 }, (_, at) => [words[2 * at], words[2 * at + 1]]);
+  const rule = ([seconds, changes]) => el("div", {}, `after ${span(seconds)} with ${things(changes, "change")}`);
+  return pairs.length > 0 ? el("div", {}, pairs.map(rule)) : "never";
+}
+
+function snapshot(info, nowSeconds, setting, maySave) {
+  const isRunning = info.rdb_bgsave_in_progress === "1";
+  const lastSave = Number(info.rdb_last_save_time);
+  // The time of the start stands for a save as long as there was none.
+  const hasSaved = Number(info.rdb_saves) > 0;
+  const when = `${moment(lastSave)}, ${span(nowSeconds - lastSave)} ago`;
+  const running = isRunning
+    ? progress(Number(info.current_save_keys_processed), Number(info.current_save_keys_total)) : null;
+  return tile("Snapshots (RDB)", { id: "rdb", class: "half" },
+    starter("save", "Save now", maySave, isRunning, "BGSAVE"), running,
+    facts([
+      ["last save", hasSaved ? when : "none since the start"],
+      ["the last one", hasSaved || info.rdb_last_bgsave_status !== "ok"
+        ? outcome(info.rdb_last_bgsave_status, info.rdb_last_bgsave_time_sec) : undefined],
+      ["changes since then", count(Number(info.rdb_changes_since_last_save))],
+      ["saves since the start", count(Number(info.rdb_saves))],
+      ["saved by itself", rules(setting("save"))],
+      ["file", setting("dir") === undefined ? undefined : `${setting("dir")}/${setting("dbfilename")}`],
+      ["keys loaded at the start", count(Number(info.rdb_last_load_keys_loaded))],
+      ["encrypted", info.encryption_enabled === "1" ? "yes" : "no"],
+    ]));
+}
+
+const SYNCS = { always: "before each reply", everysec: "once a second", no: "when the system does" };
+
+function log(info, setting, mayRewrite) {
+  if (info.aof_enabled !== "1") {
+    return tile("Append-only file (AOF)", { id: "aof", class: "half" },
+      el("p", {}, "It is off: what was written since the last snapshot is lost if the server is killed."),
+      el("p", { class: "faint" }, "The parameter appendonly switches it on, for a running server too."));
+  }
+  const isRunning = info.aof_rewrite_in_progress === "1";
+  const [bytes, base] = [Number(info.aof_current_size), Number(info.aof_base_size)];
+  const hasRewritten = Number(info.aof_rewrites) > 0 || info.aof_last_bgrewrite_status !== "ok";
+  return tile("Append-only file (AOF)", { id: "aof", class: "half" },
+    starter("rewrite", "Rewrite now", mayRewrite, isRunning, "BGREWRITEAOF"),
+    facts([
+      ["last write", outcome(info.aof_last_write_status)],
+      ["synced to the disk", SYNCS[setting("appendfsync")]],
+      ["size", size(bytes)],
+      ["size after the last rewrite", size(base)],
+      ["last rewrite", hasRewritten
+        ? outcome(info.aof_last_bgrewrite_status, info.aof_last_rewrite_time_sec) : "none since the start"],
+      ["rewrites since the start", count(Number(info.aof_rewrites))],
+      ["folder", setting("dir") === undefined ? undefined : `${setting("dir")}/${setting("appenddirname")}`],
+    ]));
+}

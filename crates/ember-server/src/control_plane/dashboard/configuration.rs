@@ -1,0 +1,70 @@
+//! The configuration as the page shows it: of each parameter its value, its default and what it means.
+//!
+//! A password is never told, not even to those whom CONFIG GET tells it: only whether there is one.
+
+use std::collections::HashMap;
+
+use ember_protocol::client::Value;
+use serde_json::{Value as Json, json};
+
+use crate::config::{Description, descriptions};
+
+/// The parameters in the reply of CONFIG GET, in the order of the documentation, each once.
+pub(super) fn of(reply: &Value) -> Vec<Json> {
+    let values: HashMap<String, String> = reply
+        .pairs()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, value)| (name.text(), value.text()))
+        .collect();
+    let shown = |about: &Description| {
+        let value = about.names.iter().find_map(|&name| values.get(name))?;
+        let mut parameter = json!({
+            "name": about.names[0],
+            "is_changed": *value != about.default,
+            "is_mutable": about.is_mutable,
+            "has_effect": about.has_effect,
+            "choices": about.choices,
+            "shape": about.shape,
+            "about": about.meaning,
+        });
+        if about.is_secret {
+            parameter["is_set"] = json!(!value.is_empty());
+        } else {
+            parameter["value"] = json!(value);
+            parameter["default"] = json!(about.default);
+        }
+        Some(parameter)
+    };
+    descriptions().iter().filter_map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_said_to_be_set_and_not_told() {
+        let pair = |name: &str, value: &str| (Value::from(name), Value::from(value));
+        let told =
+            of(&Value::Map(vec![pair("requirepass", "hunter2"), pair("maxmemory", "7"), pair("x", "y")]));
+        let names: Vec<&str> = told.iter().filter_map(|parameter| parameter["name"].as_str()).collect();
+        assert_eq!(names, ["requirepass", "maxmemory"]);
+        assert_eq!((&told[0]["is_set"], &told[0]["is_changed"]), (&json!(true), &json!(true)));
+        assert!(!json!(told).to_string().contains("hunter2"));
+        assert_eq!((&told[1]["value"], &told[1]["default"]), (&json!("7"), &json!("0")));
+    }
+
+    #[test]
+    fn choices_are_told_where_there_are_any() {
+        let pair = |name: &str| (Value::from(name), Value::from("x"));
+        let told = of(&Value::Map(["appendonly", "appendfsync", "maxclients"].map(pair).to_vec()));
+        let choices = |name: &str| {
+            let parameter = told.iter().find(|parameter| parameter["name"] == name).unwrap();
+            parameter["choices"].clone()
+        };
+        assert_eq!(choices("appendonly"), json!(["yes", "no"]));
+        assert_eq!(choices("appendfsync"), json!(["always", "everysec", "no"]));
+        assert_eq!(choices("maxclients"), json!([]));
+    }
+}
