@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ember_peers::{Mode, require_program, start_ember, start_redis};
-use ember_testkit::{Server, find_ember_cli};
+use ember_testkit::{Server, find_ember_cli, wait_until};
 
 /// What a program printed and how it ended.
 #[derive(PartialEq, Eq)]
@@ -361,27 +361,41 @@ fn redirections_are_followed_alike() {
 /// The bytes differ in what they say of the server and of the time; the length of what is copied to a file is told.
 #[test]
 fn rdb_files_are_copied_from_redis_and_from_ember() {
+    let code = "#!lua name=library\nredis.register_function('f', function() return 1 end)";
     for server in [start_redis(), start_ember(Mode::Sharded)] {
         fill(&server);
+        let mut client = server.client();
+        assert_eq!(client.command(&["FUNCTION", "LOAD", code]).text(), "library");
+        // It is for replicas that share a copy.
+        client.run("CONFIG SET repl-diskless-sync-delay 0");
         let port = server.port().to_string();
-        let output = run(&find_ember_cli(), &["-p", &port, "--rdb", "-"], b"", false);
-        assert_eq!(output.code, Some(0), "{}", output.err.escape_ascii());
-        let told = format!("Transfer finished with success after {} bytes\n", output.out.len());
-        assert_eq!(String::from_utf8_lossy(&output.err), told);
-        let file = server.directory().join("copy.rdb");
-        std::fs::write(&file, &output.out).unwrap();
-        let check = run(&find_ember_cli(), &["check", file.to_str().unwrap()], b"", false);
-        assert_eq!(check.code, Some(0), "{}", check.err.escape_ascii());
-        assert!(String::from_utf8_lossy(&check.out).contains("10 keys"), "{}", check.out.escape_ascii());
+        for program in [find_ember_cli(), require_program("redis-cli")] {
+            for (mode, found) in [("--rdb", "10 keys"), ("--functions-rdb", "0 keys")] {
+                let file = server.directory().join("copy.rdb");
+                let path = file.to_str().unwrap();
+                let output = run(&program, &["-p", &port, mode, path], b"", false);
+                assert_eq!(output.code, Some(0), "{mode}: {}", output.err.escape_ascii());
+                let content = std::fs::read(&file).unwrap();
+                assert!(
+                    String::from_utf8_lossy(&output.err).contains("Transfer finished with success"),
+                    "{mode}: {}",
+                    output.err.escape_ascii()
+                );
+                assert!(content.windows(12).any(|part| part == b"name=library"), "{mode}");
+                let check = run(&find_ember_cli(), &["check", path], b"", false);
+                assert_eq!(check.code, Some(0), "{mode}: {}", check.err.escape_ascii());
+                assert!(
+                    String::from_utf8_lossy(&check.out).contains(found),
+                    "{mode}: {}",
+                    check.out.escape_ascii()
+                );
+                let output = run(&program, &["-p", &port, mode, "-"], b"", false);
+                assert!(output.out.starts_with(b"REDIS"), "{mode}: {}", output.err.escape_ascii());
+                std::fs::remove_file(&file).unwrap();
+            }
+        }
+        wait_until("the copies are no replicas", || client.info_number("connected_slaves") == 0);
     }
-    let server = start_redis();
-    let port = server.port().to_string();
-    let functions = run(&find_ember_cli(), &["-p", &port, "--functions-rdb", "-"], b"", false);
-    assert!(
-        functions.code == Some(0) && functions.out.starts_with(b"REDIS"),
-        "{}",
-        functions.err.escape_ascii()
-    );
 }
 
 #[test]

@@ -9,7 +9,33 @@ pub(crate) trait Feed: Send {
     ///
     /// # Errors
     /// Why the connection is to be closed.
-    fn feed(&mut self, output: &mut Reply) -> Result<(), String>;
+    fn feed(&mut self, output: &mut Reply) -> Result<(), Over>;
+}
+
+/// Why a replica gets nothing more.
+pub(crate) enum Over {
+    /// It has all that it wanted.
+    Served,
+    /// It cannot be given what it needs: the reason.
+    Lost(String),
+}
+
+impl From<String> for Over {
+    fn from(reason: String) -> Over {
+        Over::Lost(reason)
+    }
+}
+
+/// What is in a copy of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Everything.
+    #[default]
+    All,
+    /// Functions, and no keys.
+    Functions,
+    /// Neither.
+    Nothing,
 }
 
 /// What a client says of itself before it becomes a replica, and what it gets then.
@@ -20,6 +46,10 @@ pub(crate) struct Replica {
     pub(crate) address: Box<str>,
     /// It knows that a history may go on under another name.
     pub(crate) knows_new_names: bool,
+    /// It wants a copy of the data and no stream behind it.
+    pub(crate) wants_copy_only: bool,
+    /// What is to be in its copy.
+    pub(crate) contents: Contents,
     /// What it gets, once it has asked for it.
     pub(crate) feed: Option<Box<dyn Feed>>,
 }

@@ -11,6 +11,7 @@ use super::other_connections::OtherConnections;
 use super::{Worker, connection_of, list};
 use crate::clients::client::ClientView;
 use crate::clients::connection::{self, Connection, Fill, Parked};
+use crate::clients::replica::Over;
 use crate::executor::Progress;
 use crate::executor::attendance;
 use crate::replication::primary::Primary;
@@ -271,9 +272,13 @@ impl Worker {
             else {
                 return true;
             };
-            if let Err(reason) = feed.feed(&mut connection.output) {
-                tracing::warn!("closing client {}: the replica {reason}", connection.client.view.id);
-                return false;
+            match feed.feed(&mut connection.output) {
+                Ok(()) => {}
+                Err(Over::Served) => return false,
+                Err(Over::Lost(reason)) => {
+                    tracing::warn!("closing client {}: the replica {reason}", connection.client.view.id);
+                    return false;
+                }
             }
             fed += connection.output.len_bytes();
             if connection.output.is_empty() || !self.flush(token) {

@@ -256,6 +256,42 @@ fn the_backlog_is_freed_when_nobody_comes() {
     follower.expect(&["SELECT 0", "SET seen 1"]);
 }
 
+/// What a copy alone has in it, keys and functions, for one that asks for parts of the data.
+fn copy_alone(server: &Server, parts: Option<&str>, call: &str) -> (bool, bool) {
+    let mut client = server.client();
+    assert_eq!(client.run("REPLCONF rdb-only 1"), Value::ok());
+    if let Some(parts) = parts {
+        assert_eq!(client.command(&["REPLCONF", "rdb-filter-only", parts]), Value::ok());
+    }
+    client.send_command(&call.split(' ').collect::<Vec<_>>()).unwrap();
+    if call != "SYNC" {
+        assert!(line(&mut client).starts_with("+FULLRESYNC "));
+    }
+    let file = copy(&mut client);
+    assert!(file.starts_with(b"REDIS"));
+    assert!(client.is_closed().unwrap(), "there is no stream behind it");
+    let has = |part: &[u8]| file.windows(part.len()).any(|bytes| bytes == part);
+    (has(b"\x01a\x05value"), has(b"name=library"))
+}
+
+#[test]
+fn a_copy_alone_is_sent_and_the_connection_closed() {
+    for mode in MODES {
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        client.run("SET a value");
+        let code = "#!lua name=library\nredis.register_function('f', function() return 1 end)";
+        assert_eq!(client.command(&["FUNCTION", "LOAD", code]).text(), "library");
+        for call in ["SYNC", "PSYNC ? -1"] {
+            assert_eq!(copy_alone(&server, None, call), (true, true), "{call}");
+            assert_eq!(copy_alone(&server, Some("functions"), call), (false, true), "{call}");
+            assert_eq!(copy_alone(&server, Some(""), call), (false, false), "{call}");
+        }
+        wait_until("they are gone", || client.info_number("connected_slaves") == 0);
+        assert!(!server.log().contains("WARN"), "{}", server.log());
+    }
+}
+
 #[test]
 fn what_a_replica_says_is_checked() {
     let server = start(MODES[0], &[]);
@@ -264,10 +300,17 @@ fn what_a_replica_says_is_checked() {
         ("REPLCONF listening-port", "ERR syntax error"),
         ("REPLCONF listening-port 70000", "ERR value is not an integer or out of range"),
         ("REPLCONF nonsense 1", "ERR Unrecognized REPLCONF option: nonsense"),
+        ("REPLCONF rdb-only 2", "ERR value is out of range, value must between 0 and 1"),
+        ("REPLCONF rdb-only x", "ERR value is not an integer or out of range"),
+        ("REPLCONF rdb-filter-only keys", "ERR Unsupported rdb-filter-only option: keys"),
         ("PSYNC ? x", "ERR value is not an integer or out of range"),
     ] {
         assert_eq!(client.run(call), Value::Error(error.into()), "{call}");
     }
+    let mut partial = server.client();
+    partial.run("REPLCONF rdb-filter-only functions");
+    let refused = partial.run("SYNC").text();
+    assert!(refused.starts_with("ERR rdb-filter-only needs rdb-only"), "{refused}");
     client.run("MULTI");
     assert!(client.run("PSYNC ? -1").is_error());
     let (follower, _) = Follower::with_copy(&server);

@@ -6,6 +6,7 @@ use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::clients::replica::Contents;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::replication::primary::attaching::{self, Held};
@@ -98,14 +99,32 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
                 address.ok_or("ERR REPLCONF ip-address provided by replica instance is too long")?.into();
         } else if is_word(args, arg, "CAPA") {
             replica.knows_new_names |= value.eq_ignore_ascii_case(b"psync2");
-        } else if !(is_word(args, arg, "VERSION") || is_word(args, arg, "RDB-ONLY")) {
+        } else if is_word(args, arg, "RDB-ONLY") {
+            replica.wants_copy_only = match parse_i64(value) {
+                Some(number @ (0 | 1)) => number == 1,
+                Some(_) => return Err("ERR value is out of range, value must between 0 and 1".into()),
+                None => return Err("ERR value is not an integer or out of range".into()),
+            };
+        } else if is_word(args, arg, "RDB-FILTER-ONLY") {
+            replica.contents = contents(value)?;
+        } else if !is_word(args, arg, "VERSION") {
             return Err(CommandError::quoting("ERR Unrecognized REPLCONF option: ", args.at(arg), ""));
-        } else if is_word(args, arg, "RDB-ONLY") && value != b"0" {
-            return Err("ERR REPLCONF rdb-only is not supported: use BGSAVE, or DUMP for single keys".into());
         }
     }
     session.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// What REPLCONF rdb-filter-only leaves of a copy: the parts that are named, of which there is one.
+fn contents(parts: &[u8]) -> Result<Contents, CommandError> {
+    let mut contents = Contents::Nothing;
+    for part in parts.split(u8::is_ascii_whitespace).filter(|part| !part.is_empty()) {
+        if !part.eq_ignore_ascii_case(b"functions") {
+            return Err(CommandError::quoting("ERR Unsupported rdb-filter-only option: ", part, ""));
+        }
+        contents = Contents::Functions;
+    }
+    Ok(contents)
 }
 
 /// REPLCONF ACK offset [FACK offset], which is not answered.

@@ -8,6 +8,7 @@ use super::copy::{self, Copy};
 use super::feed::ReplicaFeed;
 use super::replica::{ReplicaView, Stage};
 use crate::clients::client::{Client, ReplyMode};
+use crate::clients::replica::Contents;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 
 /// What a replica has: the data of the stream of this name, up to this position.
@@ -30,10 +31,15 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         "" => client.view.peer.remote_ip().map_or_else(|| client.view.peer.remote(), |ip| ip.to_string()),
         address => address.to_owned(),
     };
-    let view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, executor.turn.now_ms);
+    let (is_copied_only, contents) = (replica.wants_copy_only, replica.contents);
+    if contents != Contents::All && !is_copied_only {
+        return Err("ERR rdb-filter-only needs rdb-only: no stream goes on behind a part of the data".into());
+    }
+    let now_ms = executor.turn.now_ms;
+    let view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, is_copied_only, now_ms);
     let view = Arc::new(view);
     let knows_new_names = replica.knows_new_names;
-    if let Some(held) = held {
+    if let Some(held) = held.filter(|_| !is_copied_only) {
         if let Some(id) = go_on(primary, &held, &view) {
             reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
             primary.counts.partial.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +58,11 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
     tracing::info!("the replica {} gets a copy of the data", view.name());
     primary.join(&view);
-    let copy = Copy::join(primary, &executor.config, &view);
+    let copy = match contents {
+        Contents::All => Copy::join(primary, &executor.config, &view),
+        Contents::Functions => Copy::without_keys(server, true, now_ms),
+        Contents::Nothing => Copy::without_keys(server, false, now_ms),
+    };
     become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, is_old)));
     copy::begin_due(executor);
     Ok(Outcome::Done)

@@ -50,6 +50,17 @@ impl Copy {
         Arc::clone(copy)
     }
 
+    /// A copy without keys, which is written at once. O(functions).
+    pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
+        let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
+        Arc::new(Copy {
+            begins_at: Instant::now(),
+            members: Mutex::default(),
+            position: OnceLock::from(Primary::of(server).end()),
+            written: OnceLock::from(written),
+        })
+    }
+
     /// Where the stream goes on behind it, once that is known.
     pub(super) fn position(&self) -> Option<u64> {
         self.position.get().copied()
@@ -62,7 +73,7 @@ impl Copy {
 
     /// The stream goes on at `position` behind it: nothing from there on is forgotten before all have got it.
     pub(super) fn meet_stream(&self, position: u64) {
-        for member in self.members.lock().iter() {
+        for member in self.members.lock().iter().filter(|member| !member.is_copied_only) {
             member.position.store(position, std::sync::atomic::Ordering::Relaxed);
         }
         let _ = self.position.set(position);
@@ -122,11 +133,30 @@ pub(super) fn begin_due(executor: &mut Executor) {
     }
 }
 
+/// Writes the keyspace at one moment.
 fn write(server: &Server, point: PointInTime, is_packed: bool) -> io::Result<Spool> {
+    spooled(server, is_packed, |writer| point.fill(writer, false))
+}
+
+fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::Result<Spool> {
+    let libraries = server.scripting.libraries.snapshot();
+    let used_bytes = server.keyspace.used_bytes() as u64;
+    spooled(server, false, |writer| {
+        writer.usual_aux(env!("CARGO_PKG_VERSION"), now_ms / 1000, used_bytes, false)?;
+        libraries.all().filter(|_| has_functions).try_for_each(|library| writer.function(&library.code))
+    })
+}
+
+/// A spool with an RDB file in it, whose middle `fill` writes.
+fn spooled(
+    server: &Server,
+    is_packed: bool,
+    fill: impl FnOnce(&mut RdbWriter<&mut Spool>) -> io::Result<()>,
+) -> io::Result<Spool> {
     // What is encrypted at rest does not get to a disk unencrypted.
     let mut spool = Spool::new(!server.encryption().is_on());
     let mut writer = RdbWriter::new(&mut spool, FILE_VERSION, is_packed)?;
-    point.fill(&mut writer, false)?;
+    fill(&mut writer)?;
     let (spool_again, written) = writer.finish()?;
     spool_again.overwrite_beginning(&written.header);
     Ok(spool)

@@ -9,7 +9,7 @@ use ember_protocol::Reply;
 use super::Primary;
 use super::copy::Copy;
 use super::replica::{ReplicaView, Stage};
-use crate::clients::replica::Feed;
+use crate::clients::replica::{Feed, Over};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
@@ -57,7 +57,7 @@ impl ReplicaFeed {
     }
 
     /// Reads what comes next of the stream.
-    fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), String> {
+    fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), Over> {
         let stream = Primary::of(self.server).stream.lock();
         let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));
         let count = read.map_err(|_| TOO_FAR_BEHIND.to_owned())?;
@@ -69,7 +69,7 @@ impl ReplicaFeed {
 }
 
 impl Feed for ReplicaFeed {
-    fn feed(&mut self, output: &mut Reply) -> Result<(), String> {
+    fn feed(&mut self, output: &mut Reply) -> Result<(), Over> {
         match &mut self.state {
             State::Waiting { copy, is_told, next_sign } => {
                 if !*is_told && let Some(position) = copy.position() {
@@ -83,7 +83,7 @@ impl Feed for ReplicaFeed {
                         self.view.enter(Stage::Copying, unix_ms());
                         self.state = State::Copying { copy: Arc::clone(copy), sent: 0 };
                     }
-                    Some(Err(error)) => return Err(format!("has no copy of the data: {error}")),
+                    Some(Err(error)) => return Err(format!("has no copy of the data: {error}").into()),
                     None if Instant::now() >= *next_sign => {
                         *next_sign = Instant::now() + SIGN_INTERVAL;
                         output.raw(b"\n");
@@ -94,10 +94,14 @@ impl Feed for ReplicaFeed {
             }
             State::Copying { copy, sent } => {
                 let (Some(Ok(spool)), Some(position)) = (copy.written(), copy.position()) else {
-                    return Err("has lost its copy of the data".to_owned());
+                    return Err("has lost its copy of the data".to_owned().into());
                 };
                 let mut portion = Vec::new();
                 spool.read(*sent, PORTION_BYTES, &mut portion).map_err(|error| error.to_string())?;
+                if portion.is_empty() && self.view.is_copied_only {
+                    tracing::info!("the copy of the data for {} is sent", self.view.name());
+                    return Err(Over::Served);
+                }
                 if portion.is_empty() {
                     self.view.enter(Stage::Online, unix_ms());
                     tracing::info!("the replica {} has got a copy of the data", self.view.name());
