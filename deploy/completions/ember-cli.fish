@@ -51,7 +51,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l intrinsic-latency -d 'Measure for this many seconds how long this machine keeps a program waiting that needs nothing; no server is asked' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l lru-test -d 'Use the server as a cache of this many keys, a fifth of which are most of the use, and count the hits' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l rdb -d 'Copy the data of the server into an RDB file here; - is standard output' -r -F
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -l functions-rdb -d 'The same of its functions alone; for servers that can send them alone, as Redis 7 can' -r -F
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l functions-rdb -d 'The same of its functions alone' -r -F
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l askpass -d 'Ask for the password'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l no-auth-warning -d 'No warning for a password on the command line'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s 2 -d 'Speak RESP2'

@@ -30,7 +30,7 @@ Exit codes: 0 the command was answered; 1 it could not be sent, or with -e the a
 #[derive(Debug, Parser)]
 #[command(
     name = "ember-cli",
-    version,
+    version = ember_version::SHOWN,
     disable_help_flag = true,
     disable_version_flag = true,
     args_override_self = true,
@@ -214,14 +214,14 @@ pub(crate) struct ModeOptions {
     /// Copy the data of the server into an RDB file here; - is standard output.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) rdb: Option<PathBuf>,
-    /// The same of its functions alone; for servers that can send them alone, as Redis 7 can.
+    /// The same of its functions alone.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) functions_rdb: Option<PathBuf>,
 }
 
 /// The tools.
 #[derive(Debug, Parser)]
-#[command(name = "ember-cli", version, disable_help_subcommand = true)]
+#[command(name = "ember-cli", version = ember_version::SHOWN, disable_help_subcommand = true)]
 pub(crate) struct ToolArguments {
     /// What is to be done.
     #[command(subcommand)]

@@ -14,6 +14,10 @@ use crate::tls::{self, TlsError};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
+/// The first byte of what a server that wants TLS answers to somebody who does not speak it: the record of an alert. No
+/// reply begins with it.
+const TLS_ALERT: u8 = 0x15;
+
 /// Why there is no connection.
 #[derive(Debug)]
 pub enum ConnectError {
@@ -53,7 +57,8 @@ pub struct Connection {
 }
 
 enum Stream {
-    Tcp(TcpStream),
+    /// And whether nothing has come yet.
+    Tcp(TcpStream, bool),
     Unix(UnixStream),
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
 }
@@ -69,7 +74,7 @@ impl Connection {
             Place::Tcp { host, port } => {
                 let stream = connect_tcp(host, *port).map_err(ConnectError::Io)?;
                 match &address.tls {
-                    None => Stream::Tcp(stream),
+                    None => Stream::Tcp(stream, true),
                     Some(settings) => Stream::Tls(Box::new(tls::handshake(settings, host, stream)?)),
                 }
             }
@@ -100,7 +105,7 @@ impl Connection {
     /// Waits for the next answer.
     ///
     /// # Errors
-    /// Those of the socket; `UnexpectedEof` when the server has closed it.
+    /// Those of the socket; `UnexpectedEof` when the server has closed it, `InvalidData` when it speaks something else.
     pub fn receive(&mut self) -> io::Result<Value> {
         read_value(&mut self.stream)
     }
@@ -134,7 +139,7 @@ impl Connection {
     /// The socket, to wait for it.
     pub fn socket(&self) -> BorrowedFd<'_> {
         match self.stream.get_ref() {
-            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tcp(stream, _) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
             Stream::Tls(stream) => stream.sock.as_fd(),
         }
@@ -146,7 +151,7 @@ impl Connection {
     /// Those of the system.
     pub fn set_nonblocking(&mut self) -> io::Result<()> {
         match self.stream.get_ref() {
-            Stream::Tcp(stream) => stream.set_nonblocking(true),
+            Stream::Tcp(stream, _) => stream.set_nonblocking(true),
             Stream::Unix(stream) => stream.set_nonblocking(true),
             Stream::Tls(stream) => stream.sock.set_nonblocking(true),
         }
@@ -220,7 +225,11 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Tcp(stream, is_first) => {
+                let count = stream.read(buffer)?;
+                check_first(buffer[..count].first().filter(|_| std::mem::take(is_first)))?;
+                Ok(count)
+            }
             Stream::Unix(stream) => stream.read(buffer),
             Stream::Tls(stream) => stream.read(buffer),
         }
@@ -230,7 +239,7 @@ impl Read for Stream {
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Tcp(stream, _) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
             Stream::Tls(stream) => stream.write(bytes),
         }
@@ -239,9 +248,18 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Tls(stream) => stream.flush(),
-            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+            Stream::Tcp(..) | Stream::Unix(_) => Ok(()),
         }
     }
+}
+
+/// Judges the first byte that a server sends.
+fn check_first(byte: Option<&u8>) -> io::Result<()> {
+    if byte == Some(&TLS_ALERT) {
+        let text = "the server wants TLS on this port: add --tls, or name its port for connections without";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(())
 }
 
 /// Seconds as they are written on the command line; nothing for numbers that are none, or negative.

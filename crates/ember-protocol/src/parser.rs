@@ -59,6 +59,9 @@ pub enum ParseStatus {
     Err(ProtocolError),
 }
 
+/// How each connection of TLS begins: a record with a part of the handshake, of a version 3.x. No command has such a name.
+const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
+
 /// A request that breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
@@ -82,6 +85,8 @@ pub enum ProtocolError {
     UnbalancedQuotes,
     /// The arguments of one command that are not large take 4 GiB.
     TooBigRequest,
+    /// It is the beginning of a TLS handshake.
+    TlsHandshake,
 }
 
 impl ProtocolError {
@@ -103,6 +108,7 @@ impl ProtocolError {
             Self::TooBigInline => b"Protocol error: too big inline request",
             Self::UnbalancedQuotes => b"Protocol error: unbalanced quotes in request",
             Self::TooBigRequest => b"Protocol error: too big request",
+            Self::TlsHandshake => b"Protocol error: this port does not speak TLS",
         })
     }
 }
@@ -308,6 +314,10 @@ impl Parser {
                         }
                         self.arguments_left = count;
                         self.stage = Stage::Length;
+                    }
+                    // Its first line may never end.
+                    Some(_) if command.starts_with(&TLS_HANDSHAKE) => {
+                        return Err(ProtocolError::TlsHandshake);
                     }
                     Some(_) => return self.inline_command(command, bounds),
                 },

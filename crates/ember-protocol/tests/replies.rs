@@ -114,6 +114,7 @@ fn protocol_errors_have_the_texts_of_redis() {
         (ProtocolError::InvalidBulkLength, "invalid bulk length"),
         (ProtocolError::UnauthenticatedBulkLength, "unauthenticated bulk length"),
         (ProtocolError::TooBigInline, "too big inline request"),
+        (ProtocolError::TlsHandshake, "this port does not speak TLS"),
         (ProtocolError::UnbalancedQuotes, "unbalanced quotes in request"),
     ] {
         gives_both(|reply| reply.protocol_error(error), &format!("-ERR Protocol error: {text}\r\n"));

@@ -52,7 +52,7 @@ use crate::system::oom_score;
 use crate::system::open_files;
 use crate::system::random_name::random_name;
 use crate::system::supervisor;
-use crate::system::{affinity, daemon, process_title, version};
+use crate::system::{affinity, daemon, process_title};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -164,7 +164,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let writer = loader.join().map_err(|_| "loading has ended by a panic".to_owned())??;
     tracing::info!(
         "ember {} ready: port {}, {workers} workers, {} mode",
-        version::VERSION,
+        ember_version::VERSION,
         config.port,
         if config.concurrent { "concurrent" } else { "sharded" },
     );

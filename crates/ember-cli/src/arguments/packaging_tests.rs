@@ -12,7 +12,9 @@ use super::{ClientArguments, ToolArguments};
 /// All that can be written: the tools stand before the options and commands for servers.
 fn command() -> Command {
     let tools = ToolArguments::command();
-    ClientArguments::command().disable_help_subcommand(true).subcommands(tools.get_subcommands().cloned())
+    // Generated files are the same for all commits.
+    let whole = ClientArguments::command().version(ember_version::VERSION).disable_help_subcommand(true);
+    whole.subcommands(tools.get_subcommands().cloned())
 }
 
 fn deploy(name: &str) -> PathBuf {

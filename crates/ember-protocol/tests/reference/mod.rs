@@ -97,6 +97,9 @@ fn number(text: &[u8]) -> Option<i128> {
 }
 
 fn inline(rest: &mut &[u8], limits: &Limits) -> Result<Vec<Vec<u8>>, Stop> {
+    if let [0x16, 0x03, ..] = rest {
+        return Err(Stop::Error(ProtocolError::TlsHandshake));
+    }
     let line = match rest.iter().position(|&byte| byte == b'\n') {
         Some(len) if len <= limits.inline_len_max => &take(rest, len + 1)?[..len],
         _ if rest.len() > limits.inline_len_max => return Err(Stop::Error(ProtocolError::TooBigInline)),

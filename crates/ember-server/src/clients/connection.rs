@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use ember_protocol::{Batch, Limits, ParseStatus, Parser, Reply};
+use ember_protocol::{Batch, Limits, ParseStatus, Parser, ProtocolError, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
@@ -130,6 +130,8 @@ pub(crate) struct Connection {
     pub(crate) has_unparsed: bool,
     /// Run no more commands, and close when the output is sent.
     pub(crate) closing: bool,
+    /// The peer speaks TLS, and this is no connection for that.
+    is_tls_by_mistake: bool,
     /// It is in the worker's list of connections to serve this turn.
     pub(crate) is_listed: bool,
     /// Bytes of pushes written since the socket last took all output: what the client has not asked for.
@@ -187,6 +189,7 @@ impl Connection {
             writable: true,
             has_unparsed: false,
             closing: false,
+            is_tls_by_mistake: false,
             is_listed: false,
             pushed: 0,
             output_excess: Excess::default(),
@@ -228,6 +231,9 @@ impl Connection {
 
     /// Why the two sides have not agreed on a key, if that is why it ends.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
+        if self.is_tls_by_mistake {
+            return Some("the client speaks TLS, and this port does not: the one that does is tls-port");
+        }
         self.tls.as_ref().and_then(|tls| tls.handshake_failure())
     }
 
@@ -365,6 +371,7 @@ impl Connection {
                     return false;
                 }
                 self.output.protocol_error(error);
+                self.is_tls_by_mistake = error == ProtocolError::TlsHandshake;
                 self.closing = true;
                 false
             }

@@ -8,11 +8,10 @@ use super::parameter::{Kind, Parameter};
 use super::stored::Form;
 use super::table::PARAMETERS;
 use super::value::format_memory;
-use crate::system::version;
 
 /// The line `--version` prints.
 pub(crate) fn version() -> String {
-    format!("ember-server {}", version::shown())
+    format!("ember-server {}", ember_version::SHOWN)
 }
 
 /// The text `--help` prints.

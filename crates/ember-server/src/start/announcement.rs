@@ -8,11 +8,10 @@ use std::sync::Arc;
 use crate::clients::listener::Listener;
 use crate::config::Config;
 use crate::system::full_path::full_path;
-use crate::system::version;
 
 /// Which program this is, and where its settings come from.
 pub(super) fn process(file: Option<&Path>) {
-    tracing::info!("ember {}, process {}", version::shown(), std::process::id());
+    tracing::info!("ember {}, process {}", ember_version::SHOWN, std::process::id());
     match file {
         Some(file) => tracing::info!("configuration file {}", full_path(file)),
         None => {

@@ -21,4 +21,3 @@ pub(crate) mod random_name;
 pub(crate) mod replace_file;
 pub(crate) mod supervisor;
 mod syslog;
-pub(crate) mod version;

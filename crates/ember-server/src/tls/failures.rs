@@ -43,7 +43,9 @@ pub(super) fn explain(error: &Error) -> String {
             "the client shows no certificate, and tls-auth-clients asks for one".to_owned()
         }
         Error::InvalidCertificate(why) => format!("the client's certificate is not accepted: {why}"),
-        Error::InvalidMessage(_) => "what the client says is not TLS".to_owned(),
+        Error::InvalidMessage(_) => {
+            "the client does not speak TLS, and this port does: the one without is port".to_owned()
+        }
         Error::AlertReceived(
             alert @ (AlertDescription::UnknownCA
             | AlertDescription::BadCertificate

@@ -305,8 +305,20 @@ fn the_log_says_whose_handshake_failed_and_why() {
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     let peer = socket.local_addr().unwrap();
     socket.write_all(b"PING\r\n").unwrap();
-    let told = format!("the TLS handshake with {peer} failed: what the client says is not TLS");
+    let told = format!("the TLS handshake with {peer} failed: the client does not speak TLS");
     wait_until("the log has it", || server.log().contains(&told));
+    // The beginning of a handshake at the other port, in which no line ends.
+    let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).unwrap();
+    socket.write_all(b"\x16").unwrap();
+    socket.write_all(b"\x03\x01\x00\xee").unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "-ERR Protocol error: this port does not speak TLS\r\n");
+    wait_until("the log has that too", || {
+        let client = TlsClient::connect(server.port(), &authority.client(&[&TLS13], None));
+        assert!(client.is_err());
+        server.log().contains("failed: the client speaks TLS, and this port does not")
+    });
     // There is a line each second, so it may take some tries until this one has its own.
     wait_until("the log has the other", || {
         let client = TlsClient::connect(port, &authority.client(&[&TLS13], None));

@@ -20,7 +20,7 @@ use crate::replication::primary::replica::Stage;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::processor_time::ProcessorTime;
-use crate::system::{supervisor, version};
+use crate::system::supervisor;
 use crate::tls::CertificateFact;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -34,7 +34,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("redis_version", REDIS_VERSION);
     report.line("ember_version", env!("CARGO_PKG_VERSION"));
     // As many digits as Redis has.
-    report.line("redis_git_sha1", version::COMMIT.get(..8).unwrap_or("00000000"));
+    report.line("redis_git_sha1", ember_version::COMMIT.get(..8).unwrap_or("00000000"));
     report.line("redis_git_dirty", 0);
     report.line("redis_build_id", 0);
     report.line("redis_mode", "standalone");

@@ -1,4 +1,4 @@
-//! Tells the program from which commit it is built: `EMBER_COMMIT` of the environment, or in a release build what git says
+//! Tells programs from which commit they are built: `EMBER_COMMIT` of the environment, or in a release build what git says
 //! of this repository, or nothing. A debug build does not ask git: it would be compiled anew after each commit.
 
 use std::path::Path;
@@ -15,7 +15,11 @@ fn main() {
     let commit = named.or_else(|| if is_release { of_repository() } else { None }).unwrap_or_default();
     let is_hash = commit.trim().chars().all(|letter| letter.is_ascii_hexdigit());
     let shown: String = commit.trim().chars().take(SHOWN).collect();
-    println!("cargo::rustc-env=EMBER_COMMIT={}", if is_hash { shown.as_str() } else { "" });
+    let shown = if is_hash { shown } else { String::new() };
+    println!("cargo::rustc-env=EMBER_COMMIT={shown}");
+    let version = env!("CARGO_PKG_VERSION");
+    let whole = if shown.is_empty() { version.to_owned() } else { format!("{version} (commit {shown})") };
+    println!("cargo::rustc-env=EMBER_VERSION_SHOWN={whole}");
 }
 
 /// The commit that is checked out here, if this is a repository of ember and git is there.
