@@ -32,11 +32,10 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         address => address.to_owned(),
     };
     let (is_copied_only, contents) = (replica.wants_copy_only, replica.contents);
-    if contents != Contents::All && !is_copied_only {
-        return Err("ERR rdb-filter-only needs rdb-only: no stream goes on behind a part of the data".into());
-    }
     let now_ms = executor.turn.now_ms;
-    let view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, is_copied_only, now_ms);
+    let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
+    view.is_copied_only = is_copied_only;
+    view.wants_all = contents == Contents::All;
     let view = Arc::new(view);
     let knows_new_names = replica.knows_new_names;
     if let Some(held) = held.filter(|_| !is_copied_only) {
@@ -58,12 +57,17 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
     tracing::info!("the replica {} gets a copy of the data", view.name());
     primary.join(&view);
-    let copy = match contents {
-        Contents::All => Copy::join(primary, &executor.config, &view),
-        Contents::Functions => Copy::without_keys(server, true, now_ms),
-        Contents::Nothing => Copy::without_keys(server, false, now_ms),
+    let part = match contents {
+        Contents::All => None,
+        Contents::Functions => Some(Copy::without_keys(server, true, now_ms)),
+        Contents::Nothing => Some(Copy::without_keys(server, false, now_ms)),
     };
-    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, is_old)));
+    let copy = match &part {
+        Some(part) if is_copied_only => Arc::clone(part),
+        // Even who wants a part of it needs to know where the stream goes on.
+        _ => Copy::join(primary, &executor.config, &view),
+    };
+    become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, part, is_old)));
     copy::begin_due(executor);
     Ok(Outcome::Done)
 }

@@ -79,6 +79,11 @@ impl Copy {
         let _ = self.position.set(position);
     }
 
+    /// Whether a member gets the file, as against the position alone.
+    fn is_wanted(&self) -> bool {
+        self.members.lock().iter().any(|member| member.wants_all)
+    }
+
     fn is_due(&self, config: &Config) -> bool {
         let enough = config.repl_diskless_sync_max_replicas as usize;
         Instant::now() >= self.begins_at || (enough != 0 && self.members.lock().len() >= enough)
@@ -100,14 +105,16 @@ pub(super) fn begin_due(executor: &mut Executor) {
         gathering.take().map(|copy| (copy, claim))
     };
     let Some((copy, claim)) = copy else { return };
+    let is_wanted = copy.is_wanted();
     let point = executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        let point = point_in_time::begin(&claim, executor);
+        let point = is_wanted.then(|| point_in_time::begin(&claim, executor));
         let behind = server.journal.switch(Reader::Replicas, true);
         primary.orders.add(Order::Meet { behind, copy: Arc::clone(&copy) });
         point
     });
     server.journal.call_thread();
+    let Some(point) = point else { return };
     let is_packed = executor.config.rdbcompression;
     let written = Arc::clone(&copy);
     let write = move || {

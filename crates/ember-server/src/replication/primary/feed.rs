@@ -26,8 +26,8 @@ const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 enum State {
     /// The copy is not there yet; `is_told` says whether the replica knows where the stream will go on.
     Waiting { copy: Arc<Copy>, is_told: bool, next_sign: Instant },
-    /// It has got so many bytes of the copy.
-    Copying { copy: Arc<Copy>, sent: u64 },
+    /// It has got so many bytes of the copy, behind which the stream goes on at this position.
+    Copying { copy: Arc<Copy>, sent: u64, position: u64 },
     /// It gets the stream from here on.
     Following { position: u64 },
 }
@@ -36,6 +36,8 @@ enum State {
 pub(super) struct ReplicaFeed {
     server: &'static Server,
     view: Arc<ReplicaView>,
+    /// What it gets in place of the copy's file, if it wants a part of the data.
+    part: Option<Arc<Copy>>,
     state: State,
 }
 
@@ -45,15 +47,16 @@ impl ReplicaFeed {
         server: &'static Server,
         view: Arc<ReplicaView>,
         copy: Arc<Copy>,
+        part: Option<Arc<Copy>>,
         is_told: bool,
     ) -> ReplicaFeed {
         let next_sign = Instant::now() + SIGN_INTERVAL;
-        ReplicaFeed { server, view, state: State::Waiting { copy, is_told, next_sign } }
+        ReplicaFeed { server, view, part, state: State::Waiting { copy, is_told, next_sign } }
     }
 
     /// That of a replica that goes on at a position, from which the stream is kept.
     pub(super) fn following(server: &'static Server, view: Arc<ReplicaView>, position: u64) -> ReplicaFeed {
-        ReplicaFeed { server, view, state: State::Following { position } }
+        ReplicaFeed { server, view, part: None, state: State::Following { position } }
     }
 
     /// Reads what comes next of the stream.
@@ -77,13 +80,14 @@ impl Feed for ReplicaFeed {
                     let id = Primary::of(self.server).history().id;
                     output.simple(&format!("FULLRESYNC {id} {position}"));
                 }
-                match copy.written().filter(|_| *is_told && copy.position().is_some()) {
-                    Some(Ok(spool)) => {
+                let file = self.part.as_ref().unwrap_or(copy);
+                match file.written().zip(copy.position().filter(|_| *is_told)) {
+                    Some((Ok(spool), position)) => {
                         output.raw(format!("${}\r\n", spool.len()).as_bytes());
                         self.view.enter(Stage::Copying, unix_ms());
-                        self.state = State::Copying { copy: Arc::clone(copy), sent: 0 };
+                        self.state = State::Copying { copy: Arc::clone(file), sent: 0, position };
                     }
-                    Some(Err(error)) => return Err(format!("has no copy of the data: {error}").into()),
+                    Some((Err(error), _)) => return Err(format!("has no copy of the data: {error}").into()),
                     None if Instant::now() >= *next_sign => {
                         *next_sign = Instant::now() + SIGN_INTERVAL;
                         output.raw(b"\n");
@@ -92,8 +96,9 @@ impl Feed for ReplicaFeed {
                 }
                 Ok(())
             }
-            State::Copying { copy, sent } => {
-                let (Some(Ok(spool)), Some(position)) = (copy.written(), copy.position()) else {
+            State::Copying { copy, sent, position } => {
+                let position = *position;
+                let Some(Ok(spool)) = copy.written() else {
                     return Err("has lost its copy of the data".to_owned().into());
                 };
                 let mut portion = Vec::new();

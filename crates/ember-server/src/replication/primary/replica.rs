@@ -25,6 +25,8 @@ pub(crate) struct ReplicaView {
     pub(crate) address: String,
     /// It gets a copy of the data alone: nothing of the stream is kept for it.
     pub(super) is_copied_only: bool,
+    /// Its copy has all of the data, and is the one that others get.
+    pub(super) wants_all: bool,
     stage: AtomicU8,
     /// The position in the stream of what it gets next.
     pub(super) position: AtomicU64,
@@ -35,18 +37,13 @@ pub(crate) struct ReplicaView {
 }
 
 impl ReplicaView {
-    pub(super) fn new(
-        client: Arc<ClientView>,
-        port: u16,
-        address: String,
-        is_copied_only: bool,
-        now_ms: i64,
-    ) -> ReplicaView {
+    pub(super) fn new(client: Arc<ClientView>, port: u16, address: String, now_ms: i64) -> ReplicaView {
         ReplicaView {
             client,
             port,
             address,
-            is_copied_only,
+            is_copied_only: false,
+            wants_all: true,
             stage: AtomicU8::new(Stage::Waiting as u8),
             // Nothing is kept for it before it is known what it needs.
             position: AtomicU64::new(u64::MAX),
