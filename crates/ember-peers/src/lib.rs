@@ -8,6 +8,7 @@ pub mod browser;
 mod driver;
 mod exceptions;
 mod generate;
+mod load;
 mod programs;
 mod walk;
 mod writer;
@@ -15,9 +16,10 @@ mod writer;
 pub use driver::{Plan, Protocol, compare_servers};
 pub use exceptions::{COMMAND_FACT_EXCEPTIONS, FactException};
 pub use generate::{COMMANDS, Generator};
+pub use load::{Written, write_while};
 pub use programs::{
-    Mode, clients_directory, frameworks_directory, in_both_modes, require_program, start_ember, start_redis,
-    tools_directory,
+    Mode, clients_directory, frameworks_directory, in_both_modes, require_program, require_valkey,
+    start_ember, start_redis, tools_directory,
 };
 pub use walk::{PORTS, Walk};
 pub use writer::Writer;

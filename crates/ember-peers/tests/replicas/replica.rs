@@ -12,18 +12,23 @@ use ember_peers::{Mode, Writer, require_program, start_ember};
 use ember_testkit::{Random, RawClient, Server, Value, free_port, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
+pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
 /// Commands that are written in each test and mode.
 const COMMANDS: usize = 20_000;
 
 fn start_redis(arguments: &[&str]) -> Server {
+    start_other(require_program("redis-server"), arguments)
+}
+
+/// Starts redis-server, or a program like it.
+pub(crate) fn start_other(program: PathBuf, arguments: &[&str]) -> Server {
     let fixed = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
-    Server::builder(require_program("redis-server")).arguments(&fixed).arguments(arguments).start()
+    Server::builder(program).arguments(&fixed).arguments(arguments).start()
 }
 
 /// Makes `replica` a replica of the server at `primary`, and waits for the link.
-fn link(replica: &Server, primary: SocketAddr) {
+pub(crate) fn link(replica: &Server, primary: SocketAddr) {
     replicaof(replica, primary);
     wait_for_link(replica);
 }

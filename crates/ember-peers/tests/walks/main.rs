@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ember_peers::{PORTS, Walk, require_program, tools_directory};
+use ember_peers::{PORTS, Walk, require_program, tools_directory, write_while};
 use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server, wait_until};
 
 const REDIS: &str = PORTS[0];
@@ -183,7 +183,7 @@ fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
                 "string" => client.command(&["GET", &key]),
                 "hash" => client.command(&["HGETALL", &key]),
                 "list" => client.command(&["LRANGE", &key, "0", "-1"]),
-                "set" => client.command(&["SORT", &key]),
+                "set" => client.command(&["SORT_RO", &key]),
                 "zset" => client.command(&["ZRANGE", &key, "0", "-1", "WITHSCORES"]),
                 "stream" => client.command(&["XRANGE", &key, "-", "+"]),
                 other => panic!("{key} is a {other}"),
@@ -209,11 +209,37 @@ fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Valu
 }
 
 #[test]
-fn ember_follows_redis_and_is_followed_by_it() {
+fn redis_is_left_and_come_back_to_under_load() {
     let (mut walk, all) = with_data("replication", "redis-server --port 6379 --dir redis", REDIS);
-    assert!(walk.follow(section(&document("docs/migration.md"), "By replication"), |_| false) >= 3);
-    assert_eq!(contents(&mut walk.client(EMBER)), all);
+    let text = document("docs/migration.md");
+    let (current, old) = section(&text, "By replication").split_once("Where you may not").unwrap();
+    let (there, back) = current.split_once("the way back:").unwrap();
+    // The server listens before anybody writes to it.
+    let start = "ember-server --port 6380 --dir ember";
+    walk.run(start);
+    let addresses = [REDIS, EMBER].map(|port| walk.address(port));
+    let written = write_while(&addresses, || {
+        assert!(walk.follow(there, |line| line == start) >= 5);
+        assert_eq!(walk.client(REDIS).info("role"), "slave");
+        let before = walk.client(EMBER).info_number("master_repl_offset");
+        let mut ember = walk.client(EMBER);
+        wait_until("ember is written to", || ember.info_number("master_repl_offset") > before + 10_000);
+        assert_eq!(walk.follow(back, |_| false), 2);
+        let before = walk.client(REDIS).info_number("master_repl_offset");
+        let mut redis = walk.client(REDIS);
+        wait_until("Redis is written to", || redis.info_number("master_repl_offset") > before + 10_000);
+    });
     let (mut ember, mut redis) = (walk.client(EMBER), walk.client(REDIS));
+    wait_until("ember has all", || redis.info("master_repl_offset") == ember.info("slave_repl_offset"));
+    for client in [&mut ember, &mut redis] {
+        written.check(client);
+        let now = contents(client);
+        for (name, value) in &all {
+            assert_eq!(now.get(name), Some(value), "{name}");
+        }
+    }
+    // The same without FAILOVER.
+    assert_eq!(walk.follow(old, |_| false), 1);
     assert_eq!(ember.run("SET written-on-ember yes"), Value::ok());
     wait_until("Redis has it", || redis.run("GET written-on-ember").text() == "yes");
     end(walk);

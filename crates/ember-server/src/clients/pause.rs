@@ -1,14 +1,29 @@
-//! `CLIENT PAUSE`: commands that wait for its end.
+//! `CLIENT PAUSE` and FAILOVER: commands that wait for their end.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// `CLIENT PAUSE`.
+/// Commands wait.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// Unix time in ms until which commands wait; 0 when there is no pause.
+    /// Whether there is a pause, or one that nobody has ended; without one, nothing else is looked at.
+    is_any: AtomicBool,
+    /// Unix time in ms until which commands wait because of `CLIENT PAUSE`; 0 when there is none.
     until_ms: AtomicI64,
     /// Whether reading commands wait too.
     all: AtomicBool,
+    /// Those that write wait until a replica has taken over.
+    for_failover: AtomicBool,
+}
+
+/// Why commands wait, which, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Paused {
+    /// The word of INFO.
+    pub(crate) reason: &'static str,
+    /// Those that only read wait too.
+    pub(crate) all: bool,
+    /// Milliseconds to the end, if it is known.
+    pub(crate) left_ms: i64,
 }
 
 impl Pause {
@@ -19,23 +34,41 @@ impl Pause {
         let all = all || (goes_on && self.all.load(Ordering::Relaxed));
         self.all.store(all, Ordering::Relaxed);
         self.until_ms.store(until_ms, Ordering::Relaxed);
+        self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the pause.
+    /// Ends the pause of `CLIENT PAUSE`.
     pub(crate) fn end(&self) {
         self.until_ms.store(0, Ordering::Relaxed);
+        self.is_any.store(self.for_failover.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The pause there is: whether it is one of all commands, and the milliseconds to its end.
-    pub(crate) fn current(&self, now_ms: i64) -> Option<(bool, i64)> {
-        let left_ms = self.until_ms.load(Ordering::Relaxed) - now_ms;
-        (left_ms > 0).then(|| (self.all.load(Ordering::Relaxed), left_ms))
+    /// Begins or ends the pause of FAILOVER.
+    pub(crate) fn wait_for_failover(&self, waits: bool) {
+        self.for_failover.store(waits, Ordering::Relaxed);
+        self.is_any.store(waits || self.until_ms.load(Ordering::Relaxed) != 0, Ordering::Relaxed);
+    }
+
+    /// The pause there is.
+    pub(crate) fn current(&self, now_ms: i64) -> Option<Paused> {
+        let left_ms = (self.until_ms.load(Ordering::Relaxed) - now_ms).max(0);
+        let all = left_ms > 0 && self.all.load(Ordering::Relaxed);
+        if self.for_failover.load(Ordering::Relaxed) {
+            return Some(Paused { reason: "failover_in_progress", all, left_ms });
+        }
+        (left_ms > 0).then_some(Paused { reason: "client_pause", all, left_ms })
     }
 
     /// Whether a command waits: one that writes, or any.
     #[inline]
     pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {
-        let until_ms = self.until_ms.load(Ordering::Relaxed);
-        until_ms != 0 && until_ms > now_ms && (writes || self.all.load(Ordering::Relaxed))
+        self.is_any.load(Ordering::Relaxed) && self.holds_now(now_ms, writes)
+    }
+
+    #[cold]
+    fn holds_now(&self, now_ms: i64, writes: bool) -> bool {
+        (writes && self.for_failover.load(Ordering::Relaxed))
+            || (self.until_ms.load(Ordering::Relaxed) > now_ms
+                && (writes || self.all.load(Ordering::Relaxed)))
     }
 }

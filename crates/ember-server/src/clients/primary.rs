@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use ember_protocol::Reply;
+use ember_protocol::{Args, Reply};
 use parking_lot::{Condvar, Mutex};
 
 use super::client::Peer;
@@ -128,6 +128,16 @@ impl PrimaryLink {
     }
 }
 
+/// Takes what was applied of a link.
+pub(crate) trait Relay: Send {
+    /// Takes the commands behind those that it has taken before, as they were sent. Nobody but the caller has exclusive
+    /// access meanwhile.
+    fn relay(&mut self, commands: &[u8]);
+}
+
+/// Bytes of commands that were passed on whose memory is kept.
+const PASSED_KEPT_BYTES: usize = 64 * 1024;
+
 /// A connection's end of the link.
 pub(crate) struct FromPrimary {
     pub(crate) link: Arc<PrimaryLink>,
@@ -135,6 +145,10 @@ pub(crate) struct FromPrimary {
     offset: u64,
     /// Bytes behind it of a transaction that is not complete.
     queued: u64,
+    /// The commands that were read and not passed on; those that are applied end at `applied_bytes`.
+    commands: Vec<u8>,
+    applied_bytes: usize,
+    relay: Box<dyn Relay>,
     /// The primary has asked how far this server is.
     pub(crate) is_asked: bool,
     /// Where replies go that nobody gets; empty between two batches.
@@ -142,10 +156,20 @@ pub(crate) struct FromPrimary {
 }
 
 impl FromPrimary {
-    fn new(link: Arc<PrimaryLink>) -> FromPrimary {
-        let (offset, unsent) = (link.applied(), Reply::default());
-        // The primary sends nothing after a copy of its data before it has heard of this server.
-        FromPrimary { link, offset, queued: 0, is_asked: true, unsent }
+    /// That of a link; what is applied goes to `relay`.
+    pub(crate) fn new(link: Arc<PrimaryLink>, relay: Box<dyn Relay>) -> FromPrimary {
+        let offset = link.applied();
+        FromPrimary {
+            link,
+            offset,
+            queued: 0,
+            commands: Vec::new(),
+            applied_bytes: 0,
+            relay,
+            // The primary sends nothing after a copy of its data before it has heard of this server.
+            is_asked: true,
+            unsent: Reply::default(),
+        }
     }
 
     /// The byte up to which commands were run or queued.
@@ -153,20 +177,29 @@ impl FromPrimary {
         self.offset + self.queued
     }
 
-    /// Notes that a command of `bytes` bytes was run, or queued as a part of a transaction that is still open.
+    /// Notes that a command was run, or queued as a part of a transaction that is still open.
     #[inline]
-    pub(crate) fn advance(&mut self, bytes: usize, is_open: bool) {
-        self.queued += bytes as u64;
+    pub(crate) fn advance(&mut self, command: Args<'_>, is_open: bool) {
+        let before = self.commands.len();
+        command.encode(&mut self.commands);
+        self.queued += (self.commands.len() - before) as u64;
         if !is_open {
             self.offset += std::mem::take(&mut self.queued);
+            self.applied_bytes = self.commands.len();
         }
     }
 
-    /// Tells others how far it is. `database` is the one that is selected.
-    pub(crate) fn publish(&self, database: usize) {
+    /// Tells others how far it is. `database` is the one that is selected. Exclusive access must not be had by anybody else
+    /// between a command and this.
+    pub(crate) fn publish(&mut self, database: usize) {
         // A transaction that is open does not change it, and is sent again from its beginning.
         self.link.database.store(database, Ordering::Relaxed);
         self.link.applied.store(self.offset, Ordering::Relaxed);
+        if self.applied_bytes > 0 {
+            self.relay.relay(&self.commands[..self.applied_bytes]);
+            self.commands.drain(..std::mem::take(&mut self.applied_bytes));
+            self.commands.shrink_to(PASSED_KEPT_BYTES);
+        }
     }
 
     /// Tells the primary how far it is.
@@ -187,13 +220,8 @@ pub(crate) struct NewPrimary {
     /// What was read already.
     pub(crate) input: Vec<u8>,
     pub(crate) link: Arc<PrimaryLink>,
-}
-
-impl NewPrimary {
-    /// What the client of the connection has.
-    pub(crate) fn stream(&self) -> Box<FromPrimary> {
-        Box::new(FromPrimary::new(Arc::clone(&self.link)))
-    }
+    /// Gets what is applied.
+    pub(crate) relay: Box<dyn Relay>,
 }
 
 /// What the thread that sees to the link wants of a worker.
@@ -209,4 +237,8 @@ pub(crate) enum PrimaryOrder {
     BeginAof,
     /// The server has become a replica: whoever waits for a key is told so.
     Demote,
+    /// The replica that is to take over may have all by now.
+    FailOver,
+    /// No replica takes over, and this server stays the primary.
+    StayPrimary { why: String },
 }

@@ -20,9 +20,7 @@ const END: &str = "<!-- end of commands -->";
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
 /// Commands that are absent though their groups are not.
-const ABSENT: [&str; 2] = [
-    // It talks to other servers.
-    "failover",
+const ABSENT: [&str; 1] = [
     // Valkey's alone.
     "cluster|slot-stats",
 ];

@@ -63,6 +63,12 @@ impl Executor {
         let mut progress = Progress::Done;
         for number in start..batch.len() {
             let args = batch.command(number, input);
+            if self.prepared[number - start].hash.is_none()
+                && let Some(primary) = &mut client.primary
+            {
+                // It may wait for exclusive access, which others may have before: they see how far this is.
+                primary.publish(client.database);
+            }
             match self.apply_one(client, &mut guards, number - start, args, unsent) {
                 Flow::Next => {}
                 Flow::Pause => {
@@ -83,7 +89,7 @@ impl Executor {
             unsent.clear();
             let is_open = client.transaction.is_some();
             if let Some(primary) = &mut client.primary {
-                primary.advance(args.wire_bytes(), is_open);
+                primary.advance(args, is_open);
             }
         }
         unsent.clear();

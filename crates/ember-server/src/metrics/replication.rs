@@ -6,7 +6,7 @@ use crate::system::clock::unix_ms;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_replica", "1 if the server is a replica, else 0", |scene| {
-        f64::from(u8::from(Link::of(scene.server).report().is_some()))
+        f64::from(u8::from(Link::report(scene.server).is_some()))
     }),
     gauge("ember_replica_link_up", "1 while a replica is linked to its primary, else 0", |scene| {
         told(scene, |link| f64::from(u8::from(link.phase == Phase::Connected)))
@@ -32,5 +32,5 @@ pub(super) const METRICS: &[Metric] = &[
 
 /// What `value` says of the link of a replica; 0 for a primary.
 fn told(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
-    Link::of(scene.server).report().as_ref().map_or(0.0, value)
+    Link::report(scene.server).as_ref().map_or(0.0, value)
 }

@@ -259,6 +259,15 @@ impl Server {
         self.workers[worker].mailbox.send(Message::Look(token, client_id));
     }
 
+    /// Lets the connections go on whose commands wait for a pause that is over. O(connections).
+    pub(crate) fn look_at_paused(&self) {
+        for view in self.clients.all() {
+            if view.is_paused.load(Ordering::Relaxed) {
+                self.look_at(view.worker, view.token, view.id);
+            }
+        }
+    }
+
     /// Ends the process because of a signal. If the data set is to be saved, by the options or because there are save rules,
     /// worker 0 does that first; when it fails, the process goes on unless it is forced.
     pub(crate) fn end_by_signal(&self, on_signal: OnSignal) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ pub(crate) struct Loading {
     read_bytes: AtomicU64,
     /// How much memory the data set took where it was saved, as far as the file says so.
     pub(crate) used_bytes: AtomicU64,
+    /// The database that the next command is for of the stream that the data are from, as far as the file says so.
+    stream_database: AtomicUsize,
 }
 
 impl Loading {
@@ -82,6 +84,22 @@ impl Loading {
     fn note_used(&self, text: &[u8]) {
         let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Notes what a file says of the stream that its data are from.
+    fn note_stream_database(&self, text: &[u8]) {
+        let database = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        self.stream_database.store(database.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The database that the next command is for of the stream that the data are from.
+    pub(crate) fn stream_database(&self) -> usize {
+        self.stream_database.load(Ordering::Relaxed)
+    }
+
+    /// Data of another stream are loaded now.
+    pub(crate) fn forget_origin(&self) {
+        self.stream_database.store(0, Ordering::Relaxed);
     }
 
     /// When it began, Unix time in s.
@@ -227,8 +245,10 @@ pub(crate) fn load_from(
             match step {
                 Step::Function(code) => add_library(server, config, &code, present),
                 Step::Aux { name, value } => {
-                    if name == b"used-mem" {
-                        state.loading.note_used(&value);
+                    match &name[..] {
+                        b"used-mem" => state.loading.note_used(&value),
+                        b"repl-stream-db" => state.loading.note_stream_database(&value),
+                        _ => {}
                     }
                     Ok(())
                 }

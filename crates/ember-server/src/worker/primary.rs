@@ -1,5 +1,6 @@
 //! What a worker does for the link to the primary.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use emberkv_core::keys::Guards;
@@ -13,7 +14,8 @@ use crate::acl::identity::Identity;
 use crate::aof::rewriting;
 use crate::clients::listener;
 use crate::clients::mailbox::Message;
-use crate::clients::primary::{NewPrimary, PrimaryOrder};
+use crate::clients::primary::{FromPrimary, NewPrimary, PrimaryOrder};
+use crate::replication::failover;
 use crate::replication::link::role;
 
 impl Worker {
@@ -25,11 +27,15 @@ impl Worker {
             PrimaryOrder::Empty { change, done } => self.empty(change, done),
             PrimaryOrder::BeginAof => self.begin_aof(),
             PrimaryOrder::Demote => self.demote(),
+            PrimaryOrder::FailOver => {
+                self.observed("replication", |worker| failover::work(&mut worker.executor))
+            }
+            PrimaryOrder::StayPrimary { why } => self.stay_primary(why),
         }
     }
 
     fn adopt(&mut self, new: NewPrimary) {
-        let link = std::sync::Arc::clone(&new.link);
+        let link = Arc::clone(&new.link);
         if self.stop_at.is_some() || link.is_cut() || self.try_adopt(new).is_none() {
             link.end();
             self.discount();
@@ -41,8 +47,8 @@ impl Worker {
             tracing::warn!("cannot set up the connection to the primary: {error}");
             return None;
         }
-        let stream = new.stream();
-        let NewPrimary { socket, tls, peer, input, link } = new;
+        let NewPrimary { socket, tls, peer, input, link, relay } = new;
+        let stream = Box::new(FromPrimary::new(Arc::clone(&link), relay));
         let identity = Identity::unknown(&self.server.acl);
         let socket = Socket { socket, tls, peer };
         let opened =
@@ -88,6 +94,19 @@ impl Worker {
         self.executor.publish();
         // Whoever asked may have gone.
         let _ = done.send(emptied);
+    }
+
+    fn stay_primary(&mut self, why: String) {
+        if !self.executor.enter_gate() {
+            // After the script that runs.
+            return self.postponed.push(Message::Primary(PrimaryOrder::StayPrimary { why }));
+        }
+        // It can only fail for the lack of random numbers, and is tried again when the link is.
+        if let Err(error) = failover::abort(&mut self.executor, None, &why) {
+            tracing::error!("this server cannot become a primary again: {}", error.text().escape_ascii());
+        }
+        self.server.gate.leave(self.executor.index);
+        self.executor.publish();
     }
 
     fn begin_aof(&mut self) {

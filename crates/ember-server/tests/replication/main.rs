@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod applying;
+mod failover;
 mod hostile_primary;
 mod pairs;
 mod primary;

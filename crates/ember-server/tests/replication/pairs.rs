@@ -4,14 +4,14 @@ use ember_testkit::{RawClient, Server, Value, wait_until};
 
 use crate::{MODES, replicaof, start};
 
-const ARGUMENTS: [&str; 4] = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
+pub(crate) const ARGUMENTS: [&str; 4] = ["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"];
 
-fn follow(replica: &mut RawClient, primary: &Server) {
+pub(crate) fn follow(replica: &mut RawClient, primary: &Server) {
     replicaof(replica, primary.port());
     wait_until("the link is up", || replica.info("master_link_status") == "up");
 }
 
-fn assert_same(one: &mut RawClient, other: &mut RawClient) {
+pub(crate) fn assert_same(one: &mut RawClient, other: &mut RawClient) {
     wait_until("both have the same", || {
         one.info("master_repl_offset") == other.info("slave_repl_offset")
             && one.run("DEBUG DIGEST") == other.run("DEBUG DIGEST")

@@ -1,5 +1,6 @@
 //! Commands about replication.
 
+mod failover;
 mod psync;
 mod replicaof;
 mod role;
@@ -9,4 +10,4 @@ use crate::executor::session::ServerCommand;
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[ServerCommand]] =
-    &[psync::COMMANDS, replicaof::COMMANDS, role::COMMANDS, wait::COMMANDS];
+    &[failover::COMMANDS, psync::COMMANDS, replicaof::COMMANDS, role::COMMANDS, wait::COMMANDS];

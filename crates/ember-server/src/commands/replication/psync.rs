@@ -8,6 +8,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::clients::replica::Contents;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::failover;
 use crate::replication::primary::Primary;
 use crate::replication::primary::attaching::{self, Held};
 
@@ -27,8 +28,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             summary: "Makes the connection a replica's: it goes on at an offset of a history, or gets a copy of the data.",
             since: "2.8.0",
             complexity: "O(1); the copy is O(N) for N keys, in the background.",
-            arity: 3,
-            syntax: "replicationid offset",
+            arity: -3,
+            syntax: "replicationid offset [FAILOVER]@6.2.0",
             example: Example { given: &[], call: "PSYNC ? -1", reply: "..." },
             ..TEMPLATE
         },
@@ -72,6 +73,10 @@ fn psync(execution: &mut Execution<'_>) -> SessionResult {
     let id = std::str::from_utf8(args.at(1)).ok().filter(|id| id.len() == ID_BYTES);
     // The offset is that of the first byte that the replica lacks.
     let held = id.zip(u64::try_from(offset - 1).ok()).map(|(id, position)| Held { id, position });
+    if args.get(3).is_some_and(|word| word.eq_ignore_ascii_case(b"failover")) {
+        let id = String::from_utf8_lossy(args.at(1));
+        failover::take_over(execution.executor, execution.client.view.id, &id)?;
+    }
     attaching::attach(execution, held, false)
 }
 

@@ -8,6 +8,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::config::PrimaryAddress;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::role::{self, Changed};
 
 /// The longest name the DNS can hold.
@@ -44,7 +45,10 @@ fn replicaof(session: &mut Session<'_>) -> SessionResult {
     primary_of(session.args)?;
     Ok(Outcome::Continue(|execution| {
         let primary = primary_of(execution.args)?;
-        let client_id = execution.client.view.id;
+        if Failover::of(execution.executor.server).stage() != FailoverStage::Off {
+            return Err("ERR REPLICAOF not allowed while failing over.".into());
+        }
+        let client_id = Some(execution.client.view.id);
         match role::change(execution.executor, client_id, primary.clone())? {
             Changed::No if primary.get().is_some() => {
                 execution.reply.simple("OK Already connected to specified master");

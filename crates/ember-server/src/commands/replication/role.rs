@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn role(session: &mut Session<'_>) -> SessionResult {
-    match Link::of(session.server).report() {
+    match Link::report(session.server) {
         None => primary(session.server, session.reply),
         Some(link) => {
             let reply = &mut *session.reply;

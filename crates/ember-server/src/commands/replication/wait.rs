@@ -15,6 +15,7 @@ use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult}
 use crate::journal::Reader;
 use crate::replication::primary::Primary;
 use crate::replication::primary::waiting::Wanted;
+use crate::server::conditions::Condition;
 
 /// In Redis they are documented with the commands on keys.
 const TEMPLATE: Spec = Spec {
@@ -97,6 +98,14 @@ fn wait(
 ) -> SessionResult {
     let Execution { executor, client, command, args, reply } = execution;
     let server = executor.server;
+    if server.conditions.get().contains(Condition::REPLICA) {
+        let name = command.spec.name.to_uppercase();
+        return Err(format!(
+            "ERR {name} cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is \
+             configured to be writable (which is not the default) writes to replicas are just local and are not propagated."
+        )
+        .into());
+    }
     let wanted = Wanted { record: executor.last_record.max(client.last_record), replicas, on_disk };
     if wanted.is_so(server) || executor.section != Section::Shared {
         wanted.answer(server, reply);

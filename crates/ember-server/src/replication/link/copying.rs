@@ -11,12 +11,11 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
 
 use ember_persistence::rdb_file::{RdbReader, Source};
 
 use super::channel::Channel;
-use super::{CopyProgress, Link, Phase};
+use super::{CopyProgress, LOOK, Link, Phase};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
 use crate::server::Server;
@@ -29,9 +28,6 @@ const MARK_BYTES: usize = 40;
 
 /// Room is made beforehand for no more keys than a file of this many bytes may have, whatever the primary says.
 const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
-
-/// Between two looks whether the server ends while a worker has something to do.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Where a copy ends.
 enum End {
@@ -90,6 +86,7 @@ pub(super) fn receive(
     }
     tracing::info!("loading the data of the primary {origin}");
     let state = SnapshotState::of(server);
+    state.loading.forget_origin();
     state.loading.begin(total.unwrap_or(0));
     state.loaded.store(0, Ordering::Relaxed);
     state.expired.store(0, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use super::channel::Channel;
-use super::{History, Link, Phase};
+use super::{Link, Phase};
 use crate::config::Config;
 
 /// What a primary is told, so that one of Valkey sends data in its own format: in that of older replicas fields would be
@@ -72,26 +72,49 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     Ok(())
 }
 
-/// Asks for what comes behind what this server has.
-pub(super) fn ask(channel: &mut Channel, history: Option<&History>) -> Result<Answer, String> {
-    let (id, next) = match history {
-        Some(history) => (history.id.as_str(), (history.offset + 1).to_string()),
+/// Why there is no answer that could be gone on with.
+pub(super) enum NoAnswer {
+    /// The primary has said no.
+    Refused(String),
+    /// It is not known whether it has heard the question.
+    Unknown(String),
+}
+
+impl NoAnswer {
+    /// In words.
+    pub(super) fn text(self) -> String {
+        let (NoAnswer::Refused(text) | NoAnswer::Unknown(text)) = self;
+        text
+    }
+}
+
+/// Asks for what comes behind what this server has: the bytes of a history up to a position. With `takes_over` what is a
+/// replica of this server so far is to be its primary.
+pub(super) fn ask(
+    channel: &mut Channel,
+    held: Option<&(String, u64)>,
+    takes_over: bool,
+) -> Result<Answer, NoAnswer> {
+    let (id, next) = match held {
+        Some((id, position)) => (id.as_str(), (position + 1).to_string()),
         None => ("?", "-1".to_owned()),
     };
-    channel.send(&[b"PSYNC", id.as_bytes(), next.as_bytes()]).map_err(failed)?;
-    let line = channel.line(None).map_err(failed)?;
+    let words: [&[u8]; 4] = [b"PSYNC", id.as_bytes(), next.as_bytes(), b"FAILOVER"];
+    let sent = channel.send(if takes_over { &words } else { &words[..3] });
+    let line = sent.and_then(|()| channel.line(None)).map_err(|error| NoAnswer::Unknown(failed(error)))?;
+    let refused = || NoAnswer::Refused(refused("PSYNC", &line));
     let text = String::from_utf8_lossy(&line).into_owned();
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match words[..] {
-        ["+CONTINUE"] if history.is_some() => Ok(Answer::Continue(None)),
-        ["+CONTINUE", id] if history.is_some() && is_id(id) => Ok(Answer::Continue(Some(id.to_owned()))),
+        ["+CONTINUE"] if held.is_some() => Ok(Answer::Continue(None)),
+        ["+CONTINUE", id] if held.is_some() && is_id(id) => Ok(Answer::Continue(Some(id.to_owned()))),
         ["+FULLRESYNC", id, offset] if is_id(id) => match offset.parse::<i64>() {
             Ok(offset) if offset >= 0 => {
                 Ok(Answer::Copy { id: id.to_owned(), offset: offset.unsigned_abs() })
             }
-            _ => Err(refused("PSYNC", &line)),
+            _ => Err(refused()),
         },
-        _ => Err(refused("PSYNC", &line)),
+        _ => Err(refused()),
     }
 }
 

@@ -18,6 +18,7 @@ mod thread;
 
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -26,12 +27,16 @@ use crate::clients::mailbox::Message;
 use crate::clients::primary::{PrimaryLink, PrimaryOrder};
 use crate::config::PrimaryAddress;
 use crate::journal::Reader;
+use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 
 /// How often the thread looks whether there is something else to do.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Between two looks whether the server ends while somebody else has something to do.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the link is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +66,15 @@ impl Phase {
     }
 }
 
-/// How far the data is that this server has: the byte of a history, which has a name.
-#[derive(Clone, Debug)]
-struct History {
-    id: String,
-    offset: u64,
-    /// The database that the next command is for.
-    database: usize,
+/// Whether what the link is made to is to take this server's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TakeOver {
+    /// It is a primary already, as far as is known.
+    No,
+    /// It is a replica of this server, and to be asked.
+    Wanted,
+    /// The same, and perhaps it has been asked before.
+    Asked,
 }
 
 /// How far a copy of the primary's data is.
@@ -88,7 +95,11 @@ struct State {
     phase: Phase,
     /// The connection that a worker has.
     link: Option<Arc<PrimaryLink>>,
-    history: Option<History>,
+    /// The database that the next command of the stream is for.
+    database: usize,
+    take_over: TakeOver,
+    /// Says when all that this server has done as a primary is in its stream.
+    given_over: Option<Receiver<()>>,
     /// Since when there is no link, Unix time in ms.
     down_since_ms: i64,
     copy: CopyProgress,
@@ -101,22 +112,11 @@ struct State {
     has_thread: bool,
 }
 
-impl State {
-    /// Remembers how far a link has come, if what was applied is all there.
-    fn keep_history(&mut self, link: &PrimaryLink) {
-        let history = self.history.take().filter(|_| link.failure().is_none());
-        self.history =
-            history.map(|history| History { offset: link.applied(), database: link.database(), ..history });
-    }
-}
-
 /// What a replica tells of itself.
 pub(crate) struct LinkReport {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) phase: Phase,
-    /// The name of the primary's history, as far as it is known.
-    pub(crate) id: Option<String>,
     /// Bytes of the history that were read, and applied; `None` if there is no history.
     pub(crate) offsets: Option<(u64, u64)>,
     /// When the primary last sent something, Unix time in ms, if there is a connection.
@@ -141,7 +141,9 @@ impl Default for Link {
             primary: PrimaryAddress::NONE,
             phase: Phase::Connect,
             link: None,
-            history: None,
+            database: 0,
+            take_over: TakeOver::No,
+            given_over: None,
             down_since_ms: 0,
             copy: CopyProgress::default(),
             stopped: None,
@@ -160,22 +162,52 @@ impl Link {
     }
 
     /// What is told of it; nothing if the server is a primary.
-    pub(crate) fn report(&self) -> Option<LinkReport> {
-        let state = self.state.lock();
+    pub(crate) fn report(server: &Server) -> Option<LinkReport> {
+        let state = Link::of(server).state.lock();
         let (host, port) = state.primary.get()?;
-        let history = state.history.as_ref().map(|history| (history.offset, history.offset));
+        let held = Primary::of(server).held().map(|(_, position)| (position, position));
         let current = state.link.as_ref();
         Some(LinkReport {
             host: host.to_owned(),
             port,
             phase: state.phase,
-            id: state.history.as_ref().map(|history| history.id.clone()),
-            offsets: current.map(|link| (link.read(), link.applied())).or(history),
+            offsets: current.map(|link| (link.read(), link.applied())).or(held),
             read_ms: current.map(|link| link.read_ms()),
             down_since_ms: state.down_since_ms,
             copy: state.copy,
             stopped: state.stopped.clone(),
         })
+    }
+
+    /// Whether this server has data that replicas may get: its own, or those of a primary that it is linked to.
+    pub(crate) fn has_data(&self) -> bool {
+        let state = self.state.lock();
+        state.primary.get().is_none() || state.phase == Phase::Connected
+    }
+
+    /// The database that the next command of the primary is for, if this server has one. Exact with exclusive access.
+    pub(crate) fn database(&self) -> Option<usize> {
+        let state = self.state.lock();
+        state.primary.get()?;
+        Some(state.link.as_ref().map_or(state.database, |link| link.database()))
+    }
+
+    /// Waits until all that this server has done as a primary is in its stream; false if the role changes, or the server
+    /// ends.
+    fn wait_until_given_over(&self, server: &Server, change: u64) -> bool {
+        let mut given_over = None;
+        if !self.edit(change, |state| given_over = state.given_over.take()) {
+            return false;
+        }
+        let Some(given_over) = given_over else { return true };
+        loop {
+            match given_over.recv_timeout(LOOK) {
+                Ok(()) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) if server.is_stopping() => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     /// Whether no later change of the role has come behind change number `change`.
@@ -217,15 +249,19 @@ impl Link {
         is_current
     }
 
-    /// Notes that there is no link, and what is known of the history.
-    fn note_down(&self, server: &Server, change: u64, history: Option<History>, stopped: Option<String>) {
+    /// Notes that there is no link any more.
+    fn note_down(&self, server: &Server, change: u64, link: &PrimaryLink) {
         self.edit(change, |state| {
             if state.phase == Phase::Connected {
                 state.down_since_ms = unix_ms();
             }
             (state.phase, state.link, state.socket) = (Phase::Connect, None, None);
-            (state.history, state.stopped) = (history, stopped);
+            (state.database, state.stopped) = (link.database(), link.failure());
             server.conditions.set(Condition::LINK_DOWN, true);
+            if state.stopped.is_some() {
+                // What was applied may not be all of it.
+                Primary::of(server).end_relay(server);
+            }
         });
     }
 

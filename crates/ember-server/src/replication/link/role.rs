@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::thread;
 
 use emberkv_core::error::CommandError;
+use emberkv_core::keys::Guards;
 
-use super::{CopyProgress, Link, Phase, State, thread as link_thread};
+use super::{CopyProgress, Link, Phase, State, TakeOver, thread as link_thread};
 use crate::aof::rewriting;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{PrimaryLink, PrimaryOrder};
 use crate::config::PrimaryAddress;
 use crate::executor::Executor;
 use crate::journal::Reader;
-use crate::replication::primary::{Primary, upkeep};
+use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::loading;
@@ -29,41 +30,78 @@ pub(crate) enum Changed {
 }
 
 /// Makes the server a replica of `primary`, or a primary if that is none. Its data stay as they are, until those of the
-/// primary are there. The executor's worker is inside the gate and holds no lock.
+/// primary are there. The executor's worker is inside the gate and holds no lock; `client_id` is the client that wants it.
 ///
 /// # Errors
 /// If the system gives no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
 pub(crate) fn change(
     executor: &mut Executor,
-    client_id: u64,
+    client_id: Option<u64>,
     primary: PrimaryAddress,
 ) -> Result<Changed, CommandError> {
-    let server = executor.server;
-    let link = Link::of(server);
+    let link = Link::of(executor.server);
     {
         let state = link.state.lock();
         if state.primary == primary && state.stopped.is_none() {
             return Ok(Changed::No);
         }
     }
+    change_if(executor, client_id, primary, TakeOver::No, |_| true)?;
+    Ok(Changed::Yes)
+}
+
+/// Makes the server a replica of one of its replicas, which is asked to be the primary, if `is_fit` with exclusive access.
+/// Whether it was. The executor's worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// As [`change`].
+pub(crate) fn hand_over(
+    executor: &mut Executor,
+    replica: PrimaryAddress,
+    is_fit: impl FnOnce(&Server) -> bool,
+) -> Result<bool, CommandError> {
+    change_if(executor, None, replica, TakeOver::Wanted, is_fit)
+}
+
+fn change_if(
+    executor: &mut Executor,
+    client_id: Option<u64>,
+    primary: PrimaryAddress,
+    take_over: TakeOver,
+    is_fit: impl FnOnce(&Server) -> bool,
+) -> Result<bool, CommandError> {
+    let server = executor.server;
+    let link = Link::of(server);
     let name = random_name().map_err(|error| format!("ERR the system gives no random numbers: {error}"))?;
     if primary.get().is_some() {
         start_thread(server).map_err(|error| format!("ERR cannot start a thread for the link: {error}"))?;
     }
-    let was_primary = executor.with_exclusive_access_for(client_id, |executor, _| {
+    let act = |executor: &mut Executor, _: &mut Guards<'static>| {
         // What is in the journal so far was done in the role before.
         executor.publish();
+        if !is_fit(server) {
+            return None;
+        }
         let mut state = link.state.lock();
         let was_primary = state.primary.get().is_none();
         take(&mut state, server, primary.clone());
+        state.take_over = take_over;
         if primary.get().is_none() {
             // What was done before is part of this history, and what is done from now on of no other.
-            Primary::of(server).branch_history(name);
+            Primary::of(server).take_stream(server, name);
+        } else if was_primary {
+            state.given_over = Some(Primary::of(server).give_stream_over(server));
         }
         executor.turn.keeps_expired = primary.get().is_some();
         server.config.set_primary(primary.clone());
-        was_primary
-    })?;
+        Some(was_primary)
+    };
+    let changed = match client_id {
+        Some(client_id) => executor.with_exclusive_access_for(client_id, act)?,
+        None => executor.with_exclusive_access(act),
+    };
+    let Some(was_primary) = changed else { return Ok(false) };
+    server.journal.call_thread();
     link.changed.notify_all();
     match primary.get() {
         None => tracing::info!("this server is a primary now"),
@@ -76,7 +114,7 @@ pub(crate) fn change(
     } else {
         link.see_to_aof(server);
     }
-    Ok(Changed::Yes)
+    Ok(true)
 }
 
 /// Takes the role that the configuration says at the start, when the data set is loaded. No worker is inside the gate.
@@ -99,22 +137,21 @@ fn take(state: &mut State, server: &Server, primary: PrimaryAddress) {
     let is_replica = primary.get().is_some();
     if let Some(link) = state.link.take() {
         cut(server, &link);
-        state.keep_history(&link);
+        state.database = link.database();
+        if link.failure().is_some() {
+            Primary::of(server).end_relay(server);
+        }
     }
     if let Some(socket) = state.socket.take() {
         // The thread may be waiting for it. If it is closed already that is as good.
         let _ = socket.shutdown(std::net::Shutdown::Both);
-    }
-    if !is_replica {
-        // What clients write from now on is in no history but this server's own.
-        state.history = None;
     }
     if state.primary.get().is_none() || state.phase == Phase::Connected {
         state.down_since_ms = unix_ms();
     }
     state.change += 1;
     (state.primary, state.phase) = (primary, Phase::Connect);
-    (state.copy, state.stopped) = (CopyProgress::default(), None);
+    (state.copy, state.stopped, state.take_over) = (CopyProgress::default(), None, TakeOver::No);
     server.conditions.set(Condition::REPLICA, is_replica);
     server.conditions.set(Condition::LINK_DOWN, is_replica);
 }
@@ -146,7 +183,7 @@ pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
             link.state.lock().wants_aof = true;
         }
         // Its replicas do not learn of this, nor of what is loaded.
-        upkeep::end_stream(executor);
+        Primary::of(server).end_relay(server);
         loading::empty(executor);
         true
     })

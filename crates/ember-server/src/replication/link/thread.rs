@@ -5,12 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::channel::{Channel, Parts};
-use super::handshake::{self, Answer};
-use super::{History, Link, Phase, TICK, copying, role};
+use super::handshake::{self, Answer, NoAnswer};
+use super::{Link, Phase, TICK, TakeOver, copying, role};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{NewPrimary, PrimaryLink, PrimaryOrder};
+use crate::replication::failover::stage::Failover;
+use crate::replication::primary::Primary;
+use crate::replication::primary::relay::LinkRelay;
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
@@ -46,8 +50,8 @@ fn attempt(
     (host, port): (&str, u16),
 ) -> Result<(), String> {
     let connected = connect(server, link, change, (host, port));
-    let (primary, id) = match connected {
-        Ok(connected) => connected,
+    let primary = match connected {
+        Ok(primary) => primary,
         Err(error) => {
             link.edit(change, |state| (state.phase, state.socket) = (Phase::Connect, None));
             return Err(error);
@@ -62,69 +66,103 @@ fn attempt(
     } else if link.is_current(change) && !server.is_stopping() {
         tracing::warn!("the link to the primary {host}:{port} is broken at offset {}", primary.applied());
     }
-    let history = History { id, offset: primary.applied(), database: primary.database() };
-    link.note_down(server, change, Some(history).filter(|_| failure.is_none()), failure);
+    link.note_down(server, change, &primary);
     Ok(())
 }
 
-/// Connects, loads data if they are sent, and gives the connection to a worker. Returns the link and the name of the
-/// history.
+/// Connects, loads data if they are sent, and gives the connection to a worker. Returns the link.
 fn connect(
     server: &'static Server,
     link: &'static Link,
     change: u64,
     (host, port): (&str, u16),
-) -> Result<(Arc<PrimaryLink>, String), String> {
+) -> Result<Arc<PrimaryLink>, String> {
     let changed = || "the role has changed".to_owned();
-    let mut history = None;
+    if !link.wait_until_given_over(server, change) {
+        return Err(changed());
+    }
+    let mut known = (0, TakeOver::No);
     let is_current = link.edit(change, |state| {
         state.phase = Phase::Connecting;
-        history = state.history.clone();
+        known = (state.database, state.take_over);
     });
     if !is_current {
         return Err(changed());
     }
+    let (mut database, take_over) = known;
     let config = server.config.snapshot();
     let mut channel = Channel::connect(link, change, &config, (host, port))?;
     if !handshake::begin(link, change) {
         return Err(changed());
     }
     handshake::introduce(&mut channel, &config)?;
-    let answer = handshake::ask(&mut channel, history.as_ref())?;
-    let (history, input) = match (answer, history) {
-        (Answer::Continue(name), Some(history)) => {
-            let id = name.unwrap_or(history.id);
-            tracing::info!("the primary {host}:{port} goes on behind offset {}", history.offset);
-            (History { id, ..history }, channel.take_unread())
+    let stream = Primary::of(server);
+    let held = stream.held();
+    let answer = handshake::ask(&mut channel, held.as_ref(), take_over != TakeOver::No);
+    if take_over != TakeOver::No {
+        settle_take_over(server, link, change, &answer, take_over);
+    }
+    let (id, offset, input) = match (answer.map_err(NoAnswer::text)?, held) {
+        (Answer::Continue(name), Some((id, offset))) => {
+            tracing::info!("the primary {host}:{port} goes on behind offset {offset}");
+            (Some(name.unwrap_or(id)), offset, channel.take_unread())
         }
         (Answer::Continue(_), None) => {
             return Err("the primary goes on with what is not known here".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
-            // What was known is gone with the first key.
-            link.edit(change, |state| state.history = None);
             let origin = format!("{host}:{port}");
             let input = copying::receive(server, link, change, &mut channel, &origin)?;
-            (History { id, offset, database: 0 }, input)
+            database = SnapshotState::of(server).loading.stream_database();
+            if !link.edit(change, |_| stream.begin_relay(id, offset)) {
+                return Err(changed());
+            }
+            (None, offset, input)
         }
     };
-    let primary = PrimaryLink::new(history.offset, history.database, unix_ms());
-    let primary = Arc::new(primary);
+    let primary = Arc::new(PrimaryLink::new(offset, database, unix_ms()));
     let Parts { socket, tls, peer } = channel.into_parts();
-    let id = history.id.clone();
     let is_current = link.edit(change, |state| {
+        id.into_iter().for_each(|id| stream.relay_as(server, id));
         (state.phase, state.link, state.socket) = (Phase::Connected, Some(Arc::clone(&primary)), None);
-        state.history = Some(history);
         server.conditions.set(Condition::LINK_DOWN, false);
     });
     if !is_current {
         return Err(changed());
     }
-    let new = NewPrimary { socket, tls, peer, input, link: Arc::clone(&primary) };
+    let relay = Box::new(LinkRelay::new(server));
+    let new = NewPrimary { socket, tls, peer, input, link: Arc::clone(&primary), relay };
     let worker = server.reserve_place();
     server.workers[worker].mailbox.send(Message::Primary(PrimaryOrder::Adopt(Box::new(new))));
     tracing::info!("linked to the primary {host}:{port} at offset {}", primary.applied());
-    Ok((primary, id))
+    Ok(primary)
+}
+
+/// Notes what has become of the wish that the other server takes over.
+fn settle_take_over(
+    server: &Server,
+    link: &Link,
+    change: u64,
+    answer: &Result<Answer, NoAnswer>,
+    before: TakeOver,
+) {
+    let failover = Failover::of(server);
+    match answer {
+        Ok(_) => {
+            link.edit(change, |state| state.take_over = TakeOver::No);
+            failover.end(server, "the replica has taken over");
+        }
+        Err(NoAnswer::Unknown(_)) => _ = link.edit(change, |state| state.take_over = TakeOver::Asked),
+        // It may say that it is a primary: it has heard the question that was not answered.
+        Err(NoAnswer::Refused(why)) if before == TakeOver::Asked && why.contains("to a master") => {
+            link.edit(change, |state| state.take_over = TakeOver::No);
+            failover.end(server, "the replica has taken over before");
+        }
+        Err(NoAnswer::Refused(why)) => {
+            let order = PrimaryOrder::StayPrimary { why: why.clone() };
+            server.workers[0].mailbox.send(Message::Primary(order));
+        }
+    }
 }
 
 /// Waits for the end of a link. Meanwhile the primary is told each second how far this server is.

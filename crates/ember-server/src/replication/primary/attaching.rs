@@ -4,12 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Primary;
-use super::copy::{self, Copy};
+use super::copy::Copy;
 use super::feed::ReplicaFeed;
 use super::replica::{ReplicaView, Stage};
+use super::taking;
 use crate::clients::client::{Client, ReplyMode};
+use crate::clients::mailbox::Message;
+use crate::clients::primary::PrimaryOrder;
 use crate::clients::replica::Contents;
 use crate::executor::session::{Execution, Outcome, SessionResult};
+use crate::replication::failover::stage::{Failover, FailoverStage};
+use crate::replication::link::Link;
 
 /// What a replica has: the data of the stream of this name, up to this position.
 pub(crate) struct Held<'a> {
@@ -19,6 +24,9 @@ pub(crate) struct Held<'a> {
 
 /// Makes the client a replica: one that goes on where it is if it can, else one that gets a copy. One that has sent SYNC
 /// (`is_old`) understands no answer but the copy.
+///
+/// # Errors
+/// If this server itself has no data to pass on for the moment.
 pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_old: bool) -> SessionResult {
     let Execution { executor, client, reply, .. } = execution;
     let server = executor.server;
@@ -26,6 +34,12 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     let replica = client.replica.get_or_insert_default();
     if replica.feed.is_some() {
         return Ok(Outcome::Done);
+    }
+    if Failover::of(server).stage() != FailoverStage::Off {
+        return Err("NOMASTERLINK Can't SYNC while failing over".into());
+    }
+    if !Link::of(server).has_data() {
+        return Err("NOMASTERLINK Can't SYNC while not connected with my master".into());
     }
     let address = match &*replica.address {
         "" => client.view.peer.remote_ip().map_or_else(|| client.view.peer.remote(), |ip| ip.to_string()),
@@ -59,8 +73,8 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     primary.join(&view);
     let part = match contents {
         Contents::All => None,
-        Contents::Functions => Some(Copy::without_keys(server, true, now_ms)),
-        Contents::Nothing => Some(Copy::without_keys(server, false, now_ms)),
+        Contents::Functions => Some(taking::without_keys(server, true, now_ms)),
+        Contents::Nothing => Some(taking::without_keys(server, false, now_ms)),
     };
     let copy = match &part {
         Some(part) if is_copied_only => Arc::clone(part),
@@ -68,7 +82,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         _ => Copy::join(primary, &executor.config, &view),
     };
     become_replica(client, Box::new(ReplicaFeed::with_copy(server, view, copy, part, is_old)));
-    copy::begin_due(executor);
+    taking::begin_due(executor);
     Ok(Outcome::Done)
 }
 
@@ -80,9 +94,9 @@ fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>) {
 
 /// Lets a replica go on where it is, if that is part of this history and what follows is kept; returns the history's name.
 fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
-    let history = primary.history();
-    // Until it has joined nothing may be forgotten.
+    // Until it has joined nothing may be forgotten, and the history keeps its name.
     let stream = primary.stream.lock();
+    let history = primary.history();
     let is_kept = (stream.backlog.first()..=stream.backlog.end()).contains(&held.position);
     if !primary.is_on.load(Ordering::Relaxed) || !is_kept || !history.includes(held.id, held.position) {
         return None;
@@ -106,5 +120,8 @@ impl Primary {
         let Some(view) = self.replica(client_id) else { return };
         view.acknowledge(position, durable, self.end(), now_ms);
         self.serve_waits(server);
+        if Failover::of(server).stage() == FailoverStage::Waiting && self.is_all(position) {
+            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::FailOver));
+        }
     }
 }

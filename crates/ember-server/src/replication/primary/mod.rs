@@ -3,8 +3,9 @@
 //! ```text
 //! subscriber.rs  a subscriber of the journal: records → backlog, and PING and GETACK between them
 //! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
-//! copy.rs        the data set at one moment, for replicas that have nothing it could go on from
+//! copy.rs        the data set at one moment, for replicas that have nothing it could go on from; taking.rs takes it
 //! attaching.rs   PSYNC and SYNC: whether a replica goes on or gets a copy
+//! relay.rs       the stream of a server that is a replica itself: what its primary sends
 //! waiting.rs     clients that wait until replicas have what they have written
 //! upkeep.rs      what is done periodically
 //! ```
@@ -14,15 +15,18 @@
 //! that have replicas. So no thread stands between a write and the replicas, and TLS, CLIENT LIST, CLIENT KILL and limits
 //! are those of all connections.
 //!
-//! The stream goes on as long as there are replicas, and for `repl-backlog-ttl` after the last one has gone.
+//! The stream goes on as long as there are replicas, and for `repl-backlog-ttl` after the last one has gone. That of a
+//! server which is a replica itself goes on as long as it is one.
 
 pub(crate) mod attaching;
-pub(crate) mod copy;
+mod copy;
 mod feed;
 mod orders;
+pub(crate) mod relay;
 pub(crate) mod replica;
 mod spool;
 mod subscriber;
+mod taking;
 pub(crate) mod upkeep;
 pub(crate) mod waiting;
 
@@ -38,6 +42,7 @@ use ember_protocol::Args;
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
+use crate::config::Config;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
 use copy::Copy;
@@ -50,6 +55,22 @@ use waiting::Waits;
 struct Stream {
     backlog: Backlog,
     milestones: Milestones,
+    /// The number of the last record in it.
+    last_record: u64,
+    /// Where it begins to ask replicas what they have, if nothing else is behind that.
+    asks_at: Option<u64>,
+}
+
+impl Stream {
+    /// One that is empty and begins at a position, behind a record.
+    fn new(position: u64, last_record: u64) -> Stream {
+        Stream {
+            backlog: Backlog::new(position),
+            milestones: Milestones::default(),
+            last_record,
+            asks_at: None,
+        }
+    }
 }
 
 /// A worker with replicas.
@@ -97,7 +118,7 @@ impl Primary {
     pub(crate) fn new(workers: usize, id: String) -> Primary {
         Primary {
             history: Mutex::new(History::new(id)),
-            stream: Mutex::new(Stream { backlog: Backlog::new(0), milestones: Milestones::default() }),
+            stream: Mutex::new(Stream::new(0, 0)),
             end: AtomicU64::new(0),
             is_on: AtomicBool::new(false),
             replicas: Mutex::default(),
@@ -126,9 +147,42 @@ impl Primary {
         *self.history.lock() = History::new(id);
     }
 
-    /// Gives what comes now another name: it is nobody else's any more.
-    pub(crate) fn branch_history(&self, id: String) {
-        self.history.lock().branch(id, self.end());
+    /// Gives what comes now another name. Replicas are to come again, and to hear of it.
+    pub(crate) fn branch_history(&self, server: &Server, id: String) {
+        {
+            // Who goes on where it was is one of those that come again, or hears the new name.
+            let stream = self.stream.lock();
+            self.history.lock().branch(id, stream.backlog.end());
+        }
+        self.disconnect_all(server);
+    }
+
+    /// The data that this server has: the name of their history, and a position in it. Nothing if there is no stream.
+    pub(crate) fn held(&self) -> Option<(String, u64)> {
+        let stream = self.stream.lock();
+        self.is_on.load(Ordering::Relaxed).then(|| (self.history().id, stream.backlog.end()))
+    }
+
+    /// Whether a replica that has confirmed a position has all that is in the stream, but for what only asks it for that.
+    pub(crate) fn is_all(&self, position: u64) -> bool {
+        let stream = self.stream.lock();
+        position == stream.backlog.end() || stream.asks_at == Some(position)
+    }
+
+    /// Whether all records that there are, are in the stream. Exact with exclusive access.
+    pub(crate) fn has_all_records(&self, server: &Server) -> bool {
+        self.stream.lock().last_record == server.journal.last_number() && !self.orders.has_some()
+    }
+
+    /// Has the replicas asked what they have.
+    pub(crate) fn ask_replicas(&self, server: &Server) {
+        self.wants_acks.store(true, Ordering::SeqCst);
+        server.journal.call_thread();
+    }
+
+    /// Closes the connections of all replicas.
+    fn disconnect_all(&self, server: &Server) {
+        self.replicas().iter().for_each(|view| server.kill(&view.client));
     }
 
     /// The position behind the last byte of the stream.
@@ -184,6 +238,29 @@ impl Primary {
             self.orders.add(Order::PassOn { behind: server.journal.last_number(), command: encoded });
             server.journal.call_thread();
         }
+    }
+
+    /// Adds commands at the end of the stream, and forgets what nobody needs any more.
+    fn add(&self, stream: &mut Stream, commands: &[u8], config: &Config) -> u64 {
+        stream.backlog.append(commands);
+        stream.asks_at = None;
+        let end = stream.backlog.end();
+        self.end.store(end, Ordering::Release);
+        stream.backlog.forget_before(self.needed_from(end, config));
+        let first = stream.backlog.first();
+        stream.milestones.forget_before(first);
+        end
+    }
+
+    /// The position from which on the stream is kept: the backlog's size, and what replicas have not got yet as far as
+    /// `client-output-buffer-limit replica` allows.
+    fn needed_from(&self, end: u64, config: &Config) -> u64 {
+        let needed = end.saturating_sub(config.repl_backlog_size);
+        let limit = config.client_output_buffer_limit.replica.hard_bytes;
+        let farthest = if limit == 0 { 0 } else { end.saturating_sub(limit) };
+        let replicas = self.replicas.lock();
+        let slowest = replicas.values().map(|view| view.position.load(Ordering::Relaxed)).min();
+        needed.min(slowest.unwrap_or(u64::MAX).max(farthest))
     }
 
     /// Tells the workers that have replicas that there is something for them.

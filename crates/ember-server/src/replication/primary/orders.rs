@@ -1,6 +1,7 @@
 //! What the stream's subscriber is to do behind a record.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use super::copy::Copy;
 
@@ -12,11 +13,19 @@ pub(super) enum Order {
     PassOn { behind: u64, command: Vec<u8> },
     /// The stream ends.
     End { behind: u64 },
+    /// The server is a replica: what comes behind this record is not in the stream, which is whole then.
+    GiveOver { behind: u64, done: SyncSender<()> },
+    /// The server is a primary again: what comes behind this record is in the stream.
+    TakeAgain { behind: u64 },
 }
 
 impl Order {
     pub(super) fn behind(&self) -> u64 {
-        let (Order::Meet { behind, .. } | Order::PassOn { behind, .. } | Order::End { behind }) = self;
+        let (Order::Meet { behind, .. }
+        | Order::PassOn { behind, .. }
+        | Order::End { behind }
+        | Order::GiveOver { behind, .. }
+        | Order::TakeAgain { behind }) = self;
         *behind
     }
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ember_cluster::replication::backlog::Backlog;
-
-use super::Primary;
 use super::orders::Order;
 use super::replica::Stage;
+use super::{Primary, Stream};
 use crate::config::Config;
 use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::server::Server;
 
 /// How long the thread sleeps at most while there is no stream.
@@ -24,6 +23,8 @@ pub(crate) struct StreamSubscriber {
     config: Arc<Config>,
     generation: u64,
     orders: VecDeque<Order>,
+    /// Records go into the stream.
+    reads: bool,
     /// The next command is one whose database replicas do not know.
     needs_database: bool,
     next_ping: Instant,
@@ -40,14 +41,11 @@ impl StreamSubscriber {
             config: server.config.snapshot(),
             generation: server.config.generation(),
             orders: VecDeque::new(),
+            reads: false,
             needs_database: true,
             next_ping: Instant::now(),
             has_news: false,
         }
-    }
-
-    fn is_on(&self) -> bool {
-        self.primary.is_on.load(Ordering::Relaxed)
     }
 
     fn ping_period(&self) -> Duration {
@@ -56,49 +54,59 @@ impl StreamSubscriber {
 
     fn carry_out(&mut self, order: Order) {
         match order {
-            Order::Meet { copy, .. } => {
+            Order::Meet { behind, copy } => {
                 let end = self.primary.end();
                 if !self.primary.is_on.swap(true, Ordering::SeqCst) {
-                    self.primary.stream.lock().backlog = Backlog::new(end);
-                    self.next_ping = Instant::now() + self.ping_period();
+                    *self.primary.stream.lock() = Stream::new(end, behind);
                 }
-                self.needs_database = true;
+                self.take(behind);
                 copy.meet_stream(end);
                 self.has_news = true;
             }
-            Order::PassOn { command, .. } if self.is_on() => self.add(&command, None),
+            Order::PassOn { command, .. } if self.reads => self.add(&command, None),
             Order::PassOn { .. } => {}
             Order::End { .. } => {
+                self.reads = false;
                 self.primary.is_on.store(false, Ordering::SeqCst);
-                let mut stream = self.primary.stream.lock();
-                stream.backlog = Backlog::new(self.primary.end());
-                stream.milestones.clear();
+                *self.primary.stream.lock() = Stream::new(self.primary.end(), 0);
             }
+            Order::GiveOver { done, .. } => {
+                self.reads = false;
+                // Nobody waits if the role has changed again.
+                let _ = done.send(());
+            }
+            Order::TakeAgain { behind } => self.take(behind),
         }
+    }
+
+    /// Lets the records behind this one go into the stream.
+    fn take(&mut self, behind: u64) {
+        if !self.reads {
+            self.reads = true;
+            self.primary.stream.lock().last_record = behind;
+            self.next_ping = Instant::now() + self.ping_period();
+        }
+        self.needs_database = true;
     }
 
     /// Adds commands to the stream; all records up to `record` are in it then, if that is said.
     fn add(&mut self, commands: &[u8], record: Option<u64>) {
         let mut stream = self.primary.stream.lock();
-        stream.backlog.append(commands);
-        let end = stream.backlog.end();
-        record.into_iter().for_each(|record| stream.milestones.note(record, end));
-        self.primary.end.store(end, Ordering::Release);
+        let end = self.primary.add(&mut stream, commands, &self.config);
+        if let Some(record) = record {
+            stream.milestones.note(record, end);
+            stream.last_record = record;
+        }
         self.has_news = true;
-        stream.backlog.forget_before(self.needed_from(end));
-        let first = stream.backlog.first();
-        stream.milestones.forget_before(first);
     }
 
-    /// The position from which on the stream is kept: the backlog's size, and what replicas have not got yet as far as
-    /// `client-output-buffer-limit replica` allows.
-    fn needed_from(&self, end: u64) -> u64 {
-        let needed = end.saturating_sub(self.config.repl_backlog_size);
-        let limit = self.config.client_output_buffer_limit.replica.hard_bytes;
-        let farthest = if limit == 0 { 0 } else { end.saturating_sub(limit) };
-        let replicas = self.primary.replicas.lock();
-        let slowest = replicas.values().map(|view| view.position.load(Ordering::Relaxed)).min();
-        needed.min(slowest.unwrap_or(u64::MAX).max(farthest))
+    /// Asks replicas what they have.
+    fn ask(&mut self) {
+        let mut stream = self.primary.stream.lock();
+        let asks_at = stream.asks_at.unwrap_or(stream.backlog.end());
+        self.primary.add(&mut stream, b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n", &self.config);
+        stream.asks_at = Some(asks_at);
+        self.has_news = true;
     }
 
     fn ping_if_due(&mut self) {
@@ -107,6 +115,10 @@ impl StreamSubscriber {
             return;
         }
         self.next_ping = now + self.ping_period();
+        // A replica that is to take over must get to the end.
+        if Failover::of(self.server).stage() != FailoverStage::Off {
+            return;
+        }
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
         if is_heard {
             self.add(b"*1\r\n$4\r\nPING\r\n", None);
@@ -132,7 +144,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn needs_database(&self, _: u64) -> bool {
-        self.needs_database && self.is_on()
+        self.needs_database && self.reads
     }
 
     fn refresh(&mut self) {
@@ -144,7 +156,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn append(&mut self, records: Records<'_>) {
-        if !self.is_on() {
+        if !self.reads {
             return;
         }
         self.needs_database = false;
@@ -152,12 +164,12 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn end_round(&mut self) {
-        if !self.is_on() {
+        if !self.reads {
             return;
         }
         self.ping_if_due();
         if self.primary.wants_acks.swap(false, Ordering::SeqCst) {
-            self.add(b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n", None);
+            self.ask();
         }
     }
 
@@ -185,7 +197,7 @@ impl Subscriber for StreamSubscriber {
 
     fn pause(&self) -> Pause {
         let until_ping = self.next_ping.saturating_duration_since(Instant::now());
-        Pause::UntilPublished(if self.is_on() { until_ping } else { SLEEP_MAX })
+        Pause::UntilPublished(if self.reads { until_ping } else { SLEEP_MAX })
     }
 
     fn is_over(&self) -> bool {

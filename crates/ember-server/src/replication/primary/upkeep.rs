@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use super::orders::Order;
 use super::replica::Stage;
-use super::{Primary, copy, feed};
+use super::{Primary, feed, taking};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
+use crate::replication::failover;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
@@ -17,11 +18,12 @@ use crate::system::random_name::random_name;
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
-    copy::begin_due(executor);
+    taking::begin_due(executor);
     close_lost(server, primary, &executor.config);
     primary.serve_waits(server);
     refuse_writes(server, &executor.config);
-    if primary.is_on.load(Ordering::Relaxed) {
+    failover::work(executor);
+    if server.journal.is_read_by(Reader::Replicas) {
         end_if_alone(executor, primary);
     }
 }
@@ -79,9 +81,9 @@ fn end_if_alone(executor: &mut Executor, primary: &Primary) {
     primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
 }
 
-/// Ends the stream, if there is one: what is changed now is in none, and no replica goes on from here. The worker is inside
-/// the gate and holds no lock.
-pub(crate) fn end_stream(executor: &mut Executor) {
+/// Ends the stream of a primary: what is changed now is in none, and no replica goes on from here. The worker is inside the
+/// gate and holds no lock.
+fn end_stream(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
     if !server.journal.is_read_by(Reader::Replicas) {
@@ -91,7 +93,7 @@ pub(crate) fn end_stream(executor: &mut Executor) {
         executor.publish();
         let behind = server.journal.switch(Reader::Replicas, false);
         primary.orders.add(Order::End { behind });
-        primary.replicas().iter().for_each(|view| server.kill(&view.client));
+        primary.disconnect_all(server);
         match random_name() {
             Ok(id) => primary.rename_history(id),
             Err(error) => tracing::error!("the history keeps its name: {error}"),

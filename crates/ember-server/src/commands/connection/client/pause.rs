@@ -1,7 +1,5 @@
 //! CLIENT PAUSE and UNPAUSE.
 
-use std::sync::atomic::Ordering;
-
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
@@ -60,11 +58,7 @@ fn pause(session: &mut Session<'_>) -> SessionResult {
 fn unpause(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
     server.pause.end();
-    for view in server.clients.all() {
-        if view.is_paused.load(Ordering::Relaxed) {
-            server.look_at(view.worker, view.token, view.id);
-        }
-    }
+    server.look_at_paused();
     session.reply.ok();
     Ok(Outcome::Done)
 }

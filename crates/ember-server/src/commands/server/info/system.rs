@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
+use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
 use crate::replication::primary::Primary;
 use crate::replication::primary::replica::Stage;
@@ -119,9 +120,9 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("total_blocking_keys", census.awaited_keys);
     report.line("total_blocking_keys_on_nokey", census.awaited_keys_or_none);
     let pause = report.server.pause.current(report.now_ms);
-    report.line("paused_reason", if pause.is_some() { "client_pause" } else { "none" });
-    report.line("paused_actions", pause.map_or("none", |(all, _)| if all { "all" } else { "write" }));
-    report.line("paused_timeout_milliseconds", pause.map_or(0, |(_, left_ms)| left_ms));
+    report.line("paused_reason", pause.map_or("none", |pause| pause.reason));
+    report.line("paused_actions", pause.map_or("none", |pause| if pause.all { "all" } else { "write" }));
+    report.line("paused_timeout_milliseconds", pause.map_or(0, |pause| pause.left_ms));
 }
 
 /// Scripts and functions run in the same interpreters: all their memory is told as that of scripts.
@@ -273,18 +274,12 @@ fn aof_files(report: &mut Report<'_>) {
 
 pub(super) fn replication(report: &mut Report<'_>) {
     let server = report.server;
-    let (primary, link) = (Primary::of(server), Link::of(server).report());
+    let primary = Primary::of(server);
     let (now_ms, replicas, history) = (unix_ms(), primary.replicas(), primary.history());
-    let (id, offset) = match &link {
-        None => {
-            report.line("role", "master");
-            (None, primary.end())
-        }
-        Some(link) => {
-            replica(report, link);
-            (link.id.as_deref(), link.offsets.map_or(0, |(_, applied)| applied))
-        }
-    };
+    match Link::report(server) {
+        None => report.line("role", "master"),
+        Some(link) => replica(report, &link),
+    }
     report.line("connected_slaves", replicas.len());
     for (number, view) in replicas.iter().enumerate() {
         let state = match view.stage() {
@@ -299,11 +294,11 @@ pub(super) fn replication(report: &mut Report<'_>) {
             format_args!("ip={address},port={port},state={state},offset={offset},lag={lag}"),
         );
     }
-    report.line("master_failover_state", "no-failover");
-    report.line("master_replid", id.unwrap_or(&history.id));
+    report.line("master_failover_state", Failover::of(server).stage().name());
+    report.line("master_replid", &history.id);
     let (before, before_end) = history.before.unzip();
     report.line("master_replid2", before.unwrap_or_else(|| "0".repeat(40)));
-    report.line("master_repl_offset", offset);
+    report.line("master_repl_offset", primary.end());
     // As in Redis the offset of the first byte that is not in both.
     report.line("second_repl_offset", before_end.map_or(-1, |end| end as i64 + 1));
     let first = primary.first_kept();

@@ -1,0 +1,158 @@
+//! FAILOVER: a replica takes the place of this server, and nothing is lost.
+//!
+//! ```text
+//! begin      writes wait from now on                                  Waiting
+//! work       a replica has all (or the time is over, with FORCE): this server becomes its replica     HandingOver
+//! the link   PSYNC … FAILOVER: the replica becomes a primary and goes on with its history
+//! end        writes go on, and are answered READONLY                  Off
+//! abort      this server stays the primary, or becomes one again      Off
+//! ```
+//!
+//! On the other side `take_over` is called, before the old primary is made a replica like any other.
+
+pub(crate) mod stage;
+
+use emberkv_core::error::CommandError;
+use stage::{Failover, FailoverStage, Underway, Wish};
+
+use super::link::Link;
+use super::link::role;
+use super::primary::Primary;
+use super::primary::replica::{ReplicaView, Stage};
+use crate::config::PrimaryAddress;
+use crate::executor::Executor;
+use crate::server::Server;
+
+/// After so many ms replicas are asked again what they have.
+const ASK_AGAIN_MS: i64 = 1000;
+
+/// Begins one: writes wait from now on.
+///
+/// # Errors
+/// If there is none to take over, or one is under way.
+pub(crate) fn begin(server: &Server, wish: Wish, now_ms: i64) -> Result<(), CommandError> {
+    let failover = Failover::of(server);
+    let mut underway = failover.underway.lock();
+    if failover.stage() != FailoverStage::Off {
+        return Err("ERR FAILOVER already in progress.".into());
+    }
+    if Link::report(server).is_some() {
+        return Err("ERR FAILOVER is not valid when server is a replica.".into());
+    }
+    let replicas = Primary::of(server).replicas();
+    if replicas.is_empty() {
+        return Err("ERR FAILOVER requires connected replicas.".into());
+    }
+    if wish.is_forced && (wish.timeout_ms.is_none() || wish.target.is_none()) {
+        return Err("ERR FAILOVER with force option requires both a timeout and target HOST and IP.".into());
+    }
+    if let Some(target) = &wish.target {
+        let view = replicas.iter().find(|view| is_at(view, target));
+        let view = view.ok_or("ERR FAILOVER target HOST and PORT is not a replica.")?;
+        if view.stage() != Stage::Online {
+            return Err("ERR FAILOVER target replica is not online.".into());
+        }
+    }
+    tracing::info!("a replica is to take the place of this server: writes wait");
+    let until_ms = wish.timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms));
+    *underway = Underway { wish, until_ms, asked_ms: now_ms };
+    failover.enter(FailoverStage::Waiting);
+    server.pause.wait_for_failover(true);
+    Primary::of(server).ask_replicas(server);
+    Ok(())
+}
+
+fn is_at(view: &ReplicaView, (address, port): &(String, u16)) -> bool {
+    view.address == *address && view.port == *port
+}
+
+/// Hands over if it is time to. The worker is inside the gate and holds no lock.
+pub(crate) fn work(executor: &mut Executor) {
+    let server = executor.server;
+    let failover = Failover::of(server);
+    if failover.stage() != FailoverStage::Waiting {
+        return;
+    }
+    let now_ms = executor.turn.now_ms;
+    let (wish, is_late) = {
+        let mut underway = failover.underway.lock();
+        let is_late = underway.until_ms.is_some_and(|until_ms| now_ms >= until_ms);
+        if now_ms - underway.asked_ms >= ASK_AGAIN_MS {
+            underway.asked_ms = now_ms;
+            Primary::of(server).ask_replicas(server);
+        }
+        (underway.wish.clone(), is_late)
+    };
+    let forced = wish.target.clone().filter(|_| wish.is_forced && is_late);
+    let has_all = forced.is_none();
+    let Some(target) = forced.or_else(|| with_all(server, wish.target.as_ref())) else {
+        if is_late {
+            let why = "no replica has got all that was written before the time was over";
+            failover.end(server, why);
+        }
+        return;
+    };
+    let address = PrimaryAddress::new(target.0.clone(), target.1);
+    let is_fit = |server: &Server| {
+        let goes_on = failover.stage() == FailoverStage::Waiting;
+        // Whoever was at it when writes began to wait may have written since it was looked at.
+        let is_fit = goes_on
+            && (!has_all
+                || (Primary::of(server).has_all_records(server)
+                    && with_all(server, Some(&target)).is_some()));
+        if is_fit {
+            failover.enter(FailoverStage::HandingOver);
+        }
+        is_fit
+    };
+    match role::hand_over(executor, address, is_fit) {
+        Ok(true) if has_all => tracing::info!("the replica has all that was written"),
+        Ok(true) => tracing::warn!("the replica takes over without what it has not got in time"),
+        Ok(false) => {}
+        Err(error) => {
+            let why = format!("this server cannot hand over: {}", error.text().escape_ascii());
+            failover.end(server, &why);
+        }
+    }
+}
+
+/// The address of a replica that has all that is in the stream: of this one, or of any.
+fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, u16)> {
+    let primary = Primary::of(server);
+    let replicas = primary.replicas();
+    let mut online = replicas.iter().filter(|view| view.stage() == Stage::Online);
+    let view = online.find(|view| {
+        target.is_none_or(|target| is_at(view, target)) && primary.is_all(view.acknowledged())
+    })?;
+    Some((view.address.clone(), view.port))
+}
+
+/// Gives up: this server stays the primary, or becomes one again. The worker is inside the gate and holds no lock.
+///
+/// # Errors
+/// If the role cannot be changed.
+pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) -> Result<(), CommandError> {
+    let failover = Failover::of(executor.server);
+    if failover.stage() == FailoverStage::HandingOver {
+        role::change(executor, client_id, PrimaryAddress::NONE)?;
+    }
+    failover.end(executor.server, why);
+    Ok(())
+}
+
+/// Makes this server the primary, because its primary with the history `id` asks for it.
+///
+/// # Errors
+/// If it is no replica, or has other data.
+pub(crate) fn take_over(executor: &mut Executor, client_id: u64, id: &str) -> Result<(), CommandError> {
+    let server = executor.server;
+    if Link::report(server).is_none() {
+        return Err("ERR PSYNC FAILOVER can't be sent to a master.".into());
+    }
+    let held = Primary::of(server).held();
+    if held.is_none_or(|(own, _)| own != id) {
+        return Err("ERR PSYNC FAILOVER replid must match my replid.".into());
+    }
+    tracing::info!("the primary asks this server to take its place");
+    role::change(executor, Some(client_id), PrimaryAddress::NONE).map(|_| ())
+}

@@ -1,0 +1,121 @@
+//! Taking the copy of the data that is due.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
+
+use super::Primary;
+use super::copy::Copy;
+use super::orders::Order;
+use super::spool::Spool;
+use crate::config::Config;
+use crate::executor::Executor;
+use crate::journal::Reader;
+use crate::replication::link::Link;
+use crate::server::Server;
+use crate::snapshot::point_in_time::{self, Claim, PointInTime, Purpose};
+use crate::system::abort_on_panic::AbortOnPanic;
+
+impl Primary {
+    fn has_due_copy(&self, config: &Config) -> bool {
+        self.gathering.lock().as_ref().is_some_and(|copy| copy.is_due(config))
+    }
+}
+
+/// Begins the copy that is due, if one is and no other snapshot is under way. The worker is inside the gate and holds no
+/// lock.
+pub(super) fn begin_due(executor: &mut Executor) {
+    let server = executor.server;
+    let primary = Primary::of(server);
+    if !Link::of(server).has_data() || !primary.has_due_copy(&executor.config) {
+        return;
+    }
+    let Ok(claim) = Claim::take(server, Purpose::Sync) else { return };
+    let begun = executor.with_exclusive_access(|executor, _| {
+        // The role may be another one by now.
+        if !Link::of(server).has_data() {
+            return None;
+        }
+        let copy = primary.gathering.lock().take()?;
+        executor.publish();
+        let point = copy.is_wanted().then(|| point_in_time::begin(&claim, executor));
+        let database = Link::of(server).database();
+        if database.is_some() {
+            copy.meet_stream(primary.end());
+        } else {
+            let behind = server.journal.switch(Reader::Replicas, true);
+            primary.orders.add(Order::Meet { behind, copy: Arc::clone(&copy) });
+        }
+        Some((copy, point, database))
+    });
+    let Some((copy, point, database)) = begun else { return };
+    server.journal.call_thread();
+    let Some(point) = point else { return };
+    let is_packed = executor.config.rdbcompression;
+    let written = Arc::clone(&copy);
+    let write = move || {
+        let _guard = AbortOnPanic;
+        let begun = Instant::now();
+        let spool = write(server, point, is_packed, database).map_err(|error| error.to_string());
+        match &spool {
+            Ok(spool) => {
+                let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
+                tracing::info!(
+                    "a copy of the data for replicas is there: {bytes} bytes after {seconds:.3} seconds"
+                );
+            }
+            Err(error) => tracing::error!("there is no copy of the data for replicas: {error}"),
+        }
+        written.end(spool);
+        drop(claim);
+        Primary::of(server).tell_workers(server);
+    };
+    if let Err(error) = thread::Builder::new().name("sync".to_owned()).spawn(write) {
+        tracing::error!("cannot start a thread to copy the data for replicas: {error}");
+        copy.end(Err(format!("cannot start a thread: {error}")));
+    }
+}
+
+/// A copy without keys, which is written at once. O(functions).
+pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
+    let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
+    Copy::finished(Primary::of(server).end(), written)
+}
+
+fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::Result<Spool> {
+    let libraries = server.scripting.libraries.snapshot();
+    let used_bytes = server.keyspace.used_bytes() as u64;
+    spooled(server, false, |writer| {
+        writer.usual_aux(env!("CARGO_PKG_VERSION"), now_ms / 1000, used_bytes, false)?;
+        libraries.all().filter(|_| has_functions).try_for_each(|library| writer.function(&library.code))
+    })
+}
+
+/// Writes the keyspace at one moment. `database` is the one that the next command behind it is for, if that does not say so
+/// itself.
+fn write(server: &Server, point: PointInTime, is_packed: bool, database: Option<usize>) -> io::Result<Spool> {
+    spooled(server, is_packed, |writer| {
+        if let Some(database) = database {
+            writer.aux(b"repl-stream-db", database.to_string().as_bytes())?;
+        }
+        point.fill(writer, false)
+    })
+}
+
+/// A spool with an RDB file in it, whose middle `fill` writes.
+fn spooled(
+    server: &Server,
+    is_packed: bool,
+    fill: impl FnOnce(&mut RdbWriter<&mut Spool>) -> io::Result<()>,
+) -> io::Result<Spool> {
+    // What is encrypted at rest does not get to a disk unencrypted.
+    let mut spool = Spool::new(!server.encryption().is_on());
+    let mut writer = RdbWriter::new(&mut spool, FILE_VERSION, is_packed)?;
+    fill(&mut writer)?;
+    let (spool_again, written) = writer.finish()?;
+    spool_again.overwrite_beginning(&written.header);
+    Ok(spool)
+}
