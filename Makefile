@@ -10,6 +10,8 @@ STRESS_SECONDS ?= 60
 # Servers that the tests of crashes kill in `make test-long`, and simulated power cuts there.
 CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
+# Failovers that Sentinel makes in each of four tests in `make test-long`.
+SENTINEL_FAILOVERS ?= 50
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
 # with other packages dependencies would have other features, and be built again.
 PEERS_PROGRAMS = $(patsubst crates/ember-peers/tests/%/main.rs,%,$(wildcard crates/ember-peers/tests/*/main.rs))
@@ -79,6 +81,7 @@ test-long: ## The tests with many more random cases (half an hour).
 	PEERS_COMMANDS=5000000 EMBER_SERVER="$$(scripts/server-path.sh release)" \
 		$(CARGO) test --profile test-long --workspace --test comparison differential
 	$(CARGO) build -p ember-server -p ember-cli
+	SENTINEL_FAILOVERS=$(SENTINEL_FAILOVERS) $(CARGO) test -p ember-peers --test replicas sentinel -- --nocapture
 	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme
 
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).

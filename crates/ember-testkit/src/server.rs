@@ -45,6 +45,7 @@ pub struct ServerBuilder {
     directory: Option<PathBuf>,
     unix_socket: bool,
     has_metrics: bool,
+    port: Option<u16>,
 }
 
 /// What a process has used so far.
@@ -78,6 +79,7 @@ impl Server {
             directory: None,
             unix_socket: false,
             has_metrics: false,
+            port: None,
         }
     }
 
@@ -209,6 +211,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Listens on this port, that of a server which has ended, and not on any that is free.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// Listens on a unix socket as well ([`Server::unix_socket`]).
     pub fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
@@ -244,7 +252,8 @@ impl ServerBuilder {
             Some(directory) => (directory.clone(), false),
             None => (fresh_directory().map_err(|error| format!("no directory: {error}"))?, true),
         };
-        let address = free_address();
+        let free = free_address();
+        let address = self.port.map_or(free, |port| SocketAddr::new(free.ip(), port));
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);

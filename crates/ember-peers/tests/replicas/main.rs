@@ -4,3 +4,4 @@
 
 mod failover;
 mod replica;
+mod sentinel;

@@ -1,0 +1,222 @@
+//! Sentinel of Redis and of Valkey watches three ember servers, and has another one lead when the primary is gone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use ember_peers::{Mode, clients_directory, require_program, require_valkey, tools_directory};
+use ember_testkit::{Directory, RawClient, Server, Value, find_ember_server, free_port, wait_until};
+
+/// How many failovers there are in each test, if it is set.
+const FAILOVERS_VARIABLE: &str = "SENTINEL_FAILOVERS";
+
+/// How Sentinel's periods are shortened, in milliseconds.
+const PERIODS: &str = "SENTINEL DEBUG INFO-PERIOD 100 PING-PERIOD 50 ASK-PERIOD 50 PUBLISH-PERIOD 100 \
+                       SLAVE-RECONF-TIMEOUT 1000 ELECTION-TIMEOUT 1000 MIN-LINK-RECONNECT-PERIOD 100 TILT-PERIOD 1000";
+
+/// A Sentinel.
+struct Sentinel {
+    process: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Sentinel {
+    fn start(program: &Path, folder: &Path, primary: u16) -> Sentinel {
+        let port = free_port();
+        let file = folder.join(format!("sentinel-{port}.conf"));
+        let lines = [
+            format!("port {port}"),
+            "bind 127.0.0.1".to_owned(),
+            format!("dir {}", folder.display()),
+            format!("sentinel monitor ember 127.0.0.1 {primary} 2"),
+            "sentinel down-after-milliseconds ember 400".to_owned(),
+            "sentinel failover-timeout ember 2000".to_owned(),
+            "sentinel parallel-syncs ember 2".to_owned(),
+        ];
+        fs::write(&file, lines.join("\n")).unwrap();
+        let log = folder.join(format!("sentinel-{port}.log"));
+        let mut command = Command::new(program);
+        command.arg(&file).arg("--sentinel").stdin(Stdio::null()).stdout(fs::File::create(&log).unwrap());
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let sentinel = Sentinel { process: command.spawn().unwrap(), address, log };
+        wait_until("Sentinel listens", || RawClient::connect(sentinel.address).is_ok());
+        assert_eq!(sentinel.client().run(PERIODS), Value::ok());
+        sentinel
+    }
+
+    fn client(&self) -> RawClient {
+        RawClient::connect(self.address).unwrap()
+    }
+
+    /// The port of the primary, as far as it knows.
+    fn primary(&self) -> u16 {
+        let address = self.client().run("SENTINEL GET-MASTER-ADDR-BY-NAME ember");
+        address.elements().unwrap()[1].text().parse().unwrap()
+    }
+
+    /// Whether it knows the others, and all replicas follow the primary.
+    fn sees_all_well(&self) -> bool {
+        let facts = |value: &Value| -> Vec<(String, String)> {
+            let words: Vec<String> = value.elements().unwrap().iter().map(Value::text).collect();
+            words.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+        };
+        let fact = |facts: &[(String, String)], name: &str| {
+            facts.iter().find(|(other, _)| other == name).map_or(String::new(), |(_, value)| value.clone())
+        };
+        let mut client = self.client();
+        let primary = facts(&client.run("SENTINEL MASTER ember"));
+        let replicas = client.run("SENTINEL REPLICAS ember");
+        let replicas: Vec<_> = replicas.elements().unwrap().iter().map(facts).collect();
+        let port = fact(&primary, "port");
+        fact(&primary, "num-other-sentinels") == "2"
+            && fact(&primary, "flags") == "master"
+            && replicas.len() == 2
+            && replicas.iter().all(|replica| {
+                fact(replica, "flags") == "slave"
+                    && fact(replica, "master-link-status") == "ok"
+                    && fact(replica, "master-port") == port
+            })
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            println!("Sentinel {}:\n{}", self.address, fs::read_to_string(&self.log).unwrap_or_default());
+        }
+    }
+}
+
+/// A client of redis-py that asks Sentinel where to write.
+struct PythonWriter(Child);
+
+impl PythonWriter {
+    fn start(sentinels: &[Sentinel]) -> PythonWriter {
+        let mut command = Command::new(tools_directory().join("python/bin/python"));
+        command.arg("-u").arg(clients_directory().join("python/sentinel.py"));
+        command.args(sentinels.iter().map(|sentinel| sentinel.address.port().to_string()));
+        PythonWriter(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Ends it; the numbers of the writes that were acknowledged.
+    fn end(mut self) -> BTreeSet<String> {
+        drop(self.0.stdin.take());
+        let mut printed = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        assert!(self.0.wait().unwrap().success());
+        printed.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for PythonWriter {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start_ember(mode: Mode, folder: &Path, port: Option<u16>) -> Server {
+    fs::create_dir_all(folder).unwrap();
+    let file = folder.join("ember.conf");
+    if port.is_none() {
+        fs::write(&file, "repl-diskless-sync-delay 0\nenable-debug-command yes\n").unwrap();
+    }
+    let concurrent = if mode == Mode::Concurrent { "yes" } else { "no" };
+    let builder = Server::builder(find_ember_server())
+        .arguments(&["--concurrent", concurrent, "--shards", "2", "--config", file.to_str().unwrap()])
+        .directory(folder);
+    match port {
+        None => builder.start(),
+        Some(port) => builder.port(port).start(),
+    }
+}
+
+fn fail_over(name: &str, mode: Mode, program: &Path, failovers: usize) {
+    let directory = Directory::new(&format!("sentinel-{name}"));
+    let folder = |number: usize| directory.0.join(number.to_string());
+    let mut servers: Vec<Server> = (0..3).map(|number| start_ember(mode, &folder(number), None)).collect();
+    for replica in &servers[1..] {
+        let line = format!("REPLICAOF 127.0.0.1 {}", servers[0].port());
+        assert_eq!(replica.client().run(&line), Value::ok());
+    }
+    let first = servers[0].port();
+    let sentinels: Vec<Sentinel> = (0..3).map(|_| Sentinel::start(program, &directory.0, first)).collect();
+    let all_well = || sentinels.iter().all(Sentinel::sees_all_well);
+    wait_until("all know each other", all_well);
+    let writer = PythonWriter::start(&sentinels);
+    for round in 0..failovers {
+        let led = sentinels[0].primary();
+        let at = servers.iter().position(|server| server.port() == led).unwrap();
+        let before = servers[at].client().run("SCARD written");
+        wait_until("something is written", || servers[at].client().run("SCARD written") != before);
+        let is_killed = round % 2 == 0;
+        servers[at].signal(if is_killed { "KILL" } else { "STOP" });
+        wait_until("another one leads", || sentinels.iter().all(|sentinel| sentinel.primary() != led));
+        let leads = sentinels[0].primary();
+        let leader = servers.iter().find(|server| server.port() == leads).unwrap();
+        let before = leader.client().run("SCARD written");
+        wait_until("it is written to", || leader.client().run("SCARD written") != before);
+        if is_killed {
+            let gone = servers.remove(at);
+            drop(gone);
+            servers.insert(at, start_ember(mode, &folder(at), Some(led)));
+        } else {
+            servers[at].signal("CONT");
+        }
+        wait_until("the old one follows", all_well);
+        assert_eq!(servers[at].client().info("role"), "slave");
+    }
+    let acknowledged = writer.end();
+    let led = sentinels[0].primary();
+    let leader = servers.iter().position(|server| server.port() == led).unwrap();
+    let mut client = servers[leader].client();
+    for other in servers.iter().filter(|server| server.port() != led) {
+        wait_until("all have the same", || client.run("DEBUG DIGEST") == other.client().run("DEBUG DIGEST"));
+        // Sentinel has had it written: who is started again finds its role.
+        let file = fs::read_to_string(other.directory().join("ember.conf")).unwrap();
+        assert!(file.contains(&format!("replicaof 127.0.0.1 {led}\n")), "{file}");
+    }
+    let file = fs::read_to_string(servers[leader].directory().join("ember.conf")).unwrap();
+    assert!(!file.contains("replicaof"), "{file}");
+    let written = client.run("SMEMBERS written");
+    let written: BTreeSet<String> = written.elements().unwrap().iter().map(Value::text).collect();
+    let lost = acknowledged.difference(&written).count();
+    assert!(acknowledged.len() > 10 * failovers);
+    println!(
+        "{mode:?}: {failovers} failovers, {} writes acknowledged, {lost} of them lost",
+        acknowledged.len()
+    );
+}
+
+/// So many failovers, or as many as the environment says.
+fn failovers(usual: usize) -> usize {
+    let wanted = std::env::var(FAILOVERS_VARIABLE).ok();
+    wanted.map_or(usual, |text| text.parse().unwrap())
+}
+
+#[test]
+fn sentinel_of_redis_has_another_one_lead() {
+    fail_over("redis", Mode::Concurrent, &require_program("redis-server"), failovers(3));
+}
+
+#[test]
+fn sentinel_of_redis_has_another_one_lead_in_the_sharded_mode() {
+    fail_over("redis-sharded", Mode::Sharded, &require_program("redis-server"), failovers(3));
+}
+
+#[test]
+fn sentinel_of_valkey_has_another_one_lead() {
+    fail_over("valkey", Mode::Concurrent, &require_valkey(), failovers(2));
+}
+
+#[test]
+fn sentinel_of_valkey_has_another_one_lead_in_the_sharded_mode() {
+    fail_over("valkey-sharded", Mode::Sharded, &require_valkey(), failovers(2));
+}
