@@ -94,10 +94,12 @@ impl Job for LongCall {
             let waiting = Waiting::Never;
             let mut context = Context { keyspace, guards: &mut guards, turn, database, waiting };
             let is_unchanged = loan.end_watch(&mut context);
-            if server.conditions.get().contains(Condition::REPLICA) {
-                // It has become one meanwhile.
+            // The role and the disk may have changed meanwhile.
+            let is_replica = server.conditions.get().contains(Condition::REPLICA);
+            let refusal = is_replica.then(|| READ_ONLY_ERROR.to_owned());
+            if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal()) {
                 reply.clear();
-                result = Err(READ_ONLY_ERROR.into());
+                result = Err(refusal.into());
             } else if is_unchanged {
                 loan.give_back(&mut context);
             } else {

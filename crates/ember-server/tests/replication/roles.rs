@@ -123,8 +123,8 @@ fn who_waits_when_the_server_becomes_a_replica_is_told() {
     }
 }
 
-#[test]
-fn a_long_call_stores_nothing_on_a_server_that_has_become_a_replica() {
+/// A long call is answered `refusal`, and has stored nothing, when `change` is made while it runs.
+fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
     for mode in MODES {
         let server = start(mode, &["--long-call-elements", "2"]);
         let (mut client, mut other) = (server.client(), server.client());
@@ -132,18 +132,26 @@ fn a_long_call_stores_nothing_on_a_server_that_has_become_a_replica() {
         client.command(&["EVAL", fill, "1", "from"]);
         client.send(b"ZUNIONSTORE to 1 from\r\n").unwrap();
         wait_until("it has begun", || other.info_number("ember_long_calls") == 1);
-        replicaof(&mut other, 0);
+        change(&mut other);
         let answer = client.read_value().unwrap();
         let stored = other.run("EXISTS to");
         match answer {
             // It was over before.
             Value::Integer(100_000) => assert_eq!(stored, Value::Integer(1)),
-            answer => {
-                assert_eq!(answer.text(), "READONLY You can't write against a read only replica.");
-                assert_eq!(stored, Value::Integer(0));
-            }
+            answer => assert_eq!((answer.text(), stored), (refusal.to_owned(), Value::Integer(0))),
         }
     }
+}
+
+#[test]
+fn a_long_call_stores_nothing_on_a_server_that_has_become_a_replica() {
+    check_long_call(|client| replicaof(client, 0), "READONLY You can't write against a read only replica.");
+}
+
+#[test]
+fn a_long_call_stores_nothing_when_writes_are_refused_meanwhile() {
+    let change = |client: &mut RawClient| _ = client.run("CONFIG SET min-replicas-to-write 1");
+    check_long_call(change, "NOREPLICAS Not enough good replicas to write.");
 }
 
 #[test]
