@@ -27,7 +27,7 @@ pub mod turn;
 pub mod types;
 
 pub use algorithms::glob;
-pub use effects::{events, journal, observers};
+pub use effects::{events, journal, live_query, observers};
 pub use keyspace::{defragmentation, snapshot};
 pub use memory::reclaim;
 pub use sync::{gate, mailbox};

@@ -511,6 +511,8 @@ pub struct Spec {
     pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
     /// Whether it is run at once between MULTI and EXEC instead of being queued.
     pub is_immediate: bool,
+    /// Whether its reply is pairs, which stand one behind the other in RESP2.
+    pub replies_pairs: bool,
     /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
     pub is_system: bool,
     /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
@@ -582,6 +584,7 @@ impl Spec {
         channels: Channels::None,
         is_secret: None,
         is_immediate: false,
+        replies_pairs: false,
         is_system: false,
         is_container: false,
         example: Example { given: &[], call: "", reply: "" },
@@ -634,6 +637,13 @@ impl Spec {
         let told = self.keys_of.map(|keys_of| keys_of(args));
         let specs = if told.is_some() { &[] } else { self.keys };
         told.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
+    }
+
+    /// Whether calls can be watched, as far as the facts tell: it reads keys, and what it answers follows from them alone.
+    pub fn is_deterministic_read(&self) -> bool {
+        let reads = self.flags.contains(Flags::READONLY) && !self.is_container;
+        let has_keys = self.keys.iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY));
+        reads && has_keys && !self.tips.contains(&"nondeterministic_output")
     }
 
     /// The argument indexes of the keys of a call, and what is done with each.

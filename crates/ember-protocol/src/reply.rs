@@ -265,6 +265,15 @@ impl Reply {
         self.bytes.extend_from_slice(replies);
     }
 
+    /// The same of a shared buffer, which is kept instead of copied if it is long, as by [`Reply::bulk_shared`].
+    pub fn raw_shared(&mut self, replies: &Arc<Vec<u8>>) {
+        if replies.len() < SHARED_LEN_MIN {
+            return self.raw(replies);
+        }
+        self.shared_bytes += replies.len();
+        self.segments.push(Segment { at: self.bytes.len(), bytes: Arc::clone(replies) });
+    }
+
     /// The place after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
     /// [`append_from`](Reply::append_from). Valid until something before it is changed: marks nest like
     /// brackets. The default mark is the beginning.

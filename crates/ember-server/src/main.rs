@@ -11,6 +11,7 @@ mod defragmentation;
 mod executor;
 mod files;
 mod journal;
+mod live_queries;
 mod metrics;
 mod migration;
 mod observability;

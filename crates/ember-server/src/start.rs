@@ -31,6 +31,7 @@ use crate::defragmentation::ActiveDefrag;
 use crate::executor::jobs::Jobs;
 use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
+use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
 use crate::replication::failover::stage::Failover;
@@ -122,6 +123,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
         .with(Listening::new(&listeners))
+        .with(LiveQueries::new(workers))
         .with(History::default())
         .with(Primary::new(workers, run_id.clone()));
     let parts =

@@ -2,6 +2,7 @@
 
 use ember_protocol::{Args, Reply};
 
+pub mod live;
 pub mod loan;
 
 pub use crate::call::Waiting;

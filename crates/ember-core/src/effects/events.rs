@@ -1,6 +1,10 @@
 //! Events of keys: what keyspace notifications report about commands and removals.
 
+use std::sync::Arc;
+
 use bitflags::bitflags;
+
+use crate::effects::live_query::LiveQuery;
 
 bitflags! {
     /// Classes of events, as `notify-keyspace-events` names them by letters.
@@ -157,6 +161,8 @@ pub struct Notices {
     pub large_keys: Vec<usize>,
     /// Changed keys that clients wait for, with their databases, in order.
     pub ready: Vec<(usize, Box<[u8]>)>,
+    /// Live queries that are to be run again: those who look for them find each of them here once.
+    pub queries: Vec<Arc<LiveQuery>>,
 }
 
 impl Notices {
@@ -168,6 +174,7 @@ impl Notices {
             && self.ready.is_empty()
             && self.invalidated.is_empty()
             && !self.is_flushed
+            && self.queries.is_empty()
     }
 
     /// Gathers an event of a key, if its class has a subscriber.

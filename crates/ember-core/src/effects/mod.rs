@@ -2,4 +2,5 @@
 
 pub mod events;
 pub mod journal;
+pub mod live_query;
 pub mod observers;

@@ -1,4 +1,5 @@
-//! Who wants to know when a key changes: transactions that watch it, clients that wait for it, clients that keep a copy.
+//! Who wants to know when a key changes: transactions that watch it, clients that wait for it, clients that keep a copy,
+//! live queries that read it.
 //!
 //! Each shard has its own [`Observers`], behind the shard's lock: a key that is looked at and then observed under one
 //! lock cannot change unseen in between, and a change costs one branch while the shard has no observers.
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ember_protocol::{OwnedBatch, Protocol};
 
 use crate::effects::events::{ChangedKey, Notices};
+use crate::effects::live_query::{LiveQuery, Queries};
 use crate::sync::AtomicBool;
 
 /// About what one observed key takes in the tables of its shard besides its name, in bytes.
@@ -167,21 +169,50 @@ pub struct Observers {
     tracked: HashMap<Box<[u8]>, Vec<u64>>,
     /// About the bytes that those take.
     tracked_bytes: usize,
+    queries: Queries,
 }
 
 impl Observers {
     /// Whether there are no observers.
     pub fn is_empty(&self) -> bool {
-        self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty()
+        self.watches.0.is_empty()
+            && self.waiters.0.is_empty()
+            && self.tracked.is_empty()
+            && self.queries.is_empty()
     }
 
-    /// Notifies the observers of a key that it has changed.
-    pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
+    pub fn notify_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
+        for query in self.queries.of(tag) {
+            if query.database == database && query.mark() {
+                notices.queries.push(Arc::clone(query));
+            }
+        }
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
         }
         self.invalidate(key, notices);
         self.wake_waiters(database, key, notices);
+    }
+
+    /// The live queries of keys whose hashes have this tag.
+    pub fn queries(&self, tag: u32) -> &[Arc<LiveQuery>] {
+        self.queries.of(tag)
+    }
+
+    /// The live queries of all keys; one with several keys here comes several times.
+    pub fn all_queries(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
+        self.queries.all()
+    }
+
+    /// Enters a live query for a key whose hash has this tag.
+    pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+        self.queries.enter(tag, query);
+    }
+
+    /// Takes a live query away from the keys whose hashes have this tag.
+    pub fn leave_query(&mut self, tag: u32, query: &Arc<LiveQuery>) {
+        self.queries.leave(tag, query);
     }
 
     /// Wakes those who wait for a key.

@@ -107,7 +107,7 @@ impl Evictor {
                     continue; // used since it was sampled
                 }
                 let removed = data.remove(candidate.database, at);
-                data.notify_server_change(candidate.database, &candidate.key, &mut turn.notices);
+                data.notify_server_change(candidate.database, hash.tag(), &candidate.key, &mut turn.notices);
                 turn.journal.record_removal(candidate.database, &candidate.key);
                 turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));

@@ -63,7 +63,12 @@ impl<'x> Key<'x> {
             self.detach();
             self.turn.journal.record_removal(self.database, self.name);
             self.turn.counters.expired += 1;
-            self.shard.notify_server_change(self.database, self.name, &mut self.turn.notices);
+            self.shard.notify_server_change(
+                self.database,
+                self.hash.tag(),
+                self.name,
+                &mut self.turn.notices,
+            );
             self.notify(Event::EXPIRED);
         }
     }
@@ -131,7 +136,7 @@ impl<'x> Key<'x> {
     #[inline]
     fn note_change(&mut self) {
         self.turn.counters.changes += 1;
-        self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
+        self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
     }
 
     /// Lets `edit` change the key's slot.
@@ -390,7 +395,7 @@ impl<'x> Key<'x> {
     /// As [`Key::remove`], as a part of a change that is counted elsewhere.
     pub fn take(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
-        self.shard.notify_change(self.database, self.name, &mut self.turn.notices);
+        self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
         Some(slot)
     }
 

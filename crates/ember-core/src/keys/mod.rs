@@ -14,6 +14,7 @@ pub use key::Key;
 
 use crate::effects::events::Event;
 use crate::effects::journal::Words;
+use crate::effects::live_query::LiveQuery;
 use crate::effects::observers::{Waiter, Watch};
 use crate::entries::entry::EntryRef;
 use crate::entries::hash::KeyHash;
@@ -159,6 +160,37 @@ impl<'c, 'k> Keys<'c, 'k> {
     pub fn unwatch(&mut self, database: usize, arg: usize, watch: &Arc<Watch>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
         shard.edit_observers(|observers| observers.unwatch(database, self.args.at(arg), watch));
+    }
+
+    /// Removes the key in argument `arg` if it has expired, and what has expired of its value, unless
+    /// [`Turn::keeps_expired`]: who reads it now reads what the journal leads to. O(elements that have expired).
+    pub fn expire(&mut self, arg: usize) {
+        let hash = self.hash(arg);
+        let shard = self.guards.shard_mut(hash.shard());
+        shard.expire_all_of(self.database, hash, self.args.at(arg), self.turn);
+    }
+
+    /// A live query of the key in argument `arg` for which `is_it` holds.
+    pub fn find_query(&self, arg: usize, is_it: impl Fn(&LiveQuery) -> bool) -> Option<Arc<LiveQuery>> {
+        let hash = self.hash(arg);
+        let observers = self.guards.data(hash.shard()).observers()?;
+        observers.queries(hash.tag()).iter().find(|query| is_it(query)).cloned()
+    }
+
+    /// Enters a live query for the key in argument `arg`.
+    pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
+        let hash = self.hash(arg);
+        self.guards
+            .shard_mut(hash.shard())
+            .edit_observers(|observers| observers.enter_query(hash.tag(), query));
+    }
+
+    /// Takes a live query away from the key in argument `arg`.
+    pub fn leave_query(&mut self, arg: usize, query: &Arc<LiveQuery>) {
+        let hash = self.hash(arg);
+        self.guards
+            .shard_mut(hash.shard())
+            .edit_observers(|observers| observers.leave_query(hash.tag(), query));
     }
 
     /// Puts a waiter into the queue of the key in argument `arg`.

@@ -330,6 +330,12 @@ impl Keyspace {
         watched.flat_map(|(_, watches)| watches).for_each(|watch| watch.break_it());
         let awaited = observers.awaited(observed).filter(|key| is_there(key));
         notices.ready.extend(awaited.map(|key| (observed, key.into())));
+        for query in observers.all_queries() {
+            // A word that is no key may have a key's name: then the result is the same as before.
+            if query.database == observed && query.call().iter().skip(1).any(is_there) && query.mark() {
+                notices.queries.push(Arc::clone(query));
+            }
+        }
     }
 
     /// Removes what has expired in the shards `range`, looking at no more than `budget` references; returns the numbers of

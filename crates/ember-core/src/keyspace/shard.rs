@@ -300,18 +300,18 @@ impl ShardData {
         slot
     }
 
-    /// Notifies the observers of a key that it has changed.
+    /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
     #[inline]
-    pub fn notify_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn notify_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() || notices.collects_changes {
-            self.notify_observers(database, key, notices);
+            self.notify_observers(database, tag, key, notices);
         }
     }
 
     /// As [`ShardData::notify_change`], of a key that expiry or eviction has changed.
-    pub fn notify_server_change(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    pub fn notify_server_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         notices.is_server_change = true;
-        self.notify_change(database, key, notices);
+        self.notify_change(database, tag, key, notices);
         notices.is_server_change = false;
     }
 
@@ -323,9 +323,9 @@ impl ShardData {
     }
 
     #[cold]
-    fn notify_observers(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
+    fn notify_observers(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() {
-            self.edit_observers(|observers| observers.notify_change(database, key, notices));
+            self.edit_observers(|observers| observers.notify_change(database, tag, key, notices));
         }
         if notices.collects_changes {
             let is_server_change = notices.is_server_change;
@@ -380,7 +380,7 @@ impl ShardData {
     /// Removes an entry whose time has come, records that, and tells those who want to know.
     pub fn expire(&mut self, database: usize, at: Position, turn: &mut Turn) -> Slot {
         let slot = self.remove(database, at);
-        self.notify_server_change(database, slot.entry().key(), &mut turn.notices);
+        self.notify_server_change(database, slot.tag(), slot.entry().key(), &mut turn.notices);
         turn.journal.record_removal(database, slot.entry().key());
         turn.notices.notify(Event::EXPIRED, database, slot.entry().key());
         slot
@@ -394,6 +394,17 @@ impl ShardData {
         {
             drop(self.expire(database, at, turn));
             turn.counters.expired += 1;
+        }
+    }
+
+    /// As [`ShardData::expire_key`], and removes elements of its value whose time has come too. O(those elements).
+    pub fn expire_all_of(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
+        self.expire_key(database, hash, key, turn);
+        while !turn.keeps_expired
+            && let Some(at) = self.find(database, hash, key)
+            && self.entry(database, at).next_due_ms().is_some_and(|due_ms| due_ms <= turn.now_ms)
+        {
+            self.expire_elements(database, at, turn, usize::MAX);
         }
     }
 
@@ -440,9 +451,10 @@ impl ShardData {
     fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
         let now_ms = turn.now_ms;
         let mut names = Names::for_journal(&turn.journal);
-        let (expired, is_vacant) = self.edit(database, at, |slot| {
+        let (expired, is_vacant, tag) = self.edit(database, at, |slot| {
+            let tag = slot.tag();
             let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
-            (value.remove_expired(now_ms, looks_max, &mut names), value.is_vacant())
+            (value.remove_expired(now_ms, looks_max, &mut names), value.is_vacant(), tag)
         });
         turn.counters.expired_fields += expired as u64;
         let entry = self.entry(database, at);
@@ -450,7 +462,7 @@ impl ShardData {
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
             names.journal_expired(&mut turn.journal, database, &key, 0);
-            self.notify_server_change(database, &key, &mut turn.notices);
+            self.notify_server_change(database, tag, &key, &mut turn.notices);
             turn.notices.notify(Event::ELEMENTS_EXPIRED, database, &key);
         }
         if is_vacant {

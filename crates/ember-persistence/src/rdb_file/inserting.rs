@@ -146,7 +146,7 @@ impl<'k> Inserter<'k> {
                 return Err(batch.error(index, problem));
             }
             drop(shard.remove(facts.database, at));
-            shard.notify_change(facts.database, name, &mut self.turn.notices);
+            shard.notify_change(facts.database, hash.tag(), name, &mut self.turn.notices);
         }
         let clock = clock_of(&self.turn, facts);
         shard.insert(facts.database, hash, name, value, facts.expire_at_ms, clock);

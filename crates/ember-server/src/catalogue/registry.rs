@@ -6,7 +6,7 @@ use emberkv_core::call::{DataCommand, Run};
 use emberkv_core::commands::FAMILIES as DATA_FAMILIES;
 use emberkv_core::dispatch::Access;
 use emberkv_core::error::{CommandError, quoted, quoted_up_to};
-use emberkv_core::spec::{self, Flags, Group, Spec};
+use emberkv_core::spec::{self, Example, Flags, Group, Spec};
 
 /// How a command is run.
 #[derive(Clone, Copy)]
@@ -39,9 +39,20 @@ pub(crate) struct Command {
     pub(crate) index: u16,
     /// Whether it stands in a container.
     pub(crate) is_subcommand: bool,
+    /// The index of the command that it was derived from: of GET for GET.WATCH.
+    pub(crate) base: Option<u16>,
+    /// The index of the command that watches it: of GET.WATCH for GET.
+    pub(crate) watched_by: Option<u16>,
 }
 
 impl Command {
+    /// Whether it can be watched.
+    pub(crate) fn is_watchable(&self) -> bool {
+        let Handler::Data(data) = self.handler else { return false };
+        let runs_on_keys = matches!(data.run, Run::Keys(_) | Run::Long(_) | Run::KeysOrAllShards { .. });
+        runs_on_keys && !self.is_subcommand && self.spec.is_deterministic_read()
+    }
+
     /// Whether it touches no shards but those of the keys in its arguments.
     pub(crate) fn is_contained(&self) -> bool {
         let spec = self.spec;
@@ -92,8 +103,12 @@ impl Registry {
             registry.add_data(command, None);
         }
         let mut handlers = vec![None; registry.commands.len()];
-        for command in server_families.iter().copied().flatten().copied().flatten() {
+        let server_commands = || server_families.iter().copied().flatten().copied().flatten();
+        for command in server_commands().filter(|command| !is_template(&command.spec)) {
             registry.add_server(command, None, &mut handlers);
+        }
+        for template in server_commands().filter(|command| is_template(&command.spec)) {
+            registry.derive(template, &mut handlers);
         }
         let named = registry.top_level().map(|command| (command.spec.name, command.index));
         registry.called = Names::of(&named.collect::<Vec<_>>());
@@ -135,6 +150,29 @@ impl Registry {
         index
     }
 
+    /// Adds what a template stands for: a command for each that can be watched.
+    fn derive<H: Copy>(
+        &mut self,
+        template: &'static spec::Command<Option<H>>,
+        handlers: &mut Vec<Option<H>>,
+    ) {
+        let bases: Vec<u16> = self
+            .commands
+            .iter()
+            .filter(|command| command.is_watchable())
+            .map(|command| command.index)
+            .collect();
+        for base in bases {
+            let spec = derived_spec(self.get(base).spec, &template.spec);
+            let index = self.add(spec, Handler::Server, None);
+            handlers.push(template.run);
+            self.commands[usize::from(index)].base = Some(base);
+            if !spec.keys.is_empty() {
+                self.commands[usize::from(base)].watched_by = Some(index);
+            }
+        }
+    }
+
     fn add(&mut self, spec: &'static Spec, handler: Handler, container: Option<&str>) -> u16 {
         let index = u16::try_from(self.commands.len()).expect("there are fewer commands than 65,536");
         let full_name = match container {
@@ -153,6 +191,8 @@ impl Registry {
             subcommands: Vec::new(),
             index,
             is_subcommand: container.is_some(),
+            base: None,
+            watched_by: None,
         });
         index
     }
@@ -196,6 +236,11 @@ impl Registry {
 
     fn is_called(&self, command: &Command) -> bool {
         self.find(command.name.as_bytes()).is_some_and(|found| found.index == command.index)
+    }
+
+    /// What a top-level command is called by.
+    pub(crate) fn called(&self, command: &Command) -> &'static str {
+        self.get(command.index).name
     }
 
     /// All commands and subcommands.
@@ -298,6 +343,44 @@ impl Registry {
         }
         Ok(command)
     }
+}
+
+/// Whether facts are those of a template: of a command for each that can be watched, whose name ends with this one.
+fn is_template(spec: &Spec) -> bool {
+    spec.name.starts_with('.')
+}
+
+/// The facts of a command that a template stands for. One without arguments of its own takes those of its base, and is in
+/// all categories that its base is in.
+fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
+    // As long as the process, as all facts are.
+    let text = |text: String| -> &'static str { text.leak() };
+    let name = text(format!("{}{}", base.name, template.name));
+    let (_, arguments) = if template.syntax.is_empty() { base } else { template }
+        .example
+        .call
+        .split_once(' ')
+        .unwrap_or_default();
+    let call = text(format!("{} {arguments}", name.to_uppercase()));
+    let spec = if template.syntax.is_empty() {
+        Spec {
+            name,
+            summary: template.summary,
+            since: template.since,
+            // It is no quick one: what it does takes locks of all keys.
+            flags: template.flags.union(base.flags.difference(Flags::FAST)),
+            categories: template.categories.union(base.all_categories()),
+            elements: None,
+            tips: template.tips,
+            deprecated: None,
+            history: &[],
+            example: Example { given: base.example.given, call, reply: template.example.reply },
+            ..*base
+        }
+    } else {
+        Spec { name, example: Example { call, ..template.example }, ..*template }
+    };
+    Box::leak(Box::new(spec))
 }
 
 impl Names {

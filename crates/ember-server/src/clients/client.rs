@@ -143,6 +143,8 @@ pub(crate) struct ClientView {
     pub(crate) channels: AtomicU64,
     pub(crate) patterns: AtomicU64,
     pub(crate) shard_channels: AtomicU64,
+    /// The number of live queries.
+    pub(crate) queries: AtomicU64,
 }
 
 /// What the field `flags` of CLIENT LIST may show: the letters of Redis and Valkey, those of links between servers too.
@@ -423,8 +425,10 @@ impl ClientView {
         let redirect = tracking.as_deref().map_or(-1, |tracking| tracking.redirect.unwrap_or(0) as i64);
         let resp = if self.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 };
         let Names { library_name, library_version, .. } = &names;
-        let after =
-            format!(" redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version}");
+        let after = format!(
+            " redir={redirect} resp={resp} lib-name={library_name} lib-ver={library_version} queries={}",
+            self.queries.load(Ordering::Relaxed)
+        );
         line.extend_from_slice(after.as_bytes());
     }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use ember_protocol::Reply;
+use emberkv_core::live_query::LiveQuery;
 
 use super::assembly::Forwarded;
 use super::listener::{Incoming, Listener};
+use super::live_queries::State;
 use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
 use crate::system::driver::Bell;
@@ -30,6 +32,10 @@ pub(crate) enum Message {
     JobsDone,
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
+    /// A key has changed that this live query reads, whose home you are.
+    Evaluate(Arc<LiveQuery>),
+    /// Send this to those of your connections that watch its query.
+    State(Arc<State>),
     /// There is something for the replicas among your connections.
     Feed,
     /// Calls that had to wait for a snapshot may be tried again.

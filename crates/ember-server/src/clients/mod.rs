@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod listener;
 pub(crate) mod listening;
+pub(crate) mod live_queries;
 pub(crate) mod mailbox;
 pub(crate) mod memory;
 pub(crate) mod monitors;

@@ -1,12 +1,14 @@
-//! Who listens to which channels and patterns.
+//! Who listens to which channels and patterns, and what one client listens to.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use ember_protocol::Reply;
 use emberkv_core::glob::{self, Case};
 use parking_lot::RwLock;
 
 use super::client::ClientView;
+use super::live_queries::Watchers;
 
 /// A name of a channel, or a pattern.
 pub(crate) type Name = Arc<[u8]>;
@@ -39,6 +41,8 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Name>,
     patterns: BTreeSet<Name>,
     shard_channels: BTreeSet<Name>,
+    /// The live queries.
+    pub(crate) queries: Watchers,
     /// About the memory in bytes that they take.
     bytes: usize,
 }
@@ -77,9 +81,19 @@ impl Subscriptions {
         }
     }
 
+    /// Adds a channel that nobody publishes to: its messages are the states of a live query.
+    pub(crate) fn enter_channel(&mut self, name: &Name) {
+        if self.channels.insert(Arc::clone(name)) {
+            self.bytes += SUBSCRIPTION_BYTES + name.len();
+        }
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.channels.is_empty() && self.patterns.is_empty() && self.shard_channels.is_empty()
+        self.channels.is_empty()
+            && self.patterns.is_empty()
+            && self.shard_channels.is_empty()
+            && self.queries.is_empty()
     }
 }
 
@@ -96,6 +110,17 @@ impl Address {
     pub(crate) fn of(view: &ClientView) -> Address {
         Address { worker: view.worker, token: view.token, client_id: view.id }
     }
+}
+
+/// Writes that a client listens to a channel or pattern from now on, or no longer; `count` is how many are left.
+pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, count: usize) {
+    reply.push(3);
+    reply.bulk(word);
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    }
+    reply.integer(count as i64);
 }
 
 type Topics = HashMap<Name, Vec<Address>>;

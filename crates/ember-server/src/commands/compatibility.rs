@@ -53,7 +53,7 @@ fn shown(name: &str) -> String {
 
 /// The commands that are not of Redis 7.2. A container among them stands for its subcommands.
 fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<Item = &'r Command> {
-    registry.all().iter().filter(|command| {
+    registry.all().iter().filter(|command| command.base.is_none()).filter(|command| {
         let name = command.full_name.as_str();
         let container = name.split_once('|').map_or(name, |(container, _)| container);
         !known.contains(name) && (name == container || known.contains(container))
@@ -100,6 +100,18 @@ fn reference() -> String {
         }
     }
     let _ = write!(text, "\n## Beyond Redis 7.2\n\n{}", lines(beyond(&registry, &known)));
+    text.push_str(
+        "\nCommands that can be watched ([live-queries.md](live-queries.md)); each has two more, such as `GET.WATCH` and \
+         `GET.UNWATCH`:\n",
+    );
+    let watchable: Vec<String> = registry
+        .all()
+        .iter()
+        .filter(|command| command.is_watchable())
+        .map(|command| format!("`{}`", shown(&command.full_name)))
+        .collect();
+    text.push_str(&wrapped(&format!("{}.", watchable.join(", "))).replace("\n  ", "\n"));
+    text.push('\n');
     let _ = write!(text, "\n## Absent\n\nCommands of Redis 7.2 and Valkey 8 that there are not:\n");
     for line in absent {
         text.push_str(&wrapped(&line));

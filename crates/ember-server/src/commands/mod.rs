@@ -6,6 +6,7 @@ mod compatibility;
 mod connection;
 mod generic;
 mod help;
+mod live_queries;
 mod pubsub;
 mod replication;
 mod scripting;
@@ -20,6 +21,7 @@ pub(crate) const FAMILIES: Families<ServerHandler> = &[
     cluster::COMMANDS,
     connection::COMMANDS,
     generic::COMMANDS,
+    live_queries::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
     scripting::COMMANDS,

@@ -43,7 +43,8 @@ fn every_command_is_documented() {
 
 #[test]
 fn the_number_of_arguments_is_that_of_the_syntax() {
-    for command in registry().all() {
+    // Those that are derived from others have their facts.
+    for command in registry().all().iter().filter(|command| command.base.is_none()) {
         let (spec, name) = (command.spec, &command.full_name);
         let words = 1 + i32::from(command.is_subcommand);
         let arguments = syntax::arguments(spec);

@@ -130,6 +130,11 @@ config! {
     client_query_buffer_limit: u64,
     /// In bytes.
     proto_max_bulk_len: u64,
+    watch_max_per_client: u64,
+    /// In bytes.
+    watch_max_memory: u64,
+    /// In bytes.
+    watch_max_reply: u64,
     /// In milliseconds; 0 for never.
     busy_reply_threshold: u64,
     long_call_elements: u64,

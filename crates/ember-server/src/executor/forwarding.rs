@@ -142,6 +142,8 @@ impl Executor {
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if matches!(data.run, Run::Keys(_)))
             && client.transaction.is_none()
             && client.tracking.is_none()
+            // Who listens and speaks RESP2 may not run it.
+            && (client.subscriptions.is_none() || client.view.is_resp3.load(Ordering::Relaxed))
             && command.spec.accepts(args.len())
             && client.is_authenticated
             && authorization::permits(client, command, args)

@@ -19,6 +19,7 @@ mod expiry_rules;
 mod forwarding;
 mod hot_keys;
 pub(crate) mod jobs;
+mod live_queries;
 mod long_calls;
 mod memory_limit;
 pub(crate) mod monitoring;
@@ -42,6 +43,7 @@ use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
+use emberkv_core::live_query::LiveQuery;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
@@ -132,6 +134,8 @@ pub(crate) struct Executor {
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
+    /// Live queries whose home this worker is and that are to be run again.
+    pub(crate) marked: Vec<Arc<LiveQuery>>,
     /// Memory was short and no key may go; not tried again before the next write or tick.
     has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,
@@ -184,6 +188,7 @@ impl Executor {
             turn: Turn::new(unix_ms(), seed),
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
+            marked: Vec::new(),
             has_nothing_to_evict: false,
             prepared: Vec::new(),
             quick: Vec::new(),
@@ -536,6 +541,7 @@ impl Executor {
             self.publish_events();
             self.send_invalidations(changed_by, at_once.as_mut());
         }
+        self.send_marked();
     }
 
     fn publish_events(&mut self) {
@@ -795,7 +801,7 @@ impl Executor {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
         if self.turn.journal.has_records() {
-            self.last_record = self.turn.journal.last_number().unwrap_or(self.last_record);
+            self.last_record = self.last_record.max(self.turn.journal.last_number().unwrap_or(0));
             self.server.journal.publish(self.index, &mut self.turn.journal);
         }
     }
@@ -867,10 +873,11 @@ enum Flow {
 /// Whether a client that listens and speaks RESP2, where replies and messages look alike, may call a command.
 #[cold]
 fn is_for_subscribers(command: &Command) -> bool {
-    matches!(command.spec.name, "ping" | "quit" | "reset") || is_subscribing(command)
+    matches!(command.spec.name, "ping" | "quit" | "reset" | "unwatch") || is_subscribing(command)
 }
 
-/// Whether a command begins or ends subscriptions.
+/// Whether a command begins or ends subscriptions, or the watching of commands.
 fn is_subscribing(command: &Command) -> bool {
-    command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT)
+    command.base.is_some()
+        || (command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT))
 }

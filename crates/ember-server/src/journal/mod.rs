@@ -56,6 +56,8 @@ pub(crate) enum Reader {
 /// What all workers and the journal's thread share.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
+    /// States that were numbered while there was no reader.
+    unrecorded: AtomicU64,
     /// The [`Reader`]s that there are.
     readers: AtomicU8,
     outboxes: Box<[CachePadded<Outbox>]>,
@@ -80,6 +82,7 @@ impl JournalHub {
     pub(crate) fn new(workers: usize) -> JournalHub {
         JournalHub {
             sequence: Arc::default(),
+            unrecorded: AtomicU64::new(0),
             readers: AtomicU8::new(0),
             outboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             durable: AtomicU64::new(0),
@@ -115,6 +118,19 @@ impl JournalHub {
     /// The number of the last record. Exact while the gate is closed.
     pub(crate) fn last_number(&self) -> u64 {
         self.sequence.last()
+    }
+
+    /// The number of what a worker sees now under the locks that it holds: what has changed it before has a lower number or
+    /// this one, what will has a higher one. That is the number of the last record, which is returned too; states without
+    /// records, while nobody reads the journal, count beside them, because no number of a record may be left out.
+    pub(crate) fn state_number(&self, journal: &Journal) -> (u64, Option<u64>) {
+        let record = self.sequence.last();
+        // The switch changes only while the gate is closed: one of the two sums rises, and the other stands still.
+        if journal.is_on() {
+            (record + self.unrecorded.load(Ordering::Relaxed), Some(record))
+        } else {
+            (record + self.unrecorded.fetch_add(1, Ordering::Relaxed) + 1, None)
+        }
     }
 
     /// Switches a worker's journal as the server's is. The worker has just entered the gate, or has closed it.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
 use crate::clients::client::ClientView;
 use crate::clients::subscriptions::Kind as Subscription;
+use crate::live_queries::LiveQueries;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_connected_clients", "Clients connected", |scene| scene.clients.len() as f64),
@@ -81,6 +82,32 @@ pub(super) const METRICS: &[Metric] = &[
                 samples.add(&[name], scene.server.pubsub.len(kind) as f64);
             }
         },
+    ),
+    gauge("ember_live_queries", "Commands that somebody watches", |scene| {
+        LiveQueries::of(scene.server).queries() as f64
+    }),
+    gauge("ember_live_watchers", "Interests of connections in those", |scene| {
+        LiveQueries::of(scene.server).watchers() as f64
+    }),
+    gauge("ember_live_memory_bytes", "What both take", |scene| {
+        LiveQueries::of(scene.server).memory_bytes() as f64
+    }),
+    counter("ember_live_evaluations_total", "Runs of watched commands after changes", |scene| {
+        scene.sum(|stats| &stats.query_evaluations)
+    }),
+    counter("ember_live_evaluations_equal_total", "Those of them whose results were the same", |scene| {
+        scene.sum(|stats| &stats.query_equal)
+    }),
+    counter("ember_live_evaluation_seconds_total", "Time of those runs", |scene| {
+        scene.sum(|stats| &stats.query_nanoseconds) / 1e9
+    }),
+    counter("ember_live_states_sent_total", "New results sent to clients that watch", |scene| {
+        scene.sum(|stats| &stats.query_sent)
+    }),
+    counter(
+        "ember_live_states_coalesced_total",
+        "New results that newer ones have replaced on the way",
+        |scene| scene.sum(|stats| &stats.query_coalesced),
     ),
     gauge("ember_tracked_keys", "Keys that tracking clients may have copies of", |scene| {
         scene.census.tracked_keys as f64

@@ -183,6 +183,7 @@ impl OtherConnections<'_> {
             channels: AtomicU64::new(0),
             patterns: AtomicU64::new(0),
             shard_channels: AtomicU64::new(0),
+            queries: AtomicU64::new(0),
         });
         let Ok(view) = view else {
             self.vacant.push(token);

@@ -39,6 +39,7 @@ impl Worker {
             primary.link.end();
         }
         set_paused(self.server, &connection.client.view, false);
+        self.leave_queries(connection, token);
         if let Some(mut subscriptions) = connection.client.subscriptions.take() {
             self.server.pubsub.forget(Address::of(&connection.client.view), &mut subscriptions);
         }

@@ -35,6 +35,7 @@ mod accepting;
 pub(crate) mod barrier;
 mod closing;
 mod evicting;
+mod live_queries;
 mod messages;
 mod periodic;
 mod primary;
@@ -60,6 +61,7 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
 use barrier::Barrier;
 use closing::is_drained;
+use live_queries::QueryWork;
 use other_connections::OtherConnections;
 
 /// The token of all listeners; connections' are counted up from zero.
@@ -126,6 +128,8 @@ pub(crate) struct Worker {
     flushed_for: u64,
     /// When worker 0 has the files of TLS looked at.
     looks_at_tls_at: Instant,
+    /// What there is to do for live queries.
+    queries: QueryWork,
     /// A signal has asked for the end, and saving for that is still to be done.
     ending: Option<bool>,
     stop_at: Option<Instant>,
@@ -178,6 +182,7 @@ impl Worker {
             announces_at: Instant::now(),
             flushed_for: 0,
             looks_at_tls_at: Instant::now(),
+            queries: QueryWork::default(),
             ending: None,
             stop_at: None,
             woke_at: Instant::now(),
@@ -211,8 +216,10 @@ impl Worker {
             || !self.postponed.is_empty()
             || self.is_expiring
             || self.is_collecting
-            || self.is_accepting;
-        let wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
+            || self.is_accepting
+            || self.queries.is_due(self.server);
+        let mut wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
+        wake_at = self.queries.next_at().map_or(wake_at, |at| at.min(wake_at));
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
@@ -245,6 +252,7 @@ impl Worker {
         if self.is_expiring {
             self.observed("expire-cycle", Worker::expire);
         }
+        self.work_on_queries();
         if let Some(is_forced) = self.ending {
             self.save_and_end(is_forced);
         }

@@ -87,10 +87,20 @@ impl Worker {
         connection.is_some_and(|connection| (1..UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
     }
 
+    /// Whether states of live queries have waited for this connection's socket.
+    fn has_waiting_states(&self, token: usize) -> bool {
+        let subscriptions =
+            self.connections[token].as_deref().and_then(|it| it.client.subscriptions.as_ref());
+        subscriptions.is_some_and(|subscriptions| subscriptions.queries.has_waiting())
+    }
+
     /// Ends a connection's part of the turn: sends its replies, and sees what becomes of it. `goes_on` is false when it is
     /// broken.
     fn settle(&mut self, token: usize, goes_on: bool) {
-        let goes_on = goes_on && self.flush(token) && self.feed(token);
+        let mut goes_on = goes_on && self.flush(token) && self.feed(token);
+        while goes_on && self.has_waiting_states(token) && self.write_waiting(token) {
+            goes_on = self.flush(token);
+        }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.closing && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);

@@ -5,6 +5,7 @@ mod blocking;
 mod busy_scripts;
 mod expired;
 mod import_mode;
+mod live_queries;
 mod long_calls;
 mod migration;
 mod monitors;

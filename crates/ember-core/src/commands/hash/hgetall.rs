@@ -27,6 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
         Spec {
             name: "hgetall",
             summary: "Returns all fields of a hash with their values.",
+            replies_pairs: true,
             example: Example {
                 given: GIVEN,
                 call: "HGETALL user",

@@ -72,6 +72,10 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
     if !session.client.identity.has_authenticated() {
         return Err(CommandError::from(NOT_AUTHENTICATED));
     }
+    let queries = session.client.view.queries.load(Ordering::Relaxed);
+    if protocol != session.reply.protocol() && queries > 0 {
+        return Err("ERR the protocol cannot change while the connection watches live queries".into());
+    }
     if let Some(name) = name {
         session.client.view.edit_names(|names| names.name = name);
     }

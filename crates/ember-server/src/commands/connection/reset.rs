@@ -11,6 +11,7 @@ use crate::clients::client::{Client, ReplyMode};
 use crate::clients::subscriptions::Address;
 use crate::clients::transaction;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::live_queries::opening;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
@@ -30,6 +31,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 
 fn reset(session: &mut Session<'_>) -> SessionResult {
     transaction::discard(&session.server.keyspace, session.turn, session.client);
+    opening::end_all(session.server, session.turn, session.client);
     if let Some(mut subscriptions) = session.client.subscriptions.take() {
         session.server.pubsub.forget(Address::of(&session.client.view), &mut subscriptions);
     }

@@ -5,6 +5,7 @@ use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, S
 use super::TEMPLATE;
 use crate::clients::subscriptions::Kind;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::live_queries::channel;
 use crate::replication::primary::Primary;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
@@ -41,6 +42,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn publish(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    if kind == Kind::Channel && channel::is_watching(session.args.at(1)) {
+        return Err(
+            "ERR the messages of this channel are states of a live query: nobody may publish there".into()
+        );
+    }
     let receivers = session.server.publish(kind, session.args.at(1), session.args.at(2));
     Primary::of(session.server).pass_on(session.server, session.args);
     session.reply.integer(receivers as i64);

@@ -2,12 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use ember_protocol::Reply;
+use ember_protocol::OwnedBatch;
+use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Channels, Command, Example, Flags, Spec};
 
 use super::{SHARD_CHANNELS, TEMPLATE};
-use crate::clients::subscriptions::{Address, Kind, Name, Subscriptions};
-use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::clients::client::Client;
+use crate::clients::live_queries::{Form, Pace};
+use crate::clients::subscriptions::{Address, Kind, Name, Subscriptions, write_change};
+use crate::executor::Section;
+use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
+use crate::live_queries::channel;
+use crate::live_queries::opening::{self, Wish};
 
 const FLAGS: Flags = TEMPLATE.flags.union(Flags::NOSCRIPT);
 
@@ -123,33 +129,97 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     ),
 ];
 
-fn reply_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, count: usize) {
-    reply.push(3);
-    reply.bulk(word);
-    match name {
-        Some(name) => reply.bulk(name),
-        None => reply.null(),
-    }
-    reply.integer(count as i64);
-}
-
 fn subscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    if kind == Kind::Channel && session.args.iter().skip(1).any(channel::is_watching) {
+        return Ok(Outcome::Continue(subscribe_watching));
+    }
     let address = Address::of(&session.client.view);
     let subscriptions = session.client.subscriptions.get_or_insert_default();
     for name in session.args.skip(1).iter() {
         session.server.pubsub.subscribe(kind, name, address, subscriptions);
-        reply_change(session.reply, kind.words().0, Some(name), subscriptions.count(kind));
+        write_change(session.reply, kind.words().0, Some(name), subscriptions.count(kind));
     }
-    note_counts(session);
+    note_counts(session.client);
     Ok(Outcome::Done)
 }
 
+/// SUBSCRIBE with channels of live queries among those of messages.
+fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
+    if execution.executor.section != Section::Shared {
+        return Err("ERR live queries cannot be watched inside of a transaction".into());
+    }
+    let (server, args) = (execution.executor.server, execution.args);
+    for (number, name) in args.iter().enumerate().skip(1) {
+        if channel::is_watching(name) {
+            if let Err(error) = watch(execution, name) {
+                if number == 1 {
+                    return Err(error);
+                }
+                // The channels before it are answered already.
+                execution.executor.count_error(&error.text());
+                execution.reply.error_bytes(&error.text());
+            }
+        } else {
+            let address = Address::of(&execution.client.view);
+            let subscriptions = execution.client.subscriptions.get_or_insert_default();
+            server.pubsub.subscribe(Kind::Channel, name, address, subscriptions);
+            let count = subscriptions.count(Kind::Channel);
+            write_change(execution.reply, Kind::Channel.words().0, Some(name), count);
+        }
+    }
+    note_counts(execution.client);
+    Ok(Outcome::Done)
+}
+
+/// Watches the query that a channel's name says.
+fn watch(execution: &mut Execution<'_>, name: &[u8]) -> Result<(), CommandError> {
+    let wrong = "ERR the name of the channel is not __watch@<database>__:<command line>";
+    let (database, words) = channel::parse(name).ok_or(wrong)?;
+    if database >= execution.executor.server.keyspace.databases() {
+        return Err("ERR DB index is out of range".into());
+    }
+    let mut call = OwnedBatch::new();
+    call.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let form = Form::Channel(Name::from(name));
+    let wish = Wish { call: call.command(0), database, form, pace: Pace::default(), since: None };
+    opening::open(execution.executor, execution.client, &wish, execution.reply)
+}
+
 fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
+    let channels: Vec<Name> = match session.args.len() {
+        1 => session.client.subscriptions.iter().flat_map(|all| all.of(Kind::Channel)).cloned().collect(),
+        _ => session.args.iter().skip(1).map(Name::from).collect(),
+    };
+    if kind == Kind::Channel && channels.iter().any(|name| channel::is_watching(name)) {
+        return Ok(Outcome::Continue(unsubscribe_watching));
+    }
+    unsubscribe_all(session, kind)
+}
+
+/// UNSUBSCRIBE with channels of live queries among those of messages.
+fn unsubscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
+    if execution.executor.section != Section::Shared {
+        return Err("ERR live queries cannot be left inside of a transaction".into());
+    }
+    let server = execution.executor.server;
+    let turn = &mut execution.executor.turn;
+    let channels: Vec<Name> = match execution.args.len() {
+        1 => execution.client.subscriptions.iter().flat_map(|all| all.of(Kind::Channel)).cloned().collect(),
+        _ => execution.args.iter().skip(1).map(Name::from).collect(),
+    };
+    for name in channels.iter().filter(|name| channel::is_watching(name)) {
+        opening::leave_channel(server, turn, execution.client, name);
+    }
+    let Execution { client, command, args, reply, .. } = execution;
+    unsubscribe_all(&mut Session { args: *args, command, server, client, turn, reply }, Kind::Channel)
+}
+
+fn unsubscribe_all(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     let address = Address::of(&session.client.view);
     let mut subscriptions = session.client.subscriptions.take().unwrap_or_default();
     let mut end = |subscriptions: &mut Subscriptions, name: &[u8]| {
         session.server.pubsub.unsubscribe(kind, name, address, subscriptions);
-        reply_change(session.reply, kind.words().1, Some(name), subscriptions.count(kind));
+        write_change(session.reply, kind.words().1, Some(name), subscriptions.count(kind));
     };
     if session.args.len() > 1 {
         session.args.skip(1).iter().for_each(|name| end(&mut subscriptions, name));
@@ -157,19 +227,19 @@ fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
         let all: Vec<Name> = subscriptions.of(kind).iter().cloned().collect();
         all.iter().for_each(|name| end(&mut subscriptions, name));
         if all.is_empty() {
-            reply_change(session.reply, kind.words().1, None, subscriptions.count(kind));
+            write_change(session.reply, kind.words().1, None, subscriptions.count(kind));
         }
     }
     session.client.subscriptions = Some(subscriptions).filter(|subscriptions| !subscriptions.is_empty());
-    note_counts(session);
+    note_counts(session.client);
     Ok(Outcome::Done)
 }
 
 /// Lets others see how much the client subscribes to.
-fn note_counts(session: &Session<'_>) {
-    let view = &session.client.view;
+fn note_counts(client: &Client) {
+    let view = &client.view;
     let count = |kind: Kind| {
-        let subscriptions = session.client.subscriptions.as_deref();
+        let subscriptions = client.subscriptions.as_deref();
         subscriptions.map_or(0, |subscriptions| subscriptions.of(kind).len() as u64)
     };
     view.channels.store(count(Kind::Channel), Ordering::Relaxed);

@@ -9,6 +9,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec
 
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport};
 
 const TEMPLATE: Spec = Spec {
@@ -163,6 +164,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         ("aof.buffer", Count(0)),
         ("lua.caches", Count(0)),
         ("functions.caches", Count(0)),
+        ("live.queries", Count(LiveQueries::of(session.server).memory_bytes())),
     ] {
         reply_field(reply, name, &field);
         fields += 1;

@@ -5,6 +5,7 @@ use emberkv_core::spec::{Command, Example, KeyFlags, KeySpec, Spec};
 use super::TEMPLATE;
 use crate::clients::transaction;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::live_queries::opening;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
@@ -25,13 +26,18 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "unwatch",
-            summary: "Stops watching keys.",
+            summary: "Stops watching keys; with fingerprints, the live queries that have them.",
             since: "2.2.0",
             complexity: "O(N) for N watched keys.",
+            arity: -1,
+            syntax: "[fingerprint [fingerprint ...]]",
             example: Example { given: &["WATCH hello"], call: "UNWATCH", reply: "OK" },
             ..TEMPLATE
         },
         Some(|session| {
+            if session.args.len() > 1 {
+                return opening::unwatch(session);
+            }
             transaction::unwatch(&session.server.keyspace, session.turn, session.client);
             session.reply.ok();
             Ok(Outcome::Done)

@@ -57,4 +57,29 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The longest argument of a command, and the longest string value.",
     },
+    Parameter {
+        name: "watch-max-per-client",
+        aliases: &[],
+        kind: integer!(watch_max_per_client, 0..=i64::MAX),
+        default: "10000",
+        mutable: true,
+        about: "How many live queries one client may watch; 0 for none.",
+    },
+    Parameter {
+        name: "watch-max-memory",
+        aliases: &[],
+        kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(watch_max_memory) },
+        default: "256mb",
+        mutable: true,
+        about: "How much memory live queries and those who watch them may take, without the results that are on their way. \
+                It is not a part of what `maxmemory` limits.",
+    },
+    Parameter {
+        name: "watch-max-reply",
+        aliases: &[],
+        kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(watch_max_reply) },
+        default: "1mb",
+        mutable: true,
+        about: "The longest result that a live query sends; in place of a longer one it sends an error that tells the length.",
+    },
 ];

@@ -98,6 +98,7 @@ pub(super) fn receive(
         empty(server, None);
     }
     server.gate.while_empty(|| server.conditions.set(Condition::LOADING, false));
+    server.renew_queries();
     let mut stream = behind?;
     stream.extend(channel.take_unread());
     Ok(stream)

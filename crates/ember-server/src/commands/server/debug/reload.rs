@@ -62,7 +62,9 @@ pub(super) fn reload(_: &mut Session<'_>) -> SessionResult {
 pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Continue(|execution| {
         alone(execution, |executor| {
-            aof::loading::reload(executor).map_err(|error| {
+            let loaded = aof::loading::reload(executor);
+            executor.server.renew_queries();
+            loaded.map_err(|error| {
                 tracing::error!("DEBUG LOADAOF: {error}");
                 format!("ERR Error trying to load the AOF files: {error}").into()
             })
@@ -96,6 +98,7 @@ fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandE
             .map_err(|error| format!("ERR the data set is not saved: {error}"))?;
     }
     let loaded = loading::reload(executor, options.empties, options.present);
+    server.renew_queries();
     if server.journal.is_read_by(Reader::Aof) && (options.changes_data() || loaded.is_err()) {
         Aof::of(server).state.is_rewrite_scheduled.store(true, Ordering::Relaxed);
     }

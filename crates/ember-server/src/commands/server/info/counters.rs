@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Report;
 use crate::clients::subscriptions::Kind;
 use crate::defragmentation::ActiveDefrag;
+use crate::live_queries::LiveQueries;
 use crate::migration::Migrations;
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
@@ -89,6 +90,13 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_scripts_run_exclusively", sum(|stats| &stats.scripts_exclusive));
     report.line("ember_scripts_run_concurrently", sum(|stats| &stats.scripts_concurrent));
     report.line("ember_long_calls", sum(|stats| &stats.long_calls));
+    let live = LiveQueries::of(server);
+    report.line("ember_live_queries", live.queries());
+    report.line("ember_live_watchers", live.watchers());
+    report.line("ember_live_evaluations", sum(|stats| &stats.query_evaluations));
+    report.line("ember_live_evaluations_equal", sum(|stats| &stats.query_equal));
+    report.line("ember_live_states_sent", sum(|stats| &stats.query_sent));
+    report.line("ember_live_states_coalesced", sum(|stats| &stats.query_coalesced));
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 

@@ -13,6 +13,7 @@ use crate::aof::service::Aof;
 use crate::config::Config;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
+use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
 use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
@@ -186,6 +187,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.zeros(&["mem_cluster_links"]);
     let waiting = &Aof::of(report.server).state.waiting_bytes;
     report.line("mem_snapshot_buffer", numbers.held_back);
+    report.line("mem_watches", LiveQueries::of(report.server).memory_bytes());
     report.line("mem_aof_buffer", waiting.load(Ordering::Relaxed));
     report.line("mem_allocator", memory_report::ALLOCATOR_NAME);
     report.line("active_defrag_running", ActiveDefrag::of(report.server).effort_percent());

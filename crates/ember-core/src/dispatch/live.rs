@@ -1,0 +1,39 @@
+//! Running the command of a live query: at one moment, and without a trace.
+
+use ember_protocol::{Args, Reply};
+
+use super::{Access, Context, run};
+use crate::call::{CommandResult, DataCommand};
+use crate::effects::events::EventClass;
+use crate::keys::Keys;
+
+/// Runs a call that reads, with the locks of all its keys pinned in `context.guards`: there they stay for the caller to give
+/// back. What has expired is removed before; then `at_moment` is called, and nothing changes until the locks are given
+/// back. The call counts neither as a look-up nor as a use, and is no event. No lock is held before.
+///
+/// # Errors
+/// What the handler says; it has written nothing then.
+pub fn evaluate(
+    command: &DataCommand,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    at_moment: impl FnOnce(),
+) -> CommandResult {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    let mut shards =
+        command.spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
+    guards.pin(keyspace, turn, &mut shards);
+    let mut keys = Keys::new(keyspace, guards, args, *database, (0, keyspace.hash(&[])), turn);
+    command.spec.key_positions(args).for_each(|arg| keys.expire(arg));
+    at_moment();
+    let (hits, misses) = (turn.counters.hits, turn.counters.misses);
+    let classes = std::mem::replace(&mut turn.notices.classes, EventClass::empty());
+    let no_touch = std::mem::replace(&mut turn.no_touch, true);
+    let result = run(command, Access::of(&command.spec), None, context, args, reply);
+    let turn = &mut *context.turn;
+    (turn.counters.hits, turn.counters.misses) = (hits, misses);
+    turn.notices.classes = classes;
+    turn.no_touch = no_touch;
+    result.map(|_| ())
+}

@@ -1,0 +1,291 @@
+//! What a connection watches: its interest in live queries, and their states on the way to it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use emberkv_core::live_query::LiveQuery;
+
+use super::subscriptions::Name;
+
+/// The result of a live query at one moment.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) query: Arc<LiveQuery>,
+    /// The number of the moment: later ones have higher numbers.
+    pub(crate) sequence: u64,
+    /// The result is that of the keyspace after the records of the journal up to this one, if there are records.
+    pub(crate) record: Option<u64>,
+    pub(crate) hash: u128,
+    /// The result as the command replies it.
+    pub(crate) body: Arc<Vec<u8>>,
+}
+
+/// How a client is told of states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As `GET.WATCH` does.
+    Watch,
+    /// As `WATCH.OPEN` does: with the version in every protocol.
+    Open,
+    /// As messages of a channel.
+    Channel(Name),
+}
+
+/// How often a client is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Also of results that equal the last one.
+    pub(crate) wants_equal: bool,
+    /// Not before this time has passed since the last one.
+    pub(crate) interval: Duration,
+}
+
+/// One interest in a query.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    pub(crate) query: Arc<LiveQuery>,
+    pub(crate) form: Form,
+    pub(crate) pace: Pace,
+    /// The number and the hash of the last state that it was sent.
+    pub(crate) sequence: u64,
+    pub(crate) hash: u128,
+    /// The generation of the users when its rights were looked at.
+    pub(crate) generation: u64,
+    /// When it may be sent the next one, if not at once.
+    pub(crate) not_before: Option<Instant>,
+    /// The newest state, if that has to wait.
+    pub(crate) waiting: Option<Arc<State>>,
+    /// States that it was sent, and those that newer ones have replaced before.
+    pub(crate) sent: u64,
+    pub(crate) coalesced: u64,
+}
+
+/// About what a watcher takes in the tables of its connection and of its worker, in bytes.
+pub(crate) const WATCHER_BYTES: usize = size_of::<Watcher>() + 96;
+
+/// What becomes of a state that has come for a watcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reception {
+    /// It is to be sent.
+    Send,
+    /// The client knows it, or a newer one.
+    Known,
+    /// It waits for the socket.
+    Waits,
+    /// It waits until then.
+    WaitsUntil(Instant),
+}
+
+impl Watcher {
+    /// Receives a state; `is_congested` says that the client has much to read already.
+    pub(crate) fn receive(&mut self, state: &Arc<State>, is_congested: bool, now: Instant) -> Reception {
+        if state.sequence <= self.sequence {
+            return Reception::Known;
+        }
+        if state.hash == self.hash && !self.pace.wants_equal {
+            // One that waits is older.
+            self.coalesced += u64::from(self.waiting.take().is_some());
+            return Reception::Known;
+        }
+        let not_before = self.not_before.filter(|&time| time > now);
+        if !is_congested && not_before.is_none() {
+            return Reception::Send;
+        }
+        let newer = self.waiting.as_ref().is_none_or(|waiting| waiting.sequence < state.sequence);
+        self.coalesced += u64::from(self.waiting.is_some() || !newer);
+        if newer {
+            self.waiting = Some(Arc::clone(state));
+        }
+        not_before.map_or(Reception::Waits, Reception::WaitsUntil)
+    }
+
+    /// Notes that it was sent a state.
+    pub(crate) fn note_sent(&mut self, state: &State, now: Instant) {
+        (self.sequence, self.hash) = (state.sequence, state.hash);
+        self.sent += 1;
+        self.waiting = None;
+        if !self.pace.interval.is_zero() {
+            self.not_before = now.checked_add(self.pace.interval);
+        }
+    }
+}
+
+/// All that one connection watches, by the numbers that it knows them by.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers {
+    by_number: BTreeMap<u32, Watcher>,
+    /// Those whose states wait for the socket, in the order they came.
+    waiting: VecDeque<u32>,
+}
+
+impl Watchers {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_number.is_empty()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
+    /// Those there are, by ascending number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Watcher)> {
+        self.by_number.iter().map(|(&number, watcher)| (number, watcher))
+    }
+
+    /// The watcher with a number.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Watcher> {
+        self.by_number.get_mut(&number)
+    }
+
+    /// The number of the watcher of a query in a form; the forms of commands are alike.
+    pub(crate) fn number_of(&self, wanted: u32, query: &Arc<LiveQuery>, form: &Form) -> Option<u32> {
+        let is_it = |watcher: &Watcher| {
+            Arc::ptr_eq(&watcher.query, query)
+                && (watcher.form == *form || !(watcher.is_channel() || matches!(form, Form::Channel(_))))
+        };
+        self.numbers_from(wanted)
+            .map_while(|number| Some((number, self.by_number.get(&number)?)))
+            .find_map(|(number, watcher)| is_it(watcher).then_some(number))
+    }
+
+    /// The first free number from this one on.
+    pub(crate) fn free_number(&self, wanted: u32) -> u32 {
+        let mut numbers = self.numbers_from(wanted);
+        numbers.find(|number| !self.by_number.contains_key(number)).unwrap_or(wanted)
+    }
+
+    fn numbers_from(&self, wanted: u32) -> impl Iterator<Item = u32> + use<> {
+        (0..=u32::MAX).map(move |step| wanted.wrapping_add(step))
+    }
+
+    /// Enters a watcher; returns that which had its number.
+    pub(crate) fn enter(&mut self, number: u32, watcher: Watcher) -> Option<Watcher> {
+        self.by_number.insert(number, watcher)
+    }
+
+    /// Takes a watcher out.
+    pub(crate) fn leave(&mut self, number: u32) -> Option<Watcher> {
+        self.by_number.remove(&number)
+    }
+
+    /// All of them, taken out.
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (u32, Watcher)> {
+        self.by_number.into_iter()
+    }
+
+    /// The number of the watcher of a channel.
+    pub(crate) fn of_channel(&self, channel: &[u8]) -> Option<u32> {
+        let is_it = |watcher: &Watcher| matches!(&watcher.form, Form::Channel(name) if **name == *channel);
+        self.iter().find(|(_, watcher)| is_it(watcher)).map(|(number, _)| number)
+    }
+
+    /// Lets the state of a watcher wait for the socket.
+    pub(crate) fn wait(&mut self, number: u32) {
+        if !self.waiting.contains(&number) {
+            self.waiting.push_back(number);
+        }
+    }
+
+    /// Whether states wait for the socket.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The next watcher whose state waits for the socket.
+    pub(crate) fn next_waiting(&mut self) -> Option<u32> {
+        self.waiting.pop_front()
+    }
+}
+
+impl Watcher {
+    /// Whether it is told by messages of a channel.
+    pub(crate) fn is_channel(&self) -> bool {
+        matches!(self.form, Form::Channel(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_protocol::{OwnedBatch, Protocol};
+
+    use super::*;
+
+    fn query() -> Arc<LiveQuery> {
+        let mut batch = OwnedBatch::new();
+        batch.push(&[b"GET", b"k"]);
+        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0))
+    }
+
+    fn state(query: &Arc<LiveQuery>, sequence: u64, hash: u128) -> Arc<State> {
+        Arc::new(State { query: Arc::clone(query), sequence, record: None, hash, body: Arc::default() })
+    }
+
+    fn watcher(query: &Arc<LiveQuery>, pace: Pace) -> Watcher {
+        Watcher {
+            query: Arc::clone(query),
+            form: Form::Watch,
+            pace,
+            sequence: 10,
+            hash: 1,
+            generation: 0,
+            not_before: None,
+            waiting: None,
+            sent: 0,
+            coalesced: 0,
+        }
+    }
+
+    #[test]
+    fn old_and_equal_states_are_not_sent() {
+        let query = query();
+        let now = Instant::now();
+        let mut watcher = watcher(&query, Pace::default());
+        assert_eq!(watcher.receive(&state(&query, 10, 2), false, now), Reception::Known);
+        assert_eq!(watcher.receive(&state(&query, 11, 1), false, now), Reception::Known);
+        assert_eq!(watcher.receive(&state(&query, 11, 2), false, now), Reception::Send);
+        watcher.pace.wants_equal = true;
+        assert_eq!(watcher.receive(&state(&query, 12, 1), false, now), Reception::Send);
+        assert_eq!(watcher.receive(&state(&query, 10, 1), false, now), Reception::Known);
+    }
+
+    #[test]
+    fn a_slow_client_gets_the_newest_state_unless_it_has_it() {
+        let query = query();
+        let now = Instant::now();
+        let mut watcher = watcher(&query, Pace::default());
+        assert_eq!(watcher.receive(&state(&query, 11, 2), true, now), Reception::Waits);
+        assert_eq!(watcher.receive(&state(&query, 12, 3), true, now), Reception::Waits);
+        assert_eq!((watcher.waiting.as_ref().unwrap().sequence, watcher.coalesced), (12, 1));
+        assert_eq!(watcher.receive(&state(&query, 13, 1), true, now), Reception::Known);
+        assert!(watcher.waiting.is_none(), "what it was sent last is the state again");
+    }
+
+    #[test]
+    fn an_interval_keeps_the_newest_state_back() {
+        let query = query();
+        let now = Instant::now();
+        let interval = Duration::from_millis(100);
+        let mut watcher = watcher(&query, Pace { interval, wants_equal: false });
+        let first = state(&query, 11, 2);
+        assert_eq!(watcher.receive(&first, false, now), Reception::Send);
+        watcher.note_sent(&first, now);
+        let until = Reception::WaitsUntil(now + interval);
+        assert_eq!(watcher.receive(&state(&query, 12, 3), false, now), until);
+        assert_eq!(watcher.receive(&state(&query, 13, 4), false, now + interval), Reception::Send);
+    }
+
+    #[test]
+    fn numbers_of_different_queries_never_meet() {
+        let (one, other) = (query(), query());
+        let mut watchers = Watchers::default();
+        watchers.enter(7, watcher(&one, Pace::default()));
+        assert_eq!(watchers.number_of(7, &one, &Form::Open), Some(7));
+        assert_eq!(watchers.number_of(7, &one, &Form::Channel(b"c".as_slice().into())), None);
+        assert_eq!((watchers.number_of(7, &other, &Form::Watch), watchers.free_number(7)), (None, 8));
+        watchers.enter(8, watcher(&other, Pace::default()));
+        assert_eq!(watchers.number_of(7, &other, &Form::Watch), Some(8));
+    }
+}

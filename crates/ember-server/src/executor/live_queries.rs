@@ -1,0 +1,42 @@
+//! Live queries that are to be run again, on their way to the workers that run them.
+
+use std::sync::Arc;
+
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::live_query::LiveQuery;
+use emberkv_core::observers::Observers;
+
+use super::Executor;
+use crate::clients::mailbox::Message;
+use crate::server::Server;
+
+impl Executor {
+    /// Sends the queries that the last command has marked to their homes. No lock is held.
+    pub(super) fn send_marked(&mut self) {
+        for query in self.turn.notices.queries.drain(..) {
+            if query.home == self.index {
+                self.marked.push(query);
+            } else {
+                self.server.workers[query.home].mailbox.send(Message::Evaluate(query));
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Has all live queries run again, because keys may have changed that nobody was notified of: they were loaded. No lock
+    /// is held. O(shards + queries).
+    pub(crate) fn renew_queries(&self) {
+        for shard in 0..SHARDS {
+            let data = self.keyspace.lock(shard);
+            let queries: Vec<Arc<LiveQuery>> =
+                data.observers().into_iter().flat_map(Observers::all_queries).cloned().collect();
+            // One that is marked already may have been forgotten with the notices of who has loaded.
+            queries.iter().for_each(|query| _ = query.mark());
+            drop(data);
+            for query in queries {
+                self.workers[query.home].mailbox.send(Message::Evaluate(query));
+            }
+        }
+    }
+}

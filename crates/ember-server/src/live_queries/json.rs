@@ -1,0 +1,85 @@
+//! A state as JSON, for messages of channels: `{"version":"…","result":…}`.
+//!
+//! ```text
+//! string          "text"; {"base64":"…"} where the bytes are no UTF-8
+//! integer, double 12, 1.5; "inf" where JSON has no such number
+//! nothing         null
+//! array, set      [result,…]
+//! map             {"field":result,…}; [[result,result],…] where a field is no text
+//! error           {"error":"WRONGTYPE …"}
+//! ```
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ember_protocol::client::{Value, read_value};
+use serde_json::{Map, Value as Json, json};
+
+/// The message of a state whose result is what a command has replied in RESP3.
+pub(super) fn message(version: &str, result: &[u8]) -> Vec<u8> {
+    let result = match read_value(&mut &*result) {
+        Ok(value) => to_json(&value),
+        // What the server has written itself is whole.
+        Err(error) => json!({ "error": format!("ERR {error}") }),
+    };
+    json!({ "version": version, "result": result }).to_string().into_bytes()
+}
+
+fn to_json(value: &Value) -> Json {
+    match value {
+        Value::Bulk(bytes) | Value::Simple(bytes) | Value::Verbatim(_, bytes) | Value::BigNumber(bytes) => {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => Json::from(text),
+                Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+            }
+        }
+        Value::Error(text) => json!({ "error": String::from_utf8_lossy(text) }),
+        Value::Integer(number) => Json::from(*number),
+        Value::Double(digits) => {
+            let digits = String::from_utf8_lossy(digits);
+            let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
+            number.map_or_else(|| Json::from(&*digits), Json::Number)
+        }
+        Value::Null => Json::Null,
+        Value::Boolean(truth) => Json::from(*truth),
+        Value::Array(values) | Value::Push(values) | Value::Set(values) => {
+            values.iter().map(to_json).collect()
+        }
+        Value::Map(pairs) => map_to_json(pairs),
+        Value::Attribute(_, value) => to_json(value),
+    }
+}
+
+fn map_to_json(pairs: &[(Value, Value)]) -> Json {
+    let field = |(name, value): &(Value, Value)| match to_json(name) {
+        Json::String(name) => Some((name, to_json(value))),
+        _ => None,
+    };
+    match pairs.iter().map(field).collect::<Option<Map<String, Json>>>() {
+        Some(fields) => Json::Object(fields),
+        None => pairs.iter().map(|(name, value)| Json::Array(vec![to_json(name), to_json(value)])).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_result_has_its_form() {
+        for (result, expected) in [
+            (&b"$5\r\nprice\r\n"[..], json!("price")),
+            (b"$1\r\n\xff\r\n", json!({ "base64": "/w==" })),
+            (b":12\r\n", json!(12)),
+            (b",1.5\r\n", json!(1.5)),
+            (b",inf\r\n", json!("inf")),
+            (b"_\r\n", Json::Null),
+            (b"~2\r\n+a\r\n*0\r\n", json!(["a", []])),
+            (b"%1\r\n$1\r\nf\r\n$1\r\nv\r\n", json!({ "f": "v" })),
+            (b"%1\r\n$1\r\n\xff\r\n$1\r\nv\r\n", json!([[{ "base64": "/w==" }, "v"]])),
+            (b"-WRONGTYPE x\r\n", json!({ "error": "WRONGTYPE x" })),
+        ] {
+            let message: Json = serde_json::from_slice(&message("v-1", result)).unwrap();
+            assert_eq!(message, json!({ "version": "v-1", "result": expected }));
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Beginning and ending to watch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use ember_protocol::number::parse_u64;
+use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
+use emberkv_core::call::Run;
+use emberkv_core::error::CommandError;
+use emberkv_core::keys::{Guards, Keys};
+use emberkv_core::live_query::LiveQuery;
+use emberkv_core::spec::Flags;
+use emberkv_core::turn::Turn;
+
+use super::evaluation::{Evaluated, Question, evaluate};
+use super::fingerprint::fingerprint;
+use super::version::{self, Version};
+use super::writing::{self, Told};
+use super::{LiveQueries, Receiver};
+use crate::catalogue::registry::{Command, Handler};
+use crate::clients::client::Client;
+use crate::clients::live_queries::{Form, Pace, WATCHER_BYTES, Watcher};
+use crate::clients::subscriptions::{Kind, write_change};
+use crate::executor::Executor;
+use crate::executor::authorization;
+use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::server::Server;
+
+/// What a client wants to watch, and how.
+pub(crate) struct Wish<'w> {
+    /// The call; its first word is the name of the command.
+    pub(crate) call: Args<'w>,
+    /// The number of the database.
+    pub(crate) database: usize,
+    pub(crate) form: Form,
+    pub(crate) pace: Pace,
+    /// The version of the state that the client has.
+    pub(crate) since: Option<&'w [u8]>,
+}
+
+/// The command that a call would watch.
+///
+/// # Errors
+/// Why it cannot be watched.
+fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Command, CommandError> {
+    let command = server.registry.resolve(call)?;
+    let name = &command.full_name;
+    let by_chance =
+        || CommandError::from(format!("ERR '{name}' cannot be watched: its reply depends on time or chance"));
+    let Handler::Data(data) = command.handler else {
+        return Err(format!("ERR '{name}' cannot be watched: it does not read keys").into());
+    };
+    if !command.is_watchable() {
+        let is_random = command.spec.tips.contains(&"nondeterministic_output");
+        return Err(if is_random && command.spec.flags.contains(Flags::READONLY) {
+            by_chance()
+        } else {
+            format!("ERR '{name}' cannot be watched: it is no command that only reads keys").into()
+        });
+    }
+    if matches!(data.run, Run::KeysOrAllShards { all_shards_if, .. } if all_shards_if(call)) {
+        return Err(
+            format!("ERR '{name}' cannot be watched: it reads keys that its arguments do not name").into()
+        );
+    }
+    if command.spec.key_positions(call).next().is_none() {
+        return Err(format!("ERR '{name}' cannot be watched without a key").into());
+    }
+    Ok(command)
+}
+
+/// Whether a client may watch a call of a command: it must be allowed the command, and its form that watches.
+pub(crate) fn authorize(
+    server: &'static Server,
+    client: &Client,
+    command: &'static Command,
+    call: Args<'_>,
+) -> Result<(), CommandError> {
+    authorization::authorize(server, client, command, call)?;
+    let watching = command.watched_by.map(|index| server.registry.get(index));
+    watching.map_or(Ok(()), |watching| authorization::authorize(server, client, watching, call))
+}
+
+/// A client may not see a query any more; the error that it is told.
+pub(crate) struct Refused(pub(crate) Vec<u8>);
+
+/// Looks whether a client may still see the query with a number, if rules of users have changed since that was looked at.
+///
+/// # Errors
+/// If it may not.
+pub(crate) fn look_at_rights(
+    server: &'static Server,
+    client: &mut Client,
+    number: u32,
+) -> Result<(), Refused> {
+    let generation = client.identity.generation;
+    let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
+    let Some(watcher) = watcher.filter(|watcher| watcher.generation != generation) else { return Ok(()) };
+    watcher.generation = generation;
+    let query = Arc::clone(&watcher.query);
+    let command = server.registry.get(query.command);
+    authorize(server, client, command, query.call()).map_err(|error| Refused(error.text().into_owned()))
+}
+
+/// Begins to watch, and answers with the state of this moment. No lock is held; the worker is inside the gate.
+///
+/// # Errors
+/// What is wrong with the call, what is not allowed, or which limit is reached. Nothing is watched then.
+pub(crate) fn open(
+    executor: &mut Executor,
+    client: &mut Client,
+    wish: &Wish<'_>,
+    reply: &mut Reply,
+) -> Result<(), CommandError> {
+    let server = executor.server;
+    let Wish { call, database, form, pace, since } = wish;
+    let database = *database;
+    let since =
+        since.map(|text| Version::parse(text).ok_or("ERR SINCE is not a version of a state")).transpose()?;
+    let command = command_of(server, *call)?;
+    authorize(server, client, command, *call)?;
+    let live = LiveQueries::of(server);
+    let has = client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.queries.len());
+    let most = executor.config.watch_max_per_client;
+    if has as u64 >= most {
+        return Err(
+            format!("ERR this client watches {has} queries: watch-max-per-client allows {most}").into()
+        );
+    }
+    // The same whatever the case of its name, and whatever the command is called here.
+    let name = command.spec.name.to_ascii_uppercase();
+    let mut words = vec![name.as_bytes()];
+    words.extend(call.iter().skip(1));
+    let mut named = OwnedBatch::new();
+    named.push(&words);
+    let call = &named.command(0);
+    let keyspace = &server.keyspace;
+    let positions: Vec<usize> = command.spec.key_positions(*call).collect();
+    let first = positions[0];
+    let home = server.owner_of(keyspace.hash(call.at(first)).shard());
+    let worker = executor.index;
+    // Messages of channels are made of what says most.
+    let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
+    let new = Arc::new(LiveQuery::new(*call, command.index, database, protocol, home));
+    let bytes = new.memory_bytes(positions.len()) + WATCHER_BYTES;
+    let bytes_max = executor.config.watch_max_memory;
+    if live.memory_bytes() + bytes as u64 > bytes_max {
+        return Err(
+            format!("ERR live queries take the {bytes_max} bytes that watch-max-memory allows").into()
+        );
+    }
+    let mut guards = Guards::None;
+    let question = Question { command, args: *call, database, protocol };
+    let found = evaluate(executor, &mut guards, question, || ());
+    let Evaluated { sequence, record, hash, body } = found;
+    if let Some(since) = since
+        && since.history == version::history(server).as_bytes()
+        && since.sequence > sequence
+    {
+        guards.unpin(keyspace, &mut executor.turn);
+        return Err(format!("BEHIND this server is at {sequence}, before that version").into());
+    }
+    let subscriptions = client.subscriptions.get_or_insert_default();
+    let mut keys =
+        Keys::new(keyspace, &mut guards, *call, database, (0, keyspace.hash(&[])), &mut executor.turn);
+    let known = keys.find_query(first, |query| query.is_for(*call, database, protocol));
+    let is_new = known.is_none();
+    let query = known.unwrap_or(new);
+    if is_new {
+        positions.iter().for_each(|&arg| keys.enter_query(arg, &query));
+        live.count(1, 0, query.memory_bytes(positions.len()) as i64);
+    }
+    let wanted = fingerprint(query.call());
+    let numbers = &mut subscriptions.queries;
+    let number = numbers.number_of(wanted, &query, form).unwrap_or_else(|| numbers.free_number(wanted));
+    let is_unchanged = since.is_some_and(|since| since.hash == hash);
+    let watcher = Watcher {
+        query: Arc::clone(&query),
+        form: form.clone(),
+        pace: *pace,
+        sequence,
+        hash,
+        generation: client.identity.generation,
+        not_before: Instant::now().checked_add(pace.interval).filter(|_| !pace.interval.is_zero()),
+        waiting: None,
+        sent: 1,
+        coalesced: 0,
+    };
+    let before = numbers.enter(number, watcher);
+    query.with_audience(|audience| {
+        if let Some(before) = &before {
+            // It stays in the table of its worker.
+            audience.remove(worker, before.pace.wants_equal, false);
+        }
+        audience.add(worker, pace.wants_equal);
+        if is_new {
+            audience.known = Some(hash);
+        } else if audience.known != Some(hash) {
+            audience.known = None;
+        }
+    });
+    if before.is_none() {
+        let receiver = Receiver { token: client.view.token, client_id: client.view.id, number };
+        live.table(worker).lock().enter(&query, receiver);
+        live.count(0, 1, WATCHER_BYTES as i64);
+    }
+    guards.unpin(keyspace, &mut executor.turn);
+    if let Form::Channel(name) = form {
+        let subscriptions = client.subscriptions.get_or_insert_default();
+        subscriptions.enter_channel(name);
+        write_change(reply, Kind::Channel.words().0, Some(name), subscriptions.count(Kind::Channel));
+    }
+    client
+        .view
+        .queries
+        .store(client.subscriptions.as_ref().map_or(0, |all| all.queries.len() as u64), Ordering::Relaxed);
+    // The answer is held as the states that follow are.
+    executor.last_record = executor.last_record.max(record.unwrap_or(0));
+    let body = Arc::new(body);
+    let given = wish.since.and_then(|text| std::str::from_utf8(text).ok()).filter(|_| is_unchanged);
+    let current = version::text(server, sequence, hash);
+    let result = if given.is_some() { writing::Result::Unchanged } else { writing::Result::Body(&body) };
+    Told { number, query: &query, version: given.unwrap_or(&current), result }.reply(form, reply);
+    Ok(())
+}
+
+/// Ends the interest of a connection in a query. No lock is held; the worker need not be inside the gate.
+pub(crate) fn leave(
+    server: &'static Server,
+    turn: &mut Turn,
+    worker: usize,
+    receiver: Receiver,
+    watcher: &Watcher,
+) {
+    let live = LiveQueries::of(server);
+    let query = &watcher.query;
+    let is_last = live.table(worker).lock().leave(query, receiver);
+    live.count(0, -1, -(WATCHER_BYTES as i64));
+    let keyspace = &server.keyspace;
+    let call = query.call();
+    let positions: Vec<usize> = server.registry.get(query.command).spec.key_positions(call).collect();
+    let mut guards = Guards::None;
+    let mut shards = positions.iter().map(|&arg| keyspace.hash(call.at(arg)).shard()).collect();
+    guards.pin(keyspace, turn, &mut shards);
+    let is_over = query.with_audience(|audience| {
+        audience.remove(worker, watcher.pace.wants_equal, is_last);
+        audience.workers.is_empty()
+    });
+    if is_over {
+        let mut keys = Keys::new(keyspace, &mut guards, call, query.database, (0, keyspace.hash(&[])), turn);
+        positions.iter().for_each(|&arg| keys.leave_query(arg, query));
+        live.count(-1, 0, -(query.memory_bytes(positions.len()) as i64));
+    }
+    guards.unpin(keyspace, turn);
+}
+
+/// UNWATCH and its like: ends the live queries whose fingerprints are the arguments. Those of channels stay.
+pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
+    let number = |word: &[u8]| parse_u64(word).and_then(|number| u32::try_from(number).ok());
+    let numbers: Option<Vec<u32>> = session.args.iter().skip(1).map(number).collect();
+    let numbers = numbers.ok_or(CommandError::from("ERR invalid fingerprint"))?;
+    let Session { server, client, turn, .. } = session;
+    for number in numbers {
+        let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
+        if watcher.is_some_and(|watcher| !watcher.is_channel()) {
+            end(server, turn, client, number);
+        }
+    }
+    session.reply.ok();
+    Ok(Outcome::Done)
+}
+
+/// Ends the interest that a client has by a channel, if there is one.
+pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &mut Client, channel: &[u8]) {
+    let number = client.subscriptions.as_ref().and_then(|all| all.queries.of_channel(channel));
+    if let Some(number) = number {
+        end(server, turn, client, number);
+    }
+}
+
+/// Ends the interest with a number, if there is one.
+pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client, number: u32) {
+    let Some(subscriptions) = &mut client.subscriptions else { return };
+    let Some(watcher) = subscriptions.queries.leave(number) else { return };
+    let left = subscriptions.queries.len();
+    client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
+    let view = &client.view;
+    view.queries.store(left as u64, Ordering::Relaxed);
+    let receiver = Receiver { token: view.token, client_id: view.id, number };
+    leave(server, turn, view.worker, receiver, &watcher);
+}
+
+/// Ends all interests of a client.
+pub(crate) fn end_all(server: &'static Server, turn: &mut Turn, client: &mut Client) {
+    let numbers: Vec<u32> =
+        client.subscriptions.iter().flat_map(|all| all.queries.iter().map(|(number, _)| number)).collect();
+    numbers.into_iter().for_each(|number| end(server, turn, client, number));
+}

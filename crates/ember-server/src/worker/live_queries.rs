@@ -1,0 +1,292 @@
+//! A worker's part in live queries: it runs those whose home it is, and tells its connections of new states.
+//!
+//! What is done in one turn is bounded: other connections wait meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use emberkv_core::keys::Guards;
+use emberkv_core::live_query::LiveQuery;
+
+use super::serving::lend_buffer;
+use super::{Worker, connection_of, list};
+use crate::clients::connection::Connection;
+use crate::clients::live_queries::{Reception, State, Watcher, Watchers};
+use crate::clients::mailbox::Message;
+use crate::executor::Executor;
+use crate::live_queries::evaluation::renew;
+use crate::live_queries::opening::{self, Refused};
+use crate::live_queries::{LiveQueries, Receiver, writing};
+use crate::server::Server;
+
+/// Time in which queries are run in one turn, give or take one of them.
+const EVALUATION_SLICE: Duration = Duration::from_micros(200);
+
+/// A run that takes this long or longer delays the next one of its query by four times as long: so a query takes a fifth of
+/// a worker's time at most. Shorter ones come once in a turn.
+const DELAYING_RUN: Duration = Duration::from_micros(50);
+
+/// How many times as long as a run the next one is delayed.
+const DELAY_FACTOR: u32 = 4;
+
+/// Connections that are told of states in one turn.
+const TOLD_MAX: usize = 256;
+
+/// Ended interests that are taken back in one turn.
+const LEFT_MAX: usize = 256;
+
+/// The last states that wait to be told among which an older one of the same query is looked for.
+const MERGED_MAX: usize = 16;
+
+/// Unsent bytes of a connection from which on the newest state of each query waits for it.
+const CONGESTED_BYTES: usize = 64 * 1024;
+
+/// What there is to do.
+#[derive(Default)]
+pub(super) struct QueryWork {
+    /// Queries to be run, the oldest first.
+    marked: VecDeque<Arc<LiveQuery>>,
+    /// Those that are not to be run before a time.
+    delayed: BTreeMap<(Instant, usize), Arc<LiveQuery>>,
+    /// States that are to be told, the oldest first.
+    told: VecDeque<Telling>,
+    /// When a watcher with an interval may be told again.
+    intervals: BTreeSet<(Instant, usize, u64, u32)>,
+    /// Interests of closed connections.
+    left: Vec<(Receiver, Watcher)>,
+}
+
+/// A state, and how far it is told.
+struct Telling {
+    state: Arc<State>,
+    /// Who is to be told, and how many were; none before it begins. Who begins to watch later has seen the state, or a newer
+    /// one, under the locks.
+    receivers: Option<(Vec<Receiver>, usize)>,
+}
+
+impl QueryWork {
+    /// Whether there is something to do at once.
+    pub(super) fn is_due(&self, server: &Server) -> bool {
+        !self.told.is_empty() || !self.left.is_empty() || !(self.marked.is_empty() || server.is_loading())
+    }
+
+    /// When there is something to do next.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
+        let told = self.intervals.first().map(|&(at, ..)| at);
+        delayed.into_iter().chain(told).min()
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.told.is_empty();
+        is_empty && self.intervals.is_empty() && self.left.is_empty()
+    }
+
+    /// Enters a query that is to be run again.
+    pub(super) fn mark(&mut self, query: Arc<LiveQuery>) {
+        self.marked.push_back(query);
+    }
+}
+
+impl Worker {
+    /// Does what there is to do in this turn.
+    pub(super) fn work_on_queries(&mut self) {
+        if self.executor.marked.is_empty() && self.queries.is_idle() {
+            return;
+        }
+        self.queries.marked.extend(self.executor.marked.drain(..));
+        let now = Instant::now();
+        while let Some(entry) = self.queries.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
+            self.queries.marked.push_back(entry.remove());
+        }
+        if !self.queries.marked.is_empty() && !self.server.is_loading() {
+            self.run_marked(now);
+        }
+        self.end_intervals(now);
+        self.tell_some();
+        for _ in 0..LEFT_MAX {
+            let Some((receiver, watcher)) = self.queries.left.pop() else { break };
+            let Executor { server, turn, index, .. } = &mut self.executor;
+            opening::leave(server, turn, *index, receiver, &watcher);
+        }
+    }
+
+    /// Runs queries, for a slice of time.
+    fn run_marked(&mut self, begun: Instant) {
+        if !self.executor.enter_gate() {
+            return; // a script runs for long; the next turn tries again
+        }
+        let mut states = Vec::new();
+        let mut now = begun;
+        // Those that are marked meanwhile come in the next turn.
+        for _ in 0..self.queries.marked.len() {
+            let Some(query) = self.queries.marked.pop_front() else { break };
+            let since = |time: u64| self.server.started + Duration::from_nanos(time);
+            let not_before = since(query.not_before.load(Ordering::Relaxed));
+            if not_before > now {
+                let name = Arc::as_ptr(&query).addr();
+                self.queries.delayed.insert((not_before, name), query);
+                continue;
+            }
+            states.extend(renew(&mut self.executor, &query));
+            let ended = Instant::now();
+            let took = ended - now;
+            self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
+            if took >= DELAYING_RUN {
+                let until = ended + took * DELAY_FACTOR - self.server.started;
+                query.not_before.store(until.as_nanos() as u64, Ordering::Relaxed);
+            }
+            now = ended;
+            if now - begun >= EVALUATION_SLICE {
+                break;
+            }
+        }
+        self.executor.deliver(&mut Guards::None, None);
+        self.server.gate.leave(self.executor.index);
+        self.executor.publish();
+        for (state, workers) in states {
+            let state = Arc::new(state);
+            for worker in workers.into_iter().map(usize::from) {
+                if worker == self.executor.index {
+                    self.accept_state(Arc::clone(&state));
+                } else {
+                    self.server.workers[worker].mailbox.send(Message::State(Arc::clone(&state)));
+                }
+            }
+        }
+    }
+
+    /// Notes a state of which this worker's connections are to be told.
+    pub(super) fn accept_state(&mut self, state: Arc<State>) {
+        // One of the same query that nobody has been told of yet is out of date.
+        let is_waiting =
+            |other: &&mut Telling| other.receivers.is_none() && Arc::ptr_eq(&other.state.query, &state.query);
+        match self.queries.told.iter_mut().rev().take(MERGED_MAX).find(is_waiting) {
+            Some(other) if other.state.sequence < state.sequence => other.state = state,
+            Some(_) => {}
+            None => self.queries.told.push_back(Telling { state, receivers: None }),
+        }
+    }
+
+    /// Tells connections of states, a slice of them.
+    fn tell_some(&mut self) {
+        let mut left = TOLD_MAX;
+        while left > 0
+            && let Some(Telling { state, receivers }) = self.queries.told.pop_front()
+        {
+            let (receivers, told) = receivers.unwrap_or_else(|| {
+                let table = LiveQueries::of(self.server).table(self.executor.index).lock();
+                (table.receivers(&state.query).to_vec(), 0)
+            });
+            let until = receivers.len().min(told + left);
+            for &receiver in &receivers[told..until] {
+                self.tell(&state, receiver);
+            }
+            left -= until - told;
+            if until < receivers.len() {
+                self.queries.told.push_front(Telling { state, receivers: Some((receivers, until)) });
+            }
+        }
+    }
+
+    /// Tells one connection of a state, now or later.
+    fn tell(&mut self, state: &Arc<State>, receiver: Receiver) {
+        let Receiver { token, client_id, number } = receiver;
+        let now = Instant::now();
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let is_congested = connection.unsent_bytes() >= CONGESTED_BYTES;
+        let Some(watchers) = watchers_of(connection) else { return };
+        let Some(watcher) = watchers.get_mut(number) else { return };
+        if !Arc::ptr_eq(&watcher.query, &state.query) {
+            return; // another query has the number by now
+        }
+        let coalesced = watcher.coalesced;
+        let reception = watcher.receive(state, is_congested, now);
+        self.executor.stats.query_coalesced.add(watcher.coalesced - coalesced);
+        match reception {
+            Reception::Known => {}
+            Reception::Waits => watchers.wait(number),
+            Reception::WaitsUntil(time) => {
+                _ = self.queries.intervals.insert((time, token, client_id, number))
+            }
+            Reception::Send => self.write_state(state, receiver, now),
+        }
+    }
+
+    /// Writes a state to a connection, if its client may still see it.
+    fn write_state(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant) {
+        let Receiver { token, client_id, number } = receiver;
+        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        if connection.closing {
+            return;
+        }
+        lend_buffer(&mut self.buffers, connection);
+        list(&mut self.ready, connection, token);
+        let client = &mut connection.client;
+        if client.is_user_stale() && !client.refresh_user() {
+            connection.closing = true;
+            return;
+        }
+        let refused = opening::look_at_rights(self.server, client, number);
+        let Some(watcher) = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number)) else {
+            return;
+        };
+        if let Err(Refused(error)) = refused {
+            let form = watcher.form.clone();
+            writing::write_end(self.server, number, &form, state, &error, &mut connection.output);
+            opening::end(self.server, &mut self.executor.turn, &mut connection.client, number);
+            return;
+        }
+        watcher.note_sent(state, now);
+        writing::write_state(self.server, number, &watcher.form, state, &mut connection.output);
+        self.executor.stats.query_sent.add(1);
+        connection.acknowledges = connection.acknowledges.max(state.record.unwrap_or(0));
+    }
+
+    /// Tells watchers whose interval is over.
+    fn end_intervals(&mut self, now: Instant) {
+        while let Some(&(at, token, client_id, number)) = self.queries.intervals.first()
+            && at <= now
+        {
+            self.queries.intervals.pop_first();
+            let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
+            let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
+            let Some(state) = watcher.and_then(|watcher| watcher.waiting.take()) else { continue };
+            self.tell(&state, Receiver { token, client_id, number });
+        }
+    }
+
+    /// Writes states that have waited for a connection's socket, as far as it takes them; whether there was something.
+    pub(super) fn write_waiting(&mut self, token: usize) -> bool {
+        let mut has_written = false;
+        while let Some(connection) = self.connections[token].as_deref_mut()
+            && connection.unsent_bytes() < CONGESTED_BYTES
+        {
+            let client_id = connection.client.view.id;
+            let Some(watchers) = watchers_of(connection) else { break };
+            let Some(number) = watchers.next_waiting() else { break };
+            let waiting = watchers.get_mut(number).and_then(|watcher| watcher.waiting.take());
+            if let Some(state) = waiting {
+                self.tell(&state, Receiver { token, client_id, number });
+                has_written = true;
+            }
+        }
+        has_written
+    }
+
+    /// Lets the interests of a connection that closes be taken back, in this turn and those that follow.
+    pub(super) fn leave_queries(&mut self, connection: &mut Connection, token: usize) {
+        let client_id = connection.client.view.id;
+        let Some(watchers) = watchers_of(connection) else { return };
+        let watchers = std::mem::take(watchers);
+        let left =
+            watchers.into_all().map(|(number, watcher)| (Receiver { token, client_id, number }, watcher));
+        self.queries.left.extend(left);
+    }
+}
+
+fn watchers_of(connection: &mut Connection) -> Option<&mut Watchers> {
+    connection.client.subscriptions.as_mut().map(|subscriptions| &mut subscriptions.queries)
+}
