@@ -451,7 +451,7 @@ impl Executor {
         self.make_room_before(client, guards, reply);
         let mark = client.reply_mode.is_silent().then(|| reply.mark());
         if client.transaction.is_some() && !command.spec.is_immediate {
-            return match self.queue(client, command, args, reply) {
+            return match self.queue(client, guards, command, args, reply) {
                 Ok(()) => {
                     self.apply_reply_mode(client, mark, reply);
                     Flow::Next

@@ -30,6 +30,7 @@ impl Executor {
     pub(crate) fn queue(
         &mut self,
         client: &mut Client,
+        guards: &mut Guards<'static>,
         command: &'static Command,
         args: Args<'_>,
         reply: &mut Reply,
@@ -42,7 +43,7 @@ impl Executor {
         }
         // Whatever is queued takes memory, even a call that never would.
         if self.config.maxmemory != 0 {
-            self.make_room(&mut Guards::None, args.total_bytes())?;
+            self.make_room(guards, args.total_bytes())?;
         }
         // What EXEC will refuse, or not run, is not kept.
         let will_run = !transaction.is_aborted

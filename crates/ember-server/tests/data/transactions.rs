@@ -234,3 +234,21 @@ fn a_pipelined_transaction_in_the_middle_of_other_commands_keeps_the_order() {
         assert_eq!(client.read_bytes(expected.len()).unwrap(), expected, "{mode:?}");
     }
 }
+
+#[test]
+fn a_call_that_is_queued_holds_no_lock_while_keys_are_sought_to_evict() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        // Keys that may not go: they are looked for again and again.
+        (0..200).for_each(|number| _ = client.run(&format!("SET k{number} v")));
+        assert_eq!(client.run("CONFIG SET maxmemory-policy volatile-random maxmemory 1"), Value::ok());
+        // Calls on elements of one key are looked at together, under its lock, before the first is queued.
+        let calls: Vec<String> = (0..16).map(|number| format!("HSET h f{number} v")).collect();
+        let batch = ["MULTI", &calls.join("\r\n"), "DISCARD", ""].join("\r\n");
+        for _ in 0..50 {
+            client.send(batch.as_bytes()).unwrap();
+            (0..calls.len() + 2).for_each(|_| _ = client.read_value().unwrap());
+        }
+    }
+}
