@@ -10,6 +10,9 @@ STRESS_SECONDS ?= 60
 # Servers that the tests of crashes kill in `make test-long`, and simulated power cuts there.
 CRASH_KILLS ?= 1000
 CRASH_SEEDS ?= 2000
+# Random writes beside live queries there, in each mode, and how many watch.
+LIVE_CHANGES ?= 1000000
+LIVE_WATCHERS ?= 1000
 # Failovers that Sentinel makes in each of four tests in `make test-long`.
 SENTINEL_FAILOVERS ?= 50
 # The programs of ember-peers, which need others installed. All targets choose the whole workspace and name what they run:
@@ -75,6 +78,7 @@ test-asan-server: ## The stress test against a server under the address sanitize
 
 test-long: ## The tests with many more random cases (half an hour).
 	STRESS_SECONDS=$(STRESS_SECONDS) CRASH_KILLS=$(CRASH_KILLS) CRASH_SEEDS=$(CRASH_SEEDS) PROPTEST_CASES=20000 \
+		LIVE_CHANGES=$(LIVE_CHANGES) LIVE_WATCHERS=$(LIVE_WATCHERS) \
 		$(CARGO) test --profile test-long --workspace --no-fail-fast
 	scripts/setup-peers.sh
 	$(CARGO) build --release -p ember-server

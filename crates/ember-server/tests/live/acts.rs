@@ -1,0 +1,151 @@
+//! Random writes of all kinds, and random commands to watch.
+
+use ember_testkit::Random;
+
+/// Keys of each type, and databases that are used.
+const KEYS: usize = 4;
+pub(crate) const DATABASES: usize = 3;
+
+/// First letters of keys by type.
+const TYPES: [&str; 7] = ["s", "h", "l", "t", "z", "x", "p"];
+
+fn key(random: &mut Random, kind: &str) -> String {
+    format!("{kind}{}", random.below(KEYS))
+}
+
+fn any_key(random: &mut Random) -> String {
+    let kind = random.pick(&TYPES).to_owned();
+    key(random, &kind)
+}
+
+/// A command line for each `{letter}` of which a key of that type is put in, for `#` a small number.
+fn filled(random: &mut Random, line: &str) -> String {
+    let mut text = String::new();
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '{' => {
+                let kind: String = letters.by_ref().take_while(|&letter| letter != '}').collect();
+                text += &if kind == "any" { any_key(random) } else { key(random, &kind) };
+            }
+            '#' => text += &random.below(20).to_string(),
+            letter => text.push(letter),
+        }
+    }
+    text
+}
+
+const WRITES: &[&str] = &[
+    "SET {s} #",
+    "INCRBY {s} #",
+    "APPEND {s} x#",
+    "SETRANGE {s} # y",
+    "SET {s} # PX 1#",
+    "GETEX {s} PX 3#",
+    "GETDEL {s}",
+    "MSET {s} # {s} #",
+    "PEXPIRE {any} 2#",
+    "PERSIST {any}",
+    "SETBIT {s} # 1",
+    "HSET {h} f# # g# #",
+    "HDEL {h} f#",
+    "HINCRBY {h} f# #",
+    "HPEXPIRE {h} 1# FIELDS 2 f# g#",
+    "HPERSIST {h} FIELDS 1 f#",
+    "HGETDEL {h} FIELDS 1 g#",
+    "RPUSH {l} # #",
+    "LPUSH {l} a#",
+    "LPOP {l} 2",
+    "RPOPLPUSH {l} {l}",
+    "LREM {l} 0 #",
+    "LTRIM {l} 0 15",
+    "LINSERT {l} BEFORE # b",
+    "SADD {t} # m#",
+    "SREM {t} #",
+    "SPOP {t}",
+    "SMOVE {t} {t} #",
+    "SINTERSTORE {t} {t} {t}",
+    "SUNIONSTORE {t} {t} {t}",
+    "ZADD {z} # a# # b#",
+    "ZINCRBY {z} # a#",
+    "ZREM {z} a#",
+    "ZPOPMIN {z}",
+    "ZREMRANGEBYSCORE {z} # 9",
+    "ZUNIONSTORE {z} 2 {z} {z}",
+    "XADD {x} * f #",
+    "XTRIM {x} MAXLEN 5",
+    "XADD {x} MAXLEN 3 * g #",
+    "PFADD {p} # #",
+    "PFMERGE {p} {p} {p}",
+    "DEL {any}",
+    "UNLINK {any} {any}",
+    "RENAME {any} {any}",
+    "COPY {any} {any} REPLACE",
+    "COPY {s} {s} DB 1 REPLACE",
+    "MOVE {any} 1",
+    "SWAPDB 0 1",
+    "SORT {l} ALPHA STORE {l}",
+    "BITOP OR {s} {s} {s}",
+    "EVAL \"for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1]) end\" 2 {s} {s} #",
+    "EVAL \"redis.call('INCR', 's0') redis.call('HSET', 'h0', 'f', '1') redis.call('RPUSH', 'l0', 'e')\" 0",
+];
+
+/// Rare ones.
+const RARE: &[&str] = &[
+    "FLUSHDB",
+    "FLUSHALL",
+    "CONFIG SET maxmemory-policy allkeys-random maxmemory 1",
+    "CONFIG SET maxmemory 0",
+    "SWAPDB 1 2",
+];
+
+/// A random write as a command line.
+pub(crate) fn write(random: &mut Random) -> String {
+    let line = if random.below(200) == 0 { random.pick(RARE) } else { random.pick(WRITES) };
+    let line = line.to_owned();
+    filled(random, &line)
+}
+
+/// What may be watched, and whether the elements of the result have no order.
+const READS: &[(&str, bool)] = &[
+    ("GET {s}", false),
+    ("STRLEN {any}", false),
+    ("MGET {s} {s} {any}", false),
+    ("GETRANGE {s} 0 3", false),
+    ("BITCOUNT {s}", false),
+    ("HGETALL {h}", true),
+    ("HMGET {h} f1 g1", false),
+    ("HLEN {h}", false),
+    ("HKEYS {h}", true),
+    ("LRANGE {l} 0 -1", false),
+    ("LINDEX {l} 1", false),
+    ("LLEN {any}", false),
+    ("SMEMBERS {t}", true),
+    ("SINTER {t} {t}", true),
+    ("SUNION {t} {t}", true),
+    ("SDIFF {t} {t}", true),
+    ("SCARD {t}", false),
+    ("SISMEMBER {t} 7", false),
+    ("ZRANGE {z} 0 -1 WITHSCORES", false),
+    ("ZRANGE {z} 0 3 REV", false),
+    ("ZRANK {z} a1", false),
+    ("ZCOUNT {z} 0 9", false),
+    ("XRANGE {x} - +", false),
+    ("XLEN {x}", false),
+    ("PFCOUNT {p} {p}", false),
+    ("EXISTS {any} {any}", false),
+    ("TYPE {any}", false),
+    ("EXPIRETIME {any}", false),
+    ("PEXPIRETIME {s}", false),
+    ("HPEXPIRETIME {h} FIELDS 1 f1", false),
+    ("SORT_RO {l} ALPHA", false),
+    ("ZSCORE {z} b2", false),
+    ("HGET {h} f2", false),
+    ("ZINTER 2 {z} {z} WITHSCORES", false),
+];
+
+/// A random command to watch, and whether the elements of its result have no order.
+pub(crate) fn read(random: &mut Random) -> (String, bool) {
+    let (line, is_unordered) = READS[random.below(READS.len())];
+    (filled(random, line), is_unordered)
+}

@@ -1,0 +1,447 @@
+//! Live queries held against the append-only file: every state that was sent is what the command answers after just as many
+//! records as its number says.
+//!
+//! Random writers of all types, transactions and scripts run beside connections that watch random commands, in RESP2, RESP3
+//! and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number of writes, of
+//! watchers, and the seed, which a failure prints.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+mod acts;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::{BufRead, BufReader, Cursor};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ember_protocol::Protocol;
+use ember_protocol::client::read_value;
+use ember_testkit::{Random, RawClient, Server, Value, encode, split_arguments, wait_until};
+use emberkv_core::local::Local;
+use emberkv_core::turn::Turn;
+use serde_json::{Value as Json, json};
+
+/// What is watched by one connection.
+const QUERIES_EACH: usize = 20;
+
+/// Connections that write.
+const WRITERS: usize = 4;
+
+/// How long the last states may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a connection is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Resp2,
+    Resp3,
+    Channel,
+}
+
+/// A command that is watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Query {
+    database: usize,
+    line: String,
+    is_unordered: bool,
+    kind: Kind,
+}
+
+/// All states that were sent: by their numbers, with the result.
+type States = Arc<Mutex<BTreeMap<u64, BTreeSet<(Query, String)>>>>;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// A result in a form that can be compared.
+fn comparable(value: &Value, query: &Query) -> String {
+    let mut value = value.clone();
+    let by_text = |value: &Value| format!("{value:?}");
+    match &mut value {
+        Value::Set(members) => members.sort_by_key(by_text),
+        Value::Map(pairs) => pairs.sort_by_key(|pair| format!("{pair:?}")),
+        // Fields and values of RESP2 stay together.
+        Value::Array(list) if query.is_unordered && query.line.starts_with("HGETALL") => {
+            let mut pairs: Vec<Vec<Value>> = list.chunks(2).map(<[Value]>::to_vec).collect();
+            pairs.sort_by_key(|pair| format!("{pair:?}"));
+            *list = pairs.concat();
+        }
+        Value::Array(list) if query.is_unordered => list.sort_by_key(by_text),
+        _ => {}
+    }
+    match query.kind {
+        Kind::Channel => json_of(&value).to_string(),
+        Kind::Resp2 | Kind::Resp3 => format!("{value:?}"),
+    }
+}
+
+/// The form of a result in messages of channels.
+fn json_of(value: &Value) -> Json {
+    match value {
+        Value::Bulk(bytes) | Value::Simple(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Json::from(text),
+            Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+        },
+        Value::Error(text) => json!({ "error": String::from_utf8_lossy(text) }),
+        Value::Integer(number) => Json::from(*number),
+        Value::Double(digits) => {
+            String::from_utf8_lossy(digits).parse::<f64>().map_or(Json::Null, Json::from)
+        }
+        Value::Null => Json::Null,
+        Value::Array(list) | Value::Set(list) => list.iter().map(json_of).collect(),
+        Value::Map(pairs) => pairs
+            .iter()
+            .map(|(name, value)| (json_of(name).as_str().unwrap_or_default().to_owned(), json_of(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A message's result in the same form.
+fn comparable_message(message: &Json, query: &Query) -> String {
+    let mut result = message["result"].clone();
+    if let Json::Array(list) = &mut result
+        && query.is_unordered
+    {
+        list.sort_by_key(|item| format!("{:?}", Value::Bulk(item.as_str().unwrap_or_default().into())));
+    }
+    result.to_string()
+}
+
+fn number_of(version: &str) -> u64 {
+    version.split('-').nth(1).unwrap().parse().unwrap()
+}
+
+/// A connection that watches.
+struct Watching {
+    client: RawClient,
+    kind: Kind,
+    /// By fingerprint and database, or by channel: the query, whether equal results are wanted, the last number and result.
+    queries: HashMap<String, (Query, bool, Option<u64>, String)>,
+    states: States,
+    received: u64,
+}
+
+impl Watching {
+    fn begin(server: &Server, kind: Kind, random: &mut Random, states: States) -> Watching {
+        let mut client = server.client();
+        client.set_timeout(PATIENCE).unwrap();
+        if kind == Kind::Resp3 {
+            client.run("HELLO 3");
+        }
+        let mut watching = Watching { client, kind, queries: HashMap::new(), states, received: 0 };
+        // A connection has one database, but for channels, which name theirs.
+        let own = random.below(acts::DATABASES);
+        watching.client.run(&format!("SELECT {own}"));
+        watching.watch("GET awake", 0, false, false, random);
+        for _ in 0..QUERIES_EACH {
+            let (line, is_unordered) = acts::read(random);
+            let database = if kind == Kind::Channel { random.below(acts::DATABASES) } else { own };
+            let every = kind != Kind::Channel && random.chance(10);
+            watching.watch(&line, database, is_unordered, every, random);
+        }
+        watching
+    }
+
+    fn watch(&mut self, line: &str, database: usize, is_unordered: bool, every: bool, random: &mut Random) {
+        let query = Query { database, line: line.to_owned(), is_unordered, kind: self.kind };
+        if self.queries.values().any(|(other, ..)| *other == query) {
+            return;
+        }
+        if self.kind == Kind::Channel {
+            let channel = format!("__watch@{database}__:{line}");
+            self.client.send_command(&["SUBSCRIBE", &channel]).unwrap();
+            self.queries.insert(channel, (query, every, None, String::new()));
+            return;
+        }
+        let interval = if random.chance(20) { "INTERVAL 20 " } else { "" };
+        let every_word = if every { "EVERY " } else { "" };
+        let call = format!("WATCH.OPEN {interval}{every_word}COMMAND {line}");
+        self.client.send(format!("{call}\r\n").as_bytes()).unwrap();
+        // States of others may come before the reply; they have an entry already.
+        let (fingerprint, version, result) = loop {
+            let value = self.client.read_value().unwrap();
+            match (&value, self.kind) {
+                (Value::Map(_), _) => {
+                    let text = |name: &str| value.get(name).unwrap().text();
+                    break (text("fingerprint"), text("version"), value.get("result").unwrap());
+                }
+                (Value::Array(parts), Kind::Resp2) if !self.queries.contains_key(&parts[1].text()) => {
+                    break (parts[1].text(), parts[2].text(), parts[3].clone());
+                }
+                _ => self.take(&value),
+            }
+        };
+        let text = comparable(&result, &query);
+        self.note(&query, number_of(&version), &text);
+        self.queries.insert(fingerprint, (query, every, Some(number_of(&version)), text));
+    }
+
+    fn note(&mut self, query: &Query, number: u64, result: &str) {
+        self.received += 1;
+        self.states.lock().unwrap().entry(number).or_default().insert((query.clone(), result.to_owned()));
+    }
+
+    /// Takes what was sent.
+    fn take(&mut self, value: &Value) {
+        let (Value::Array(parts) | Value::Push(parts)) = value else { panic!("{:?}: {value:?}", self.kind) };
+        let (name, version, text);
+        if self.kind == Kind::Channel {
+            if parts[0].text() == "subscribe" {
+                return;
+            }
+            let message: Json = serde_json::from_str(&parts[2].text()).unwrap();
+            name = parts[1].text();
+            version = message["version"].as_str().unwrap().to_owned();
+            text = comparable_message(&message, &self.queries[&name].0);
+        } else {
+            name = parts[1].text();
+            version = parts[2].text();
+            text = comparable(&parts[3], &self.queries[&name].0);
+        }
+        let number = number_of(&version);
+        let (query, every, last, before) = self.queries.get_mut(&name).unwrap();
+        assert!(Some(number) > *last, "{query:?}: {number} comes behind {last:?}");
+        assert!(*every || *before != text, "{query:?}: {text} comes twice");
+        (*last, *before) = (Some(number), text.clone());
+        let query = query.clone();
+        self.note(&query, number, &text);
+    }
+
+    /// Reads until all states are the final ones, which are known when `is_over`.
+    fn run(
+        mut self,
+        random: &mut Random,
+        is_over: &AtomicBool,
+        finals: &Mutex<HashMap<Query, String>>,
+    ) -> u64 {
+        let mut patience: Option<Instant> = None;
+        loop {
+            let value = self.client.read_value().unwrap();
+            self.take(&value);
+            if random.below(2000) == 0 {
+                thread::park_timeout(Duration::from_millis(random.below(200) as u64));
+            }
+            if is_over.load(Ordering::SeqCst) {
+                let finals = finals.lock().unwrap();
+                let late: Vec<_> = self
+                    .queries
+                    .values()
+                    .filter(|(query, _, _, last)| query.line != "GET awake" && finals[query] != *last)
+                    .collect();
+                if late.is_empty() {
+                    return self.received;
+                }
+                let since = *patience.get_or_insert_with(Instant::now);
+                assert!(since.elapsed() < PATIENCE, "the last states have not come: {late:?}");
+            }
+        }
+    }
+}
+
+/// Random writes, some of them in transactions.
+fn write(server: &Server, changes: u64, random: &mut Random) {
+    let mut client = server.client();
+    let mut sent = 0;
+    while sent < changes {
+        let calls = if random.chance(20) { 1 + random.below(30) } else { 1 };
+        let is_transaction = random.chance(15);
+        let mut bytes = encode(&["SELECT".to_owned(), random.below(acts::DATABASES).to_string()]);
+        let mut replies = 1;
+        if is_transaction {
+            bytes.extend(encode(&["MULTI"]));
+            replies += 2;
+        }
+        for _ in 0..calls {
+            bytes.extend(encode(&split_arguments(&acts::write(random)).unwrap()));
+            replies += 1;
+        }
+        if is_transaction {
+            bytes.extend(encode(&["EXEC"]));
+        }
+        client.send(&bytes).unwrap();
+        (0..replies).for_each(|_| _ = client.read_value().unwrap());
+        sent += calls as u64;
+    }
+}
+
+/// The units of an append-only file: the commands of each record.
+fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
+    let folder = directory.join("appendonlydir");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let incremental: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".incr.aof")).collect();
+    assert_eq!(incremental.len(), 1, "nothing was rewritten");
+    let bytes = fs::read(&incremental[0]).unwrap();
+    let mut input = BufReader::new(Cursor::new(bytes));
+    let mut units: Vec<Vec<Vec<Vec<u8>>>> = Vec::new();
+    let mut open: Option<Vec<Vec<Vec<u8>>>> = None;
+    let mut select: Option<Vec<Vec<u8>>> = None;
+    loop {
+        let next = input.fill_buf().unwrap().first().copied();
+        match next {
+            None => break,
+            Some(b'#') => {
+                let mut line = Vec::new();
+                input.read_until(b'\n', &mut line).unwrap();
+                continue;
+            }
+            Some(_) => {}
+        }
+        let value = read_value(&mut input).unwrap();
+        let words: Vec<Vec<u8>> =
+            value.elements().unwrap().iter().map(|word| word.bytes().unwrap().to_vec()).collect();
+        match (words[0].to_ascii_uppercase().as_slice(), &mut open) {
+            (b"MULTI", _) => open = Some(Vec::new()),
+            (b"EXEC", Some(_)) => units.push(select.take().into_iter().chain(open.take().unwrap()).collect()),
+            (_, Some(unit)) => unit.push(words),
+            (b"SELECT", None) => select = Some(words),
+            (_, None) => units.push(select.take().into_iter().chain([words]).collect()),
+        }
+    }
+    units
+}
+
+/// Runs the records one by one, and every query that has a state after each.
+fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet<(Query, String)>>) {
+    let mut writer = Local::new(Protocol::Resp2);
+    let turn = || {
+        let mut turn = Turn::new(0, 1);
+        turn.replay_at(1_700_000_000_000);
+        turn
+    };
+    writer.turn = turn();
+    let keyspace = Arc::clone(&writer.keyspace);
+    let mut readers = [Protocol::Resp2, Protocol::Resp3]
+        .map(|protocol| Local::sharing(Arc::clone(&keyspace), turn(), protocol));
+    let last = *states.keys().last().unwrap();
+    assert!(last <= units.len() as u64, "there are {} records, and a state of {last}", units.len());
+    let mut checked = 0;
+    for number in 0..=last {
+        if let Some(unit) = number.checked_sub(1).map(|at| &units[at as usize]) {
+            for words in unit {
+                if words[0].eq_ignore_ascii_case(b"SELECT") {
+                    writer.database = std::str::from_utf8(&words[1]).unwrap().parse().unwrap();
+                    continue;
+                }
+                let reply = writer.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                assert_ne!(reply[0], b'-', "{words:?}: {}", String::from_utf8_lossy(&reply));
+            }
+        }
+        for (query, result) in states.get(&number).into_iter().flatten() {
+            let reader = &mut readers[usize::from(query.kind != Kind::Resp2)];
+            reader.database = query.database;
+            let words = split_arguments(&query.line).unwrap();
+            let reply = reader.run(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let value = read_value(&mut &*reply).unwrap();
+            let expected = comparable(&value, query);
+            assert_eq!(
+                *result,
+                expected,
+                "{query:?} after record {number}: {:?}",
+                units.get(number as usize)
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 0);
+    println!("{} records, {checked} different states", units.len());
+}
+
+fn run(mode: &[&str]) {
+    let changes = setting("LIVE_CHANGES", 6000);
+    let watchers = setting("LIVE_WATCHERS", 200);
+    let seed = setting("LIVE_SEED", 1);
+    let mut random = Random::new(seed);
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
+        .arguments(mode)
+        .arguments(&["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--save", ""])
+        .start();
+    let states: States = Arc::default();
+    let (is_over, finals) = (AtomicBool::new(false), Mutex::new(HashMap::new()));
+    let connections: Vec<Watching> = (0..watchers as usize / QUERIES_EACH)
+        .map(|number| {
+            let kind = [Kind::Resp2, Kind::Resp3, Kind::Channel][number % 3];
+            Watching::begin(&server, kind, &mut random, Arc::clone(&states))
+        })
+        .collect();
+    let queries: BTreeSet<Query> =
+        connections.iter().flat_map(|one| one.queries.values().map(|(query, ..)| query.clone())).collect();
+    let received: u64 = thread::scope(|scope| {
+        let (is_over, finals) = (&is_over, &finals);
+        let watching: Vec<_> = connections
+            .into_iter()
+            .map(|one| {
+                let mut random = Random::new(random.next_u64());
+                scope.spawn(move || one.run(&mut random, is_over, finals))
+            })
+            .collect();
+        let writing: Vec<_> = (0..WRITERS)
+            .map(|_| {
+                let mut random = Random::new(random.next_u64());
+                let server = &server;
+                scope.spawn(move || write(server, changes / WRITERS as u64, &mut random))
+            })
+            .collect();
+        writing.into_iter().for_each(|writer| writer.join().unwrap());
+        let mut control = server.client();
+        control.run("CONFIG SET maxmemory 0");
+        wait_until("nothing expires any more", || {
+            let volatile = control.run("INFO keyspace").text().contains("expires=0") || {
+                let text = control.run("INFO keyspace").text();
+                !text.contains("expires=")
+                    || !text.split("expires=").skip(1).any(|rest| !rest.starts_with('0'))
+            };
+            let fields = (0..acts::DATABASES).all(|database| {
+                control.run(&format!("SELECT {database}"));
+                (0..4).all(|key| {
+                    let ttl = control.run(&format!("EVAL \"local r = redis.pcall('HKEYS', KEYS[1]) if r.err then return 0 end local n = 0 for _, f in ipairs(r) do if redis.call('HPTTL', KEYS[1], 'FIELDS', 1, f)[1] >= 0 then n = n + 1 end end return n\" 1 h{key}"));
+                    ttl.integer().unwrap_or(0) == 0
+                })
+            });
+            volatile && fields
+        });
+        let mut clients = [server.client(), server.client()];
+        clients[1].run("HELLO 3");
+        for query in queries {
+            let client = &mut clients[usize::from(query.kind != Kind::Resp2)];
+            client.run(&format!("SELECT {}", query.database));
+            let value = client.command(&split_arguments(&query.line).unwrap());
+            let result = comparable(&value, &query);
+            finals.lock().unwrap().insert(query, result);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        // Who has got all wants to be woken to see that.
+        let mut number = 0;
+        while !watching.iter().all(|one| one.is_finished()) {
+            number += 1;
+            for database in 0..acts::DATABASES {
+                control.run(&format!("SELECT {database}"));
+                control.run(&format!("SET awake {number}"));
+            }
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        watching.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    server.signal("TERM");
+    assert!(server.wait().success());
+    println!("{mode:?}: {received} states received");
+    check(&units(server.directory()), &states.lock().unwrap());
+}
+
+#[test]
+fn every_state_is_that_after_its_record_in_the_concurrent_mode() {
+    run(&["--shards", "3", "--concurrent", "yes"]);
+}
+
+#[test]
+fn every_state_is_that_after_its_record_in_the_sharded_mode() {
+    run(&["--shards", "3", "--concurrent", "no"]);
+}
