@@ -196,6 +196,12 @@ pub(crate) struct ModeOptions {
     /// A line of statistics each second.
     #[arg(long)]
     pub(crate) stat: bool,
+    /// Watch the command: a line for each new result, with its version; a lost connection goes on where it was.
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// The version that --watch begins behind.
+    #[arg(long, value_name = "VERSION", requires = "watch")]
+    pub(crate) since: Option<String>,
     /// Measure the time an answer takes.
     #[arg(long)]
     pub(crate) latency: bool,

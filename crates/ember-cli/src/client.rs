@@ -75,6 +75,8 @@ struct Subscriptions {
     channels: u64,
     /// Shard channels.
     shard_channels: u64,
+    /// Whether states of live queries are awaited: one was begun, and none was ended since.
+    is_watching: bool,
 }
 
 impl Client {
@@ -174,13 +176,16 @@ impl Client {
         match count_in(&message) {
             Some((count, false)) => subscriptions.channels = count,
             Some((count, true)) => subscriptions.shard_channels = count,
+            // What ends a live query is answered so, and what does not begin one by an error.
+            None if message == Value::ok() || message.is_error() => subscriptions.is_watching = false,
             None if matches!(&message, Value::Simple(text) if text == b"RESET") => {
                 *subscriptions = Subscriptions::default();
                 self.database = 0;
             }
             None => {}
         }
-        subscriptions.is_on = subscriptions.channels + subscriptions.shard_channels > 0;
+        let channels = subscriptions.channels + subscriptions.shard_channels;
+        subscriptions.is_on = channels > 0 || subscriptions.is_watching;
         Ok(())
     }
 
@@ -263,6 +268,10 @@ impl Client {
                 }
             },
             Kind::Subscribe => self.begin_subscription(),
+            Kind::Watch => {
+                self.subscriptions.is_watching = true;
+                self.begin_subscription()
+            }
             Kind::Monitor if self.is_typed => {
                 let answer = self.receive_answer()?;
                 self.is_monitoring = !matches!(answer, Value::Error(_));
@@ -422,6 +431,8 @@ enum Kind {
     Other,
     /// Messages follow.
     Subscribe,
+    /// States of a live query follow.
+    Watch,
     /// Everything follows.
     Monitor,
     /// The server goes.
@@ -432,6 +443,7 @@ impl Kind {
     fn of(words: &[Vec<u8>]) -> Kind {
         match words.first().map(|name| name.to_ascii_lowercase()).as_deref() {
             Some(b"subscribe" | b"psubscribe" | b"ssubscribe") => Kind::Subscribe,
+            Some(name) if name == b"watch.open" || name.ends_with(b".watch") => Kind::Watch,
             Some(b"monitor") => Kind::Monitor,
             Some(b"shutdown") => Kind::Shutdown,
             _ => Kind::Other,

@@ -63,6 +63,7 @@ fn run_client(arguments: &ClientArguments) -> ExitCode {
     let wish = match &arguments.session {
         options if options.resp3 => Wish::Resp3,
         options if options.resp2 => Wish::Resp2,
+        _ if arguments.modes.watch => Wish::Resp3,
         _ if matches!(output.form, Form::Json | Form::QuotedJson) => Wish::Resp3IfPossible,
         _ => Wish::Resp2,
     };

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use ember_testkit::{Server, find_ember_server, free_port};
+use ember_testkit::{Server, find_ember_server, free_port, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 
 mod certificates;
@@ -357,4 +357,35 @@ fn wrong_options_exit_with_one_and_help_with_none() {
         run(&["-p", &port, "-a", "-x-", "--no-auth-warning", "echo", "-1"]).1.lines().next(),
         Some("-1")
     );
+}
+
+#[test]
+fn states_of_live_queries_are_shown_until_they_end() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let set = |value: &str| {
+        let (is_fine, _) = run(&["-p", &port, "SET", "price", value]);
+        assert!(is_fine);
+    };
+    set("10");
+    let lines = first_lines(&["-p", &port, "--json", "--watch", "GET", "price"], 2, || set("11"));
+    assert!(lines[0].contains("\"result\":\"10\""), "{lines:?}");
+    assert!(lines[1].contains("\"result\":\"11\""), "{lines:?}");
+    let version = lines[1].split("\"version\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    // What is known already is not shown again; the first line waits for a change.
+    let arguments = ["-p", &port, "--watch", "--since", &version, "GET", "price"];
+    let mut child = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    wait_until("it watches", || run(&["-p", &port, "CLIENT", "LIST"]).1.contains(" queries=1"));
+    set("12");
+    let mut shown = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(shown.next().unwrap().contains("Z "));
+    assert_eq!(shown.next().unwrap(), "12");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lines = first_lines(&["-p", &port, "GET.WATCH", "price"], 6, || set("13"));
+    assert_eq!((lines[0].as_str(), lines[2].as_str(), lines[5].as_str()), ("GET", "12", "13"));
+    let (is_fine, text) = run(&["-p", &port, "--watch", "TTL", "price"]);
+    assert!(!is_fine && text.contains("cannot be watched"), "{text}");
+    let (is_fine, text) = run(&["-p", &port, "--watch"]);
+    assert!(!is_fine && text.contains("needs a command"), "{text}");
 }

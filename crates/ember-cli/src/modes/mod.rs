@@ -11,6 +11,7 @@ mod latency;
 mod pipe;
 mod spectrum;
 mod stat;
+mod watch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -37,6 +38,7 @@ pub(crate) enum Mode {
     IntrinsicLatency { seconds: u64 },
     Cache { keys: u64 },
     Copy(copy::Part),
+    Watch,
 }
 
 /// The mode that the options ask for.
@@ -59,6 +61,7 @@ pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
         ModeOptions { hotkeys: true, .. } => Some(Mode::HotKeys),
         ModeOptions { stat: true, .. } => Some(Mode::Stat),
         ModeOptions { scan: true, .. } => Some(Mode::Scan),
+        ModeOptions { watch: true, .. } => Some(Mode::Watch),
         _ => None,
     }
 }
@@ -80,6 +83,9 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
     if !client.connect() {
         return ExitCode::FAILURE;
     }
+    if mode == Mode::Watch {
+        return ended(watch::run(client, &arguments.command, options.since.as_deref()));
+    }
     let Some(mut connection) = client.connection.take() else { return ExitCode::FAILURE };
     let connection = &mut connection;
     let interval = client.interval;
@@ -100,9 +106,14 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             let file = options.rdb.as_deref().or(options.functions_rdb.as_deref());
             copy::run(connection, file.unwrap_or(Path::new("-")), part)
         }
-        // It needs no connection, and has been measured above.
-        Mode::IntrinsicLatency { .. } => Ok(()),
+        // What needs no connection, or more than one, has been done above.
+        Mode::IntrinsicLatency { .. } | Mode::Watch => Ok(()),
     };
+    ended(done)
+}
+
+/// Says why a mode has ended before it was done.
+fn ended(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Lost(error)) => {

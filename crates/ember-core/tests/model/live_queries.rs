@@ -28,12 +28,7 @@ const INCREMENT: DataCommand = Command::new(
 
 /// Answers the sum of its keys.
 const SUM: DataCommand = Command::new(
-    Spec {
-        name: "sum",
-        flags: Flags::READONLY,
-        keys: &[KeySpec::from(1, 1, KeyFlags::RO)],
-        ..Spec::DEFAULT
-    },
+    Spec { name: "sum", flags: Flags::READONLY, keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(sum),
 );
 
@@ -119,8 +114,7 @@ impl World {
                 let args = call.command(0);
                 let known = keys.find_query(1, |query| query.is_for(args, 0, Protocol::Resp2));
                 let is_new = known.is_none();
-                let query =
-                    known.unwrap_or_else(|| Arc::new(LiveQuery::new(args, 0, 0, Protocol::Resp2, 0)));
+                let query = known.unwrap_or_else(|| Arc::new(LiveQuery::new(args, 0, 0, Protocol::Resp2, 0)));
                 if is_new {
                     (1..=KEYS.len()).for_each(|arg| keys.enter_query(arg, &query));
                 }
