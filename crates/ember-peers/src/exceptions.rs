@@ -534,7 +534,8 @@ fn start_alone(case: &Case) -> bool {
 /// A fact of COMMAND INFO or COMMAND DOCS in which ember differs from redis-server 7.0.15 on purpose.
 #[derive(Debug)]
 pub struct FactException {
-    /// Lower-case command name, `container|subcommand` included; `*` for every command.
+    /// Lower-case command name, `container|subcommand` included; `*` for every command, `*` and an end for those whose names
+    /// have it.
     pub command: &'static str,
     /// The fact: `exists`, `arity`, `flags`, `keys`, `acl`, `tips`, `specs` of COMMAND INFO; `since`, `group`,
     /// `arguments`, … of COMMAND DOCS.
@@ -546,6 +547,11 @@ pub struct FactException {
 impl FactException {
     const fn new(command: &'static str, fact: &'static str, reason: &'static str) -> Self {
         FactException { command, fact, reason }
+    }
+
+    /// Whether it is about a command.
+    pub fn covers(&self, name: &str) -> bool {
+        self.command.strip_prefix('*').map_or(self.command == name, |end| name.ends_with(end))
     }
 }
 
@@ -559,6 +565,8 @@ const SORT_ARGUMENTS: &str =
     "patterns are shown without the key specification they stand for, and ALPHA by its own name";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
+const LIVE_QUERIES: &str = "ember has live queries";
+
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
 
 /// Facts about commands that need not be those of redis-server 7.0.15.
@@ -566,6 +574,12 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("*", "summary", "prose: each server has its own"),
     FactException::new("*", "complexity", "it describes each server's own algorithm"),
     FactException::new("*", "history", "prose"),
+    FactException::new("*.watch", "exists", LIVE_QUERIES),
+    FactException::new("*.unwatch", "exists", LIVE_QUERIES),
+    FactException::new("watch.open", "exists", LIVE_QUERIES),
+    FactException::new("watch.list", "exists", LIVE_QUERIES),
+    FactException::new("unwatch", "arity", LIVE_QUERIES),
+    FactException::new("unwatch", "arguments", LIVE_QUERIES),
     FactException::new("client|no-touch", "exists", SINCE_7_2),
     FactException::new("xackdel", "exists", "ember has XACKDEL, as Redis 8.2"),
     FactException::new("xdelex", "exists", "ember has XDELEX, as Redis 8.2"),

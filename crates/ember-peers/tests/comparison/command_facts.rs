@@ -55,7 +55,7 @@ fn filters_of_command_list_choose_what_redis_chooses() {
     let excepted = |name: &String| {
         let container = name.split('|').next();
         COMMAND_FACT_EXCEPTIONS.iter().any(|exception| match exception.fact {
-            "exists" => exception.command == name || Some(exception.command) == container,
+            "exists" => exception.covers(name) || Some(exception.command) == container,
             "acl" => exception.command == name,
             _ => false,
         })
@@ -137,9 +137,8 @@ fn ordered(value: &Value) -> Value {
 }
 
 fn differ(name: &str, fact: &str, redis: &str, ember: &str, differences: &mut Vec<String>) {
-    let excepted = COMMAND_FACT_EXCEPTIONS
-        .iter()
-        .any(|exception| (exception.command == "*" || exception.command == name) && exception.fact == fact);
+    let excepted =
+        COMMAND_FACT_EXCEPTIONS.iter().any(|exception| exception.covers(name) && exception.fact == fact);
     if !excepted {
         let indented = |text: &str| text.replace('\n', "\n      ");
         differences.push(format!(
