@@ -62,7 +62,7 @@ node_modules() { # folder of package.json, folder to install into
 }
 
 go_client() {
-    (cd "$clients/go" && go build -mod=readonly -o "$tools/go-smoke" .)
+    (cd "$clients/go" && go build -mod=readonly -o "$tools/go-smoke" . && go build -mod=readonly -o "$tools/go-live" ./live)
 }
 
 java_program() { # folder of pom.xml and the program, folder to install into, name of the program
@@ -74,7 +74,7 @@ java_program() { # folder of pom.xml and the program, folder to install into, na
 once python "$clients/python/requirements.txt" -- python_client
 once node "$clients/node/package.json" -- node_modules "$clients/node" "$tools/node"
 once bullmq "$frameworks/bullmq/package.json" -- node_modules "$frameworks/bullmq" "$tools/bullmq"
-once go "$clients/go/go.mod" "$clients/go/go.sum" "$clients/go/main.go" -- go_client
+once go "$clients/go/go.mod" "$clients/go/go.sum" "$clients/go/main.go" "$clients/go/live/main.go" -- go_client
 once java "$clients/java/pom.xml" "$clients/java/Smoke.java" -- java_program "$clients/java" "$tools/java" Smoke.java
 once redisson "$frameworks/redisson/pom.xml" "$frameworks/redisson/Jobs.java" \
     -- java_program "$frameworks/redisson" "$tools/redisson" Jobs.java

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ember_peers::{clients_directory, in_both_modes, require_program, tools_directory};
-use ember_testkit::Server;
+use ember_testkit::{Server, code_blocks};
 
 /// A program with the port and the unix socket of the server as arguments.
 fn with_places(program: impl AsRef<Path>, first: &[&Path], server: &Server) -> Command {
@@ -52,4 +52,26 @@ fn jedis_works() {
         command.args(["-cp", &class_path, "Smoke", &server.port().to_string()]);
         command
     });
+}
+
+#[test]
+fn live_queries_work_as_their_page_shows() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/live-queries.md");
+    let blocks = code_blocks(&std::fs::read_to_string(page).unwrap());
+    for (language, program) in
+        [("python", "python/live.py"), ("js", "node/live.js"), ("go", "go/live/main.go")]
+    {
+        let shown = blocks.iter().find(|block| block.language == language).unwrap();
+        let program = std::fs::read_to_string(clients_directory().join(program)).unwrap();
+        assert_eq!(shown.text.trim_end(), program.trim_end(), "the page shows the program");
+    }
+    let python = clients_directory().join("python/live.py");
+    in_both_modes(|server| with_places(tools_directory().join("python/bin/python"), &[&python], server));
+    let node = clients_directory().join("node/live.js");
+    in_both_modes(|server| {
+        let mut command = with_places(require_program("node"), &[&node], server);
+        command.env("PEER_MODULES", tools_directory().join("node"));
+        command
+    });
+    in_both_modes(|server| with_places(tools_directory().join("go-live"), &[], server));
 }
