@@ -1,4 +1,5 @@
-//! The states of a live query, one after the other (`--watch`): a connection that is lost is made anew, and goes on where it was.
+//! The states of a live query, one after the other (`--watch`): a connection that is lost is made anew, and goes on where it
+//! was.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,5 +1,5 @@
-//! Live queries under all schedules that the model checker finds: whoever watches ends with the last state, whatever changes,
-//! runs, begins and ends at the same time. Runs with
+//! Live queries under all schedules that the model checker finds: whoever watches ends with the last state, whatever
+//! changes, runs, begins and ends at the same time. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model live_queries`.
 
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! What is done in one turn is bounded: other connections wait meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -37,9 +38,6 @@ const TOLD_MAX: usize = 256;
 /// Ended interests that are taken back in one turn.
 const LEFT_MAX: usize = 256;
 
-/// The last states that wait to be told among which an older one of the same query is looked for.
-const MERGED_MAX: usize = 16;
-
 /// Unsent bytes of a connection from which on the newest state of each query waits for it.
 const CONGESTED_BYTES: usize = 64 * 1024;
 
@@ -50,8 +48,11 @@ pub(super) struct QueryWork {
     marked: VecDeque<Arc<LiveQuery>>,
     /// Those that are not to be run before a time.
     delayed: BTreeMap<(Instant, usize), Arc<LiveQuery>>,
-    /// States that are to be told, the oldest first.
-    told: VecDeque<Telling>,
+    /// The state that is told now.
+    telling: Option<Telling>,
+    /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
+    untold: HashMap<usize, Arc<State>>,
+    untold_order: VecDeque<usize>,
     /// When a watcher with an interval may be told again.
     intervals: BTreeSet<(Instant, usize, u64, u32)>,
     /// Interests of closed connections.
@@ -61,15 +62,17 @@ pub(super) struct QueryWork {
 /// A state, and how far it is told.
 struct Telling {
     state: Arc<State>,
-    /// Who is to be told, and how many were; none before it begins. Who begins to watch later has seen the state, or a newer
-    /// one, under the locks.
-    receivers: Option<(Vec<Receiver>, usize)>,
+    /// Who is to be told. Who begins to watch later has seen the state, or a newer one, under the locks.
+    receivers: Vec<Receiver>,
+    /// How many of them were.
+    told: usize,
 }
 
 impl QueryWork {
     /// Whether there is something to do at once.
     pub(super) fn is_due(&self, server: &Server) -> bool {
-        !self.told.is_empty() || !self.left.is_empty() || !(self.marked.is_empty() || server.is_loading())
+        let has_states = self.telling.is_some() || !self.untold_order.is_empty();
+        has_states || !self.left.is_empty() || !(self.marked.is_empty() || server.is_loading())
     }
 
     /// When there is something to do next.
@@ -80,8 +83,9 @@ impl QueryWork {
     }
 
     fn is_idle(&self) -> bool {
-        let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.told.is_empty();
-        is_empty && self.intervals.is_empty() && self.left.is_empty()
+        let has_states = self.telling.is_some() || !self.untold_order.is_empty();
+        let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.is_empty();
+        is_empty && !has_states && self.left.is_empty()
     }
 
     /// Enters a query that is to be run again.
@@ -158,15 +162,16 @@ impl Worker {
         }
     }
 
-    /// Notes a state of which this worker's connections are to be told.
+    /// Notes a state of which this worker's connections are to be told, in the place of an older one of the same query.
     pub(super) fn accept_state(&mut self, state: Arc<State>) {
-        // One of the same query that nobody has been told of yet is out of date.
-        let is_waiting =
-            |other: &&mut Telling| other.receivers.is_none() && Arc::ptr_eq(&other.state.query, &state.query);
-        match self.queries.told.iter_mut().rev().take(MERGED_MAX).find(is_waiting) {
-            Some(other) if other.state.sequence < state.sequence => other.state = state,
-            Some(_) => {}
-            None => self.queries.told.push_back(Telling { state, receivers: None }),
+        let QueryWork { untold, untold_order, .. } = &mut self.queries;
+        match untold.entry(Arc::as_ptr(&state.query).addr()) {
+            Entry::Occupied(mut entry) if entry.get().sequence < state.sequence => _ = entry.insert(state),
+            Entry::Occupied(_) => {}
+            Entry::Vacant(entry) => {
+                untold_order.push_back(*entry.key());
+                entry.insert(state);
+            }
         }
     }
 
@@ -174,21 +179,28 @@ impl Worker {
     fn tell_some(&mut self) {
         let mut left = TOLD_MAX;
         while left > 0
-            && let Some(Telling { state, receivers }) = self.queries.told.pop_front()
+            && let Some(Telling { state, receivers, told }) = self.next_telling()
         {
-            let (receivers, told) = receivers.unwrap_or_else(|| {
-                let table = LiveQueries::of(self.server).table(self.executor.index).lock();
-                (table.receivers(&state.query).to_vec(), 0)
-            });
             let until = receivers.len().min(told + left);
             for &receiver in &receivers[told..until] {
                 self.tell(&state, receiver);
             }
             left -= until - told;
             if until < receivers.len() {
-                self.queries.told.push_front(Telling { state, receivers: Some((receivers, until)) });
+                self.queries.telling = Some(Telling { state, receivers, told: until });
             }
         }
+    }
+
+    /// The state that is told now, or the next one.
+    fn next_telling(&mut self) -> Option<Telling> {
+        if let Some(telling) = self.queries.telling.take() {
+            return Some(telling);
+        }
+        let query = self.queries.untold_order.pop_front()?;
+        let state = self.queries.untold.remove(&query)?;
+        let table = LiveQueries::of(self.server).table(self.executor.index).lock();
+        Some(Telling { receivers: table.receivers(&state.query).to_vec(), state, told: 0 })
     }
 
     /// Tells one connection of a state, now or later.

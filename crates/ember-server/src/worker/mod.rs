@@ -217,6 +217,7 @@ impl Worker {
             || self.is_expiring
             || self.is_collecting
             || self.is_accepting
+            || !self.executor.marked.is_empty()
             || self.queries.is_due(self.server);
         let mut wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
         wake_at = self.queries.next_at().map_or(wake_at, |at| at.min(wake_at));

@@ -193,7 +193,10 @@ impl Worker {
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
-            let is_client = connection.client.primary.is_none() && connection.client.replica.is_none();
+            // Who listens is told things without saying any, as in Redis.
+            let is_client = connection.client.primary.is_none()
+                && connection.client.replica.is_none()
+                && connection.client.subscriptions.is_none();
             let is_idle =
                 is_late || (is_client && timeout_ms != 0 && idle_ms > timeout_ms && connection.may_run());
             if connection.is_held

@@ -586,7 +586,12 @@ fn states_are_held_until_they_are_durable() {
         }
         // A server that is killed has all that was told.
         writer.send(b"SET a last\r\n").unwrap();
-        while next_result(&mut client).text() != "last" {}
+        let version = loop {
+            let (_, version, result) = pushed(&mut client);
+            if result.text() == "last" {
+                break version;
+            }
+        };
         let directory = server.crash();
         let again = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
             .arguments(mode)
@@ -594,5 +599,47 @@ fn states_are_held_until_they_are_durable() {
             .arguments(&["--appendonly", "yes"])
             .start();
         assert_eq!(again.client().run("GET a").text(), "last", "{mode:?}");
+        let resumed = resp3(&again).run(&format!("WATCH.OPEN SINCE {version} COMMAND GET a"));
+        assert_eq!(resumed.get("version").unwrap().text(), version, "unchanged in another run of the server");
+        assert_eq!(resumed.get("result"), Some(Value::Null));
+    }
+}
+
+#[test]
+fn who_watches_is_not_idle() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
+        .arguments(MODES[0])
+        .arguments(&["--timeout", "1"])
+        .start();
+    let (mut client, mut idle) = (resp3(&server), server.client());
+    client.run("GET.WATCH a");
+    idle.run("PING");
+    assert!(idle.read_value().is_err(), "it is closed");
+    server.client().run("SET a 1");
+    assert_eq!(next_result(&mut client).text(), "1");
+}
+
+#[test]
+fn many_queries_change_at_once() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut writer) = (resp3(&server), server.client());
+        let count = 2000;
+        for number in 0..count {
+            client.send_command(&["GET.WATCH", &format!("k{number}")]).unwrap();
+        }
+        (0..count).for_each(|_| assert!(client.read_value().unwrap().get("version").is_some()));
+        for round in 0..5 {
+            let words: Vec<String> =
+                (0..count).flat_map(|number| [format!("k{number}"), round.to_string()]).collect();
+            writer.command(&[vec!["MSET".to_owned()], words].concat());
+        }
+        let mut last = 0;
+        while last < count {
+            last += usize::from(next_result(&mut client).text() == "4");
+        }
+        assert!(hears_nothing(&mut client, &mut writer), "{mode:?}");
+        drop(client);
+        wait_until("all interests are taken back", || writer.info_number("mem_watches") == 0);
     }
 }
