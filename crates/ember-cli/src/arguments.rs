@@ -220,7 +220,10 @@ pub(crate) struct ModeOptions {
     /// Copy the data of the server into an RDB file here; - is standard output.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) rdb: Option<PathBuf>,
-    /// The same of its functions alone.
+    /// Show the commands that a replica of the server gets, as comma-separated values.
+    #[arg(long)]
+    pub(crate) replica: bool,
+    /// As --rdb, of the functions alone.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(crate) functions_rdb: Option<PathBuf>,
 }

@@ -10,6 +10,7 @@ use ember_protocol::client::split_arguments;
 
 use crate::arguments::{ClientArguments, RunOptions};
 use crate::client::{Client, Outcome};
+use crate::repl::help_once;
 use ember_client::cause;
 use ember_client::put_line;
 
@@ -17,6 +18,14 @@ const BAD_QUOTES: &str = "Invalid quoted string";
 
 /// Runs the command that the arguments are.
 pub(crate) fn run(client: &mut Client, arguments: &ClientArguments) -> ExitCode {
+    let typed: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
+    if let [name, topic @ ..] = typed.as_slice()
+        && arguments.run.eval.is_none()
+        && (name.eq_ignore_ascii_case("help") || name == "?")
+    {
+        help_once(client, &topic.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+        return ExitCode::SUCCESS;
+    }
     match words(arguments) {
         Ok(words) => match client.run(&words, arguments.run.repeat) {
             Outcome::Answered => ExitCode::SUCCESS,

@@ -350,6 +350,10 @@ fn wrong_options_exit_with_one_and_help_with_none() {
     // Behind the command all words are its own.
     let server = server(&[]);
     let port = server.port().to_string();
+    let (is_fine, text) = run(&["-p", &port, "help", "set"]);
+    assert!(is_fine && text.starts_with("\n  SET key value [") && text.contains("summary:"), "{text}");
+    let (is_fine, text) = run(&["-p", "1", "HELP"]);
+    assert!(is_fine && text.contains("help @<group>"), "{text}");
     assert_eq!(run(&["-p", &port, "echo", "--help"]), (true, "--help\n".to_owned()));
     assert_eq!(run(&["-p", &port, "echo", "-h"]), (true, "-h\n".to_owned()));
     assert_eq!(run(&["-p", &port, "echo", "check"]), (true, "check\n".to_owned()));

@@ -1,6 +1,7 @@
 //! Where a server is and who asks: from the options, the environment and a URI.
 
 use std::ffi::OsString;
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -113,11 +114,19 @@ impl Address {
     }
 }
 
+/// The first line of standard input, without its end, and not a byte more.
+fn first_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 fn credentials(options: &ServerOptions, uri: &Uri) -> Result<Option<Credentials>, String> {
     let user = uri.user.clone().or_else(|| options.user.clone().map(OsString::into_vec));
     let with = |password: Vec<u8>| Some(Credentials { user: user.clone(), password });
     if options.askpass {
-        let password = rpassword::prompt_password("Please input password: ");
+        // Programs have no terminal: they write it to standard input.
+        let password = rpassword::prompt_password("Please input password: ").or_else(|_| first_line());
         return Ok(with(password.map_err(|error| format!("no password: {error}"))?.into_bytes()));
     }
     let written = uri.password.clone().or_else(|| options.password.clone().map(OsString::into_vec));

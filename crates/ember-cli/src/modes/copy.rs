@@ -54,10 +54,16 @@ pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Resul
     let mut buffer = Vec::new();
     let end = read_head(connection, &mut buffer)?;
     let mut target = Target::create(file)?;
-    let done = receive(connection, buffer, &end, &mut target);
+    let done = receive(connection, &mut buffer, &end, |bytes| target.write(bytes));
     let length = target.finish(done)?;
     eprintln!("Transfer finished with success after {length} bytes");
     Ok(())
+}
+
+/// Lets a copy pass by, after SYNC; its length. What comes behind it may be in the buffer already.
+pub(super) fn pass_by(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<u64, Failure> {
+    let end = read_head(connection, buffer)?;
+    receive(connection, buffer, &end, |_| Ok(()))
 }
 
 /// Reads the line before the file. What is behind it stays in the buffer.
@@ -92,30 +98,33 @@ fn parse_head(line: &[u8]) -> Result<End, String> {
     })
 }
 
-/// Writes the file; how long it is.
+/// Hands the file to `write`, part by part; how long it is. What is behind it is left in the buffer.
 fn receive(
     connection: &mut Connection,
-    mut buffer: Vec<u8>,
+    buffer: &mut Vec<u8>,
     end: &End,
-    target: &mut Target,
+    mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut written = 0;
     loop {
-        // The bytes that are surely of the file, and whether it ends with them.
-        let (count, is_over) = match end {
+        // The bytes that are surely of the file, and those of what ends it, if that is here.
+        let (count, ending) = match end {
             End::After(length) => {
                 let left = usize::try_from(length - written).unwrap_or(usize::MAX);
-                (left.min(buffer.len()), left <= buffer.len())
+                (left.min(buffer.len()), (left <= buffer.len()).then_some(0))
             }
-            End::Mark(mark) => (buffer.len().saturating_sub(MARK_BYTES), buffer.ends_with(mark)),
+            End::Mark(mark) => match buffer.windows(MARK_BYTES).position(|bytes| bytes == mark) {
+                Some(at) => (at, Some(MARK_BYTES)),
+                None => (buffer.len().saturating_sub(MARK_BYTES - 1), None),
+            },
         };
-        target.write(&buffer[..count])?;
+        write(&buffer[..count])?;
         written += count as u64;
-        if is_over {
+        buffer.drain(..count + ending.unwrap_or(0));
+        if ending.is_some() {
             return Ok(written);
         }
-        buffer.drain(..count);
-        if connection.read_some(&mut buffer)? == 0 {
+        if connection.read_some(buffer)? == 0 {
             return Err(Failure::Said(
                 "The server closed the connection before the end of the file".to_owned(),
             ));

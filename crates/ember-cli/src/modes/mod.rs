@@ -9,6 +9,7 @@ mod keys;
 mod largest;
 mod latency;
 mod pipe;
+mod replica;
 mod spectrum;
 mod stat;
 mod watch;
@@ -39,6 +40,7 @@ pub(crate) enum Mode {
     Cache { keys: u64 },
     Copy(copy::Part),
     Watch,
+    Replica,
 }
 
 /// The mode that the options ask for.
@@ -53,6 +55,7 @@ pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
         ModeOptions { lru_test: Some(keys), .. } => Some(Mode::Cache { keys: *keys }),
         ModeOptions { rdb: Some(_), .. } => Some(Mode::Copy(copy::Part::All)),
         ModeOptions { functions_rdb: Some(_), .. } => Some(Mode::Copy(copy::Part::Functions)),
+        ModeOptions { replica: true, .. } => Some(Mode::Replica),
         ModeOptions { pipe: true, .. } => Some(Mode::Pipe),
         ModeOptions { bigkeys: true, .. } => Some(Mode::LargestByElements),
         ModeOptions { memkeys: true, .. } | ModeOptions { memkeys_samples: Some(_), .. } => {
@@ -106,6 +109,7 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             let file = options.rdb.as_deref().or(options.functions_rdb.as_deref());
             copy::run(connection, file.unwrap_or(Path::new("-")), part)
         }
+        Mode::Replica => replica::run(connection),
         // What needs no connection, or more than one, has been done above.
         Mode::IntrinsicLatency { .. } | Mode::Watch => Ok(()),
     };

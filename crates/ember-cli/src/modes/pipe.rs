@@ -46,7 +46,7 @@ fn mark() -> String {
 }
 
 /// Waits until the socket can be used; `false` after a time without. A time of 0 is none.
-fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -> io::Result<bool> {
+pub(super) fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -> io::Result<bool> {
     if connection.has_input() {
         return Ok(true);
     }

@@ -3,7 +3,7 @@
 use ember_protocol::client::{Value, quote};
 
 /// An answer, without the line end.
-pub(super) fn format(value: &Value) -> Vec<u8> {
+pub(crate) fn format(value: &Value) -> Vec<u8> {
     let mut fields = Vec::new();
     add(value, &mut fields);
     fields.join(",").into_bytes()

@@ -1,6 +1,6 @@
 //! How answers are written: as on a terminal, raw, as CSV or as JSON.
 
-mod csv;
+pub(crate) mod csv;
 mod json;
 mod raw;
 

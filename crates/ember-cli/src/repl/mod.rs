@@ -224,14 +224,28 @@ impl Repl<'_> {
     }
 
     fn help(&mut self, topic: &[&str]) {
-        if topic.is_empty() {
-            return put(help::OVERVIEW.as_bytes());
+        if !topic.is_empty() {
+            self.load_docs();
         }
-        self.load_docs();
-        match &self.docs {
-            Some(docs) => put(help::about(docs, &topic.join(" "), has_colours()).as_bytes()),
-            None => put(b"The server does not tell what its commands are (COMMAND DOCS), or cannot now.\n"),
-        }
+        say_help(self.docs.as_ref(), topic);
+    }
+}
+
+/// HELP on the command line: what the server says of a topic.
+pub(crate) fn help_once(client: &mut Client, topic: &[&str]) {
+    let docs = match topic {
+        [] => None,
+        _ if !client.connect() => return,
+        _ => client.connection.as_mut().and_then(Docs::load),
+    };
+    say_help(docs.as_ref(), topic);
+}
+
+fn say_help(docs: Option<&Docs>, topic: &[&str]) {
+    match docs {
+        _ if topic.is_empty() => put(help::OVERVIEW.as_bytes()),
+        Some(docs) => put(help::about(docs, &topic.join(" "), has_colours()).as_bytes()),
+        None => put(b"The server does not tell what its commands are (COMMAND DOCS), or cannot now.\n"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The same arguments to redis-cli and ember-cli, against one server, print the same bytes and exit alike.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -395,6 +395,73 @@ fn rdb_files_are_copied_from_redis_and_from_ember() {
             }
         }
         wait_until("the copies are no replicas", || client.info_number("connected_slaves") == 0);
+    }
+}
+
+#[test]
+fn every_option_of_redis_cli_is_there_or_in_the_list_of_differences() {
+    let options = |text: &str| -> Vec<String> {
+        let words =
+            text.split(|letter: char| letter.is_whitespace() || matches!(letter, ',' | '<' | '[' | '='));
+        words.filter(|word| word.len() > 1 && word.starts_with('-')).map(str::to_owned).collect()
+    };
+    let help = |program: &Path| {
+        let output = run(program, &["--help"], b"", false);
+        String::from_utf8([output.out, output.err].concat()).unwrap()
+    };
+    let theirs = help(&require_program("redis-cli"));
+    let begins = theirs.lines().filter(|line| line.trim_start().starts_with('-')).map(|line| {
+        let line = line.trim_start();
+        line.split("  ").next().unwrap_or(line)
+    });
+    let theirs: Vec<String> = begins.flat_map(options).collect();
+    assert!(theirs.len() > 50, "{theirs:?}");
+    let ours = options(&help(&find_ember_cli()));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, list) = page.split_once("### Differences from redis-cli").unwrap();
+    for option in theirs {
+        let is_listed =
+            list.lines().any(|line| line.contains(&format!("`{option}`")) && line.contains("no such option"));
+        assert_ne!(ours.contains(&option), is_listed, "{option}: it is there, or docs/cli.md says why not");
+    }
+}
+
+#[test]
+fn the_stream_of_replicas_is_shown_alike() {
+    for server in [start_redis(), start_ember(Mode::Sharded)] {
+        let mut client = server.client();
+        client.run("SET before 1");
+        client.run("CONFIG SET repl-diskless-sync-delay 0");
+        let port = server.port().to_string();
+        let shown = [find_ember_cli(), require_program("redis-cli")].map(|program| {
+            let mut child = Command::new(program)
+                .args(["-p", &port, "--replica"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            wait_until("it is there", || {
+                client.info("connected_slaves") == "1" && client.info("slave0").contains("state=online")
+            });
+            client.command(&["SET", "a", "x \"y\"\n"]);
+            client.run("RPUSH list 1 2");
+            client.run("DEL a list");
+            // The database is said to the first replica only, as long as it stays.
+            let is_said =
+                |line: &String| !["PING", "GETACK", "SELECT"].iter().any(|word| line.contains(word));
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+            let lines: Vec<String> = lines.filter(is_said).take(3).collect();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            wait_until("it is gone", || client.info("connected_slaves") == "0");
+            lines
+        });
+        let lines = [r#""SET","a","x \"y\"\n""#, r#""RPUSH","list","1","2""#];
+        for shown in &shown {
+            assert_eq!(shown[..2], lines, "{shown:?}");
+            assert!(shown[2].eq_ignore_ascii_case(r#""DEL","a","list""#), "{shown:?}");
+        }
     }
 }
 

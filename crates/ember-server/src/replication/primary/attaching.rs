@@ -49,6 +49,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
     view.is_copied_only = is_copied_only;
+    view.is_old = is_old;
     view.wants_all = contents == Contents::All;
     let view = Arc::new(view);
     let knows_new_names = replica.knows_new_names;

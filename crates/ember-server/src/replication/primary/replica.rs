@@ -25,6 +25,8 @@ pub(crate) struct ReplicaView {
     pub(crate) address: String,
     /// It gets a copy of the data alone: nothing of the stream is kept for it.
     pub(super) is_copied_only: bool,
+    /// It has sent SYNC, and so does not say how far it is.
+    pub(super) is_old: bool,
     /// Its copy has all of the data, and is the one that others get.
     pub(super) wants_all: bool,
     stage: AtomicU8,
@@ -43,6 +45,7 @@ impl ReplicaView {
             port,
             address,
             is_copied_only: false,
+            is_old: false,
             wants_all: true,
             stage: AtomicU8::new(Stage::Waiting as u8),
             // Nothing is kept for it before it is known what it needs.

@@ -54,7 +54,7 @@ fn close_lost(server: &Server, primary: &Primary, config: &Config) {
             tracing::warn!("the replica {} {}", view.name(), feed::TOO_FAR_BEHIND);
             server.kill(&view.client);
         }
-        if view.stage() == Stage::Online && view.lag_s(now_ms) > timeout_s {
+        if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {
             tracing::warn!("the replica {} has said nothing for {timeout_s} seconds", view.name());
             server.kill(&view.client);
         }
