@@ -23,6 +23,8 @@ VOLUME /data
 EXPOSE 6379 9121
 # Connections are drained and data is saved: give it more than ten seconds to stop (docker stop --time).
 STOPSIGNAL SIGTERM
-# A container is reached from outside only through published ports, so it listens on every interface of its own.
+# It listens on every interface of its own, whatever the arguments. Protected mode stays: without a password nobody outside
+# the container is served.
+ENV EMBER_BIND=0.0.0.0
 ENTRYPOINT ["ember-server"]
-CMD ["--bind", "0.0.0.0", "--protected-mode", "no"]
+CMD []

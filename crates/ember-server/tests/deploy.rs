@@ -244,13 +244,20 @@ fn the_image_runs_the_server_without_rights() {
     assert!(user.parse::<u32>().unwrap() > 0 && dockerfile.contains(&format!("--uid {user} ")), "{user}");
     assert_eq!(of("VOLUME"), "/data");
     assert!(dockerfile.ends_with(&format!("ENTRYPOINT [\"ember-server\"]\nCMD {}\n", of("CMD"))));
+    // It is reached from outside, and nobody from there is served before there is a password. That is asked of the server
+    // itself, but not by listening: a test listens on no interface of others.
     let arguments: Vec<String> = serde_json::from_str(of("CMD")).unwrap();
-    assert_eq!(arguments[..2], ["--bind", "0.0.0.0"]);
-    // A test listens on no interface of others.
-    let arguments: Vec<&str> = arguments[2..].iter().map(String::as_str).collect();
-    let server = Server::start(program(), &arguments);
+    let variables = instructions.iter().filter(|(found, _)| *found == "ENV");
+    let (name, value) = variables.filter_map(|(_, variable)| variable.split_once('=')).next_back().unwrap();
+    assert_eq!((name, value), ("EMBER_BIND", "0.0.0.0"));
+    let mut check = Command::new(program());
+    let checked = check.args(&arguments).arg("--check-config").env(name, value).output().unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    let server = Server::start(program(), &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let mut client = server.client();
-    assert_eq!(client.run("CONFIG GET protected-mode").elements().unwrap()[1].text(), "no");
+    for (name, value) in [("protected-mode", "yes"), ("requirepass", "")] {
+        assert_eq!(client.run(&format!("CONFIG GET {name}")).elements().unwrap()[1].text(), value);
+    }
     // The documents tell to run it with what it has.
     let document = fs::read_to_string(root().join("docs/operations.md")).unwrap();
     let runs: Vec<&str> = document.lines().filter(|line| line.starts_with("docker run ")).collect();
@@ -258,6 +265,7 @@ fn the_image_runs_the_server_without_rights() {
     for line in runs {
         assert!(line.ends_with(" ember"), "{line}");
         assert!(line.contains(&format!(":{} ", of("VOLUME"))), "{line}");
+        assert!(line.contains(" --env EMBER_REQUIREPASS "), "nobody could use it: {line}");
         let port = line.split("--publish 127.0.0.1:6379:").nth(1).unwrap().split(' ').next().unwrap();
         assert!(of("EXPOSE").split(' ').any(|exposed| exposed == port), "{line}");
     }
