@@ -134,7 +134,7 @@ impl Acl {
                     directive.origin
                 ));
             }
-            let loaded = self.load_file(path, grammar);
+            let loaded = self.load_file(path, &full_path(path), grammar);
             return loaded.map(drop).map_err(|error| String::from_utf8_lossy(&error).into_owned());
         }
         let mut users = self.users.lock();
@@ -245,14 +245,19 @@ impl Acl {
     }
 
     /// Replaces all users by those in the file at `path`; returns those that there were but for the default one: their
-    /// connections are to be closed, as Redis 7.2 does.
+    /// connections are to be closed, as Redis 7.2 does. In the error that it cannot be read it is called `shown`.
     ///
     /// # Errors
     /// All that is wrong with the file, with the lines' numbers; nothing is changed then.
-    pub(crate) fn load_file(&self, path: &str, grammar: Grammar<'_>) -> Result<Vec<Arc<User>>, Vec<u8>> {
+    pub(crate) fn load_file(
+        &self,
+        path: &str,
+        shown: &str,
+        grammar: Grammar<'_>,
+    ) -> Result<Vec<Arc<User>>, Vec<u8>> {
         let text = std::fs::read(path).map_err(|error| {
             let reason = file::system_reason(&error);
-            format!("Error loading ACLs, opening file '{}': {reason}", full_path(path)).into_bytes()
+            format!("Error loading ACLs, opening file '{shown}': {reason}").into_bytes()
         })?;
         let mut users = self.users.lock();
         let default_id = users.default_user().id;

@@ -117,6 +117,15 @@ fn a_file_with_mistakes_changes_nothing() {
     fs::remove_file(&path).unwrap();
     let error = format!("ERR Error loading ACLs, opening file '{path}': No such file or directory");
     assert_error(&mut admin, "ACL LOAD", &error);
+    // It is called as the configuration calls it; a server that does not start says where it looked.
+    directory.write("relative.acl", "user alice on\n");
+    let server = builder(&["--aclfile", "relative.acl"]).directory(&directory.0).start();
+    fs::remove_file(directory.0.join("relative.acl")).unwrap();
+    let error = "ERR Error loading ACLs, opening file 'relative.acl': No such file or directory";
+    assert_error(&mut server.client(), "ACL LOAD", error);
+    let folder = fs::canonicalize(&directory.0).unwrap();
+    let said = refusal(&directory, &["--aclfile", "relative.acl", "--dir", folder.to_str().unwrap()]);
+    assert!(said.contains(&format!("opening file '{}/relative.acl'", folder.display())), "{said}");
 }
 
 #[test]

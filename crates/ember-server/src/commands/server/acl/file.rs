@@ -52,7 +52,7 @@ fn path(session: &Session<'_>) -> Result<String, CommandError> {
 
 fn load(session: &mut Session<'_>) -> SessionResult {
     let (server, path) = (session.server, path(session)?);
-    let replaced = server.acl.load_file(&path, server.grammar());
+    let replaced = server.acl.load_file(&path, &path, server.grammar());
     let replaced = replaced.map_err(|error| [b"ERR ", &*error].concat())?;
     session.reply.ok();
     close_connections(session, &replaced);
