@@ -125,11 +125,12 @@ rows=(
     "ZRANGE zset $middle $((middle + 9))"
     "LRANGE list 0 99"
     "EVALSHA $sha 2 {script}:__rand_int__ {script}:count $data"
+    INFO
 )
 for row in "${rows[@]}"; do
     read -ra words <<<"$row"
     requests=$BENCH_REQUESTS
-    [ "${words[0]}" != LRANGE ] || requests=$((requests / 5))
+    case ${words[0]} in LRANGE | INFO) requests=$((requests / 5)) ;; esac
     rm -f "$bench_work"/*-ns
     for _ in $(seq "$BENCH_ROUNDS"); do
         for server in "${servers[@]}"; do

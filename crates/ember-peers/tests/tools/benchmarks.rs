@@ -241,7 +241,7 @@ fn bench_encryption_sets_encrypted_beside_plain() {
 #[test]
 fn bench_types_has_memory_and_commands() {
     let (tables, _) = tables("bench-types.sh", &[]);
-    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 13));
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 14));
     assert!(column(&tables[0], "ember, bytes for each").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
 }
 
