@@ -255,6 +255,10 @@ impl Observers {
 
     /// Invalidates the copies that clients may have of a key's value.
     fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
+        // Nothing is hashed in vain where only others observe.
+        if self.tracked.is_empty() {
+            return;
+        }
         if let Some((key, clients)) = self.tracked.remove_entry(key) {
             self.tracked_bytes -= TRACKED_KEY_BYTES + key.len() + size_of_val(&clients[..]);
             let is_server_change = notices.is_server_change;
