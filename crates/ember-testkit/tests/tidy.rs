@@ -38,6 +38,11 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "crates/ember-server/src/system/allocator.rs",
         "what is very large is mapped by itself; pages are collapsed; the symbol jemalloc reads its options from",
     ),
+    ("crates/ember-vector/src/arena.rs", "bytes in cache lines are seen as bytes"),
+    ("crates/ember-vector/src/kernels/mod.rs", "kernels are called through pointers"),
+    ("crates/ember-vector/src/kernels/neon.rs", "instructions that only some processors have"),
+    ("crates/ember-vector/src/kernels/portable.rs", "the signature of kernels"),
+    ("crates/ember-vector/src/kernels/x86.rs", "instructions that only some processors have"),
 ];
 
 /// Files whose tests or tools may sleep, each with its reason.

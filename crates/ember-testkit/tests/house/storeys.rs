@@ -27,7 +27,8 @@ const SERVER: &[&[&str]] = &[
 ];
 
 /// The most files of a crate that may import each other in one circle, and that may lie loose in `src`.
-const LIMITS: &[(&str, usize, usize)] = &[("ember-server", 7, 5), ("ember-core", 14, 7), ("ember-cli", 4, 5)];
+const LIMITS: &[(&str, usize, usize)] =
+    &[("ember-server", 7, 5), ("ember-core", 14, 7), ("ember-cli", 4, 5), ("ember-vector", 4, 12)];
 
 fn imports_of(name: &str) -> Imports {
     imports::of_crate(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"))

@@ -1,0 +1,384 @@
+//! Hierarchical navigable small worlds (Malkov and Yashunin, 2016) with links in both directions and removal.
+//!
+//! A node's neighbours are chosen by the heuristic of the paper (algorithm 4). Where a list is full, the heuristic says
+//! which link is needed least, and the counterpart goes with it. So removal sees all nodes that refer to the removed one,
+//! links those that lose a neighbour among each other, and leaves no trace.
+//!
+//! No change disconnects nodes of a level:
+//! * a link is ended only if its ends have a neighbour in common;
+//! * a new node that would have no link is put between two linked nodes;
+//! * the neighbours of a removed node are linked until they are connected, and where all of them are full, a place is
+//!   made at the next node that has one.
+
+use crate::graph::Graph;
+use crate::search::{Scratch, hit, key};
+use crate::space::Space;
+use std::cmp::Reverse;
+
+/// The way of a search through the nodes of a level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beam {
+    /// The level.
+    pub(crate) level: usize,
+    /// Where it begins: at a node of the level.
+    pub(crate) from: u32,
+    /// The nearest ones that are kept.
+    pub(crate) width: usize,
+    /// How many distances are computed at most.
+    pub(crate) distances_max: usize,
+}
+
+impl Beam {
+    pub(crate) fn new(level: usize, from: u32, width: usize) -> Beam {
+        Beam { level, from, width, distances_max: usize::MAX }
+    }
+}
+
+impl Graph {
+    /// Finds nodes of a level near `row`, of those that `keep` takes; they are left in
+    /// `scratch.nearest`. Returns whether it came to its end.
+    pub(crate) fn find_near(
+        &self,
+        space: &Space,
+        row: &[u8],
+        beam: Beam,
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> bool {
+        scratch.begin(self.len());
+        let mut distances = 0;
+        scratch.see(beam.from);
+        let first = key(space.distance(row, space.row(beam.from)), beam.from);
+        scratch.candidates.push(Reverse(first));
+        if keep(beam.from) {
+            scratch.offer(first, beam.width);
+        }
+        while let Some(Reverse(nearest)) = scratch.candidates.pop() {
+            let farthest = scratch.nearest.peek().copied().unwrap_or(u64::MAX);
+            if scratch.nearest.len() >= beam.width && nearest > farthest {
+                break;
+            }
+            if distances >= beam.distances_max {
+                return false;
+            }
+            let mut batch = std::mem::take(&mut scratch.batch);
+            batch.clear();
+            for &neighbour in self.neighbours(nearest as u32, beam.level) {
+                if scratch.see(neighbour) {
+                    space.prefetch(neighbour);
+                    batch.push(neighbour);
+                }
+            }
+            distances += batch.len();
+            for &slot in &batch {
+                let key = key(space.distance(row, space.row(slot)), slot);
+                if scratch.nearest.len() < beam.width
+                    || key < scratch.nearest.peek().copied().unwrap_or(u64::MAX)
+                {
+                    scratch.candidates.push(Reverse(key));
+                    if keep(slot) {
+                        scratch.offer(key, beam.width);
+                    }
+                }
+            }
+            scratch.batch = batch;
+        }
+        true
+    }
+
+    /// The node from which a search on `level` begins: the nearest that is found on the levels above.
+    pub(crate) fn descend(&self, space: &Space, row: &[u8], level: usize, entry: u32) -> u32 {
+        let mut nearest = key(space.distance(row, space.row(entry)), entry);
+        for level in (level + 1..=self.level(entry)).rev() {
+            loop {
+                let from = nearest as u32;
+                for &neighbour in self.neighbours(from, level) {
+                    nearest = nearest.min(key(space.distance(row, space.row(neighbour)), neighbour));
+                }
+                if nearest as u32 == from {
+                    break;
+                }
+            }
+        }
+        nearest as u32
+    }
+
+    /// Links a node that has no links, on all its levels. `width` is how many near nodes are chosen from. O(log nodes).
+    pub(crate) fn insert(&mut self, space: &Space, slot: u32, width: usize, scratch: &mut Scratch) {
+        let level = self.level(slot);
+        let Some(entry) = self.entry else {
+            self.entry = Some(slot);
+            return;
+        };
+        let top = self.top();
+        let mut from = self.descend(space, space.row(slot), level, entry);
+        for level in (0..=level.min(top)).rev() {
+            let mut all = |other| other != slot;
+            let beam = Beam::new(level, from, width);
+            self.find_near(space, space.row(slot), beam, &mut all, scratch);
+            scratch.finish(width);
+            let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
+            from = near.first().map_or(from, |&nearest| nearest as u32);
+            self.connect(space, slot, level, &near);
+        }
+        if level > top {
+            self.entry = Some(slot);
+        }
+    }
+
+    /// Links a node on a level with those of `near` (the nearest first, at least one) that the heuristic chooses.
+    fn connect(&mut self, space: &Space, slot: u32, level: usize, near: &[u64]) {
+        let room = self.capacity(level) - self.neighbours(slot, level).len();
+        let chosen = choose(space, near, self.links.min(room));
+        for &other in &chosen {
+            let node = other as u32;
+            if node == slot || self.are_linked(slot, node, level) {
+                continue;
+            }
+            if self.has_room(node, level) {
+                self.link(slot, node, level);
+            } else if let Some(least) = self.least_needed(space, node, level, other) {
+                self.unlink(node, least, level);
+                self.link(slot, node, level);
+            }
+        }
+        if self.neighbours(slot, level).is_empty()
+            && let Some(&nearest) = near.iter().find(|&&other| other as u32 != slot)
+        {
+            self.put_between(space, slot, nearest as u32, level);
+        }
+    }
+
+    /// Links a node without links on a level with one whose list may be full, and then with one of its neighbours, which are
+    /// not linked directly any more.
+    fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
+        if !self.has_room(node, level) {
+            let neighbours = self.neighbours(node, level).iter();
+            let farthest = neighbours.map(|&other| key(space.between(node, other), other)).max();
+            let farthest = farthest.expect("a full list has an element") as u32;
+            self.unlink(node, farthest, level);
+            self.link(farthest, slot, level);
+        }
+        self.link(node, slot, level);
+    }
+
+    /// The neighbour that a node whose list is full needs least when `other`, a distance and a slot, is there too; `None` if
+    /// that is `other`, or none can be spared.
+    fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
+        let mut keys: Vec<u64> = self
+            .neighbours(node, level)
+            .to_vec()
+            .into_iter()
+            .map(|slot| key(space.between(node, slot), slot))
+            .collect();
+        let new = key(hit(other).distance, other as u32);
+        keys.push(new);
+        keys.sort_unstable();
+        let chosen = choose(space, &keys, keys.len() - 1);
+        // Those that were not chosen first, and of each the farthest.
+        let spare = keys.iter().rev().filter(|key| !chosen.contains(key)).chain(chosen.iter().rev());
+        for &key in spare {
+            if key == new {
+                return None;
+            }
+            let slot = key as u32;
+            let is_poor = self.neighbours(slot, level).len() <= self.links / 2;
+            if !is_poor && self.share_a_neighbour(node, slot, level) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Removes all links of a node, and makes up for it. The node stays on its levels. Another one becomes the entry, if it
+    /// was that.
+    pub(crate) fn detach(&mut self, space: &Space, slot: u32, scratch: &mut Scratch) {
+        if self.entry == Some(slot) {
+            let other = |level: usize| self.neighbours(slot, level).first().copied();
+            self.entry = (0..=self.level(slot)).rev().find_map(other);
+        }
+        for level in (0..=self.level(slot)).rev() {
+            let neighbours = self.neighbours(slot, level).to_vec();
+            neighbours.iter().for_each(|&neighbour| self.unlink(slot, neighbour, level));
+            self.mend(space, level, &neighbours, scratch);
+        }
+    }
+
+    /// Connects nodes that have lost a neighbour: all of them with each other, by links or ways over one other node.
+    fn mend(&mut self, space: &Space, level: usize, nodes: &[u32], scratch: &mut Scratch) {
+        let mut sets = Sets::of(nodes.len());
+        let mut via: Vec<(u32, usize)> = Vec::new();
+        for (at, &node) in nodes.iter().enumerate() {
+            via.push((node, at));
+            via.extend(self.neighbours(node, level).iter().map(|&neighbour| (neighbour, at)));
+        }
+        via.sort_unstable();
+        for pair in via.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                sets.join(pair[0].1, pair[1].1);
+            }
+        }
+        let mut pairs: Vec<(u64, usize, usize)> = Vec::new();
+        for (at, &a) in nodes.iter().enumerate() {
+            for (other, &b) in nodes.iter().enumerate().skip(at + 1) {
+                pairs.push((key(space.between(a, b), 0), at, other));
+            }
+        }
+        pairs.sort_unstable();
+        let mut has_gained = vec![false; nodes.len()];
+        for is_bridge in [true, false] {
+            for &(distance, a, b) in &pairs {
+                let is_wanted =
+                    if is_bridge { !sets.are_one(a, b) } else { !has_gained[a] && !has_gained[b] };
+                let (from, to) = (nodes[a], nodes[b]);
+                if !is_wanted || !self.has_room(from, level) || !self.has_room(to, level) {
+                    continue;
+                }
+                if self.are_linked(from, to, level)
+                    || !is_bridge && !self.is_direct(space, from, to, level, distance)
+                {
+                    continue;
+                }
+                self.link(from, to, level);
+                (has_gained[a], has_gained[b]) = (true, true);
+                sets.join(a, b);
+            }
+        }
+        for at in 1..nodes.len() {
+            if !sets.are_one(0, at) {
+                self.bridge(nodes[0], nodes[at], level);
+                sets.join(0, at);
+            }
+        }
+        for &node in nodes {
+            if self.neighbours(node, level).len() < self.links / 4 {
+                self.enrich(space, node, level, scratch);
+            }
+        }
+    }
+
+    /// Whether no neighbour of `from` is nearer to `to` than `from` is, whose distance this is.
+    fn is_direct(&self, space: &Space, from: u32, to: u32, level: usize, distance: u64) -> bool {
+        let nearer = |&neighbour: &u32| key(space.between(neighbour, to), 0) < distance;
+        !self.neighbours(from, level).iter().any(nearer)
+    }
+
+    /// Gives a node that has few links more of them.
+    fn enrich(&mut self, space: &Space, node: u32, level: usize, scratch: &mut Scratch) {
+        let width = self.capacity(level);
+        let mut others = |other| other != node;
+        let beam = Beam::new(level, node, width);
+        self.find_near(space, space.row(node), beam, &mut others, scratch);
+        scratch.finish(width);
+        let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
+        self.connect(space, node, level, &near);
+    }
+
+    /// Connects a node of a level with those of it that `entry` is connected with, which are `seen`.
+    pub(crate) fn join(
+        &mut self,
+        space: &Space,
+        (slot, level): (u32, usize),
+        (entry, seen): (u32, &[bool]),
+        width: usize,
+        scratch: &mut Scratch,
+    ) {
+        let from = self.descend(space, space.row(slot), level, entry);
+        let from = if seen[from as usize] { from } else { entry };
+        let beam = Beam::new(level, from, width);
+        self.find_near(space, space.row(slot), beam, &mut |_| true, scratch);
+        scratch.finish(width);
+        let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
+        // Of a node with links of its own the list may be full, and those of all near ones too.
+        if self.neighbours(slot, level).is_empty() {
+            self.connect(space, slot, level, &near);
+        } else {
+            self.bridge(slot, near[0] as u32, level);
+        }
+    }
+
+    /// Connects the two nodes, wherever there is room for a link between what each is connected with.
+    pub(crate) fn bridge(&mut self, a: u32, b: u32, level: usize) {
+        let from = self.with_room(a, level);
+        let to = self.with_room(b, level);
+        if from != to && !self.are_linked(from, to, level) {
+            self.link(from, to, level);
+        }
+    }
+
+    /// A node connected with `start`, as near to it as possible, that has room for a link; it is made where a link can be
+    /// spared. O(1) nearly always.
+    fn with_room(&mut self, start: u32, level: usize) -> u32 {
+        let mut seen = std::collections::HashSet::from([start]);
+        let mut queue = std::collections::VecDeque::from([start]);
+        let mut all = Vec::new();
+        while let Some(node) = queue.pop_front() {
+            if self.has_room(node, level) {
+                return node;
+            }
+            let neighbours = self.neighbours(node, level);
+            if let Some(&spare) = neighbours.iter().find(|&&other| self.share_a_neighbour(node, other, level))
+            {
+                self.unlink(node, spare, level);
+                return node;
+            }
+            queue.extend(neighbours.iter().filter(|&&neighbour| seen.insert(neighbour)));
+            all.push(node);
+        }
+        // Every list is full, so there are circles; but all are longer than three. One of their links can go.
+        for &node in &all {
+            for other in self.neighbours(node, level).to_vec() {
+                self.unlink(node, other, level);
+                if self.reachable(node, level)[other as usize] {
+                    return node;
+                }
+                self.link(node, other, level);
+            }
+        }
+        unreachable!("nodes with two links or more each have a circle")
+    }
+}
+
+/// Those of `near` (the nearest first) that the heuristic chooses, no more than `most`: each is nearer to the node in
+/// question than to any chosen before. Places that are left stay free.
+fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
+    let mut chosen: Vec<u64> = Vec::with_capacity(most);
+    for &candidate in near {
+        if chosen.len() == most {
+            break;
+        }
+        let row = space.row(candidate as u32);
+        let is_apart =
+            |&other: &u64| key(space.distance(row, space.row(other as u32)), 0) >= candidate & !0xFFFF_FFFF;
+        if chosen.iter().all(is_apart) {
+            chosen.push(candidate);
+        }
+    }
+    chosen
+}
+
+/// Sets of numbers that are joined.
+struct Sets(Vec<usize>);
+
+impl Sets {
+    fn of(count: usize) -> Sets {
+        Sets((0..count).collect())
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.0[at] != at {
+            self.0[at] = self.0[self.0[at]];
+            at = self.0[at];
+        }
+        at
+    }
+
+    fn are_one(&mut self, a: usize, b: usize) -> bool {
+        self.root(a) == self.root(b)
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a] = b;
+    }
+}

@@ -1,0 +1,295 @@
+//! The index: vectors, and the links by which they are found.
+
+use crate::config::{Config, ConfigError, Kind, Metric};
+use crate::graph::Graph;
+use crate::hnsw::Beam;
+use crate::quantize::Prepared;
+use crate::random::{level_of, split_mix};
+use crate::search::{Hit, Scratch, key};
+use crate::space::Space;
+
+/// The most vectors of an index.
+pub const SLOTS_MAX: usize = u32::MAX as usize - 1;
+
+/// An index that takes at most this many bytes of vectors is searched by looking at all of them: that takes no longer than
+/// following links, and finds all.
+const SCANNED_MAX_BYTES: usize = 256 * 1024;
+
+/// Slots that are asked whether they pass a filter, to know how many do.
+const SAMPLE: u32 = 512;
+
+/// Of a filtered search in the graph, per vector that is kept while it runs: distances that are computed before the rest is
+/// looked at one by one.
+const DISTANCES_PER_KEPT: usize = 64;
+
+/// Vectors, and the links by which they are found.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(crate) config: Config,
+    pub(crate) space: Space,
+    /// Of [`Kind::Hnsw`].
+    pub(crate) graph: Option<Graph>,
+    pub(crate) len: usize,
+    /// Insertions so far.
+    pub(crate) inserted: u64,
+}
+
+impl Index {
+    /// An index without vectors.
+    ///
+    /// # Errors
+    /// If there can be no such index.
+    pub fn new(config: Config) -> Result<Index, ConfigError> {
+        config.check()?;
+        let graph = match config.kind {
+            Kind::Hnsw { links } => Some(Graph::new(links, config.account)),
+            Kind::Flat => None,
+        };
+        Ok(Index { config, space: Space::new(&config), graph, len: 0, inserted: 0 })
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many vectors were inserted or replaced so far: the number of the newest.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Goes on counting insertions behind this one, if it is higher than the last.
+    pub fn count_from(&mut self, inserted: u64) {
+        self.inserted = self.inserted.max(inserted);
+    }
+
+    /// Bytes of memory beyond the index itself, allocator rounding included. O(1).
+    pub fn memory_bytes(&self) -> usize {
+        self.space.memory_bytes() + self.graph.as_ref().map_or(0, Graph::memory_bytes)
+    }
+
+    /// Inserts a vector and returns its slot, the one behind all others. `width` is how many near vectors its neighbours
+    /// are chosen from. O(width · log n) distances.
+    ///
+    /// # Panics
+    /// If it has other dimensions than the index, or there are [`SLOTS_MAX`] vectors.
+    pub fn insert(&mut self, vector: &Prepared, width: usize, scratch: &mut Scratch) -> u32 {
+        assert!(self.len < SLOTS_MAX, "the owner looks whether there is room");
+        let slot = self.len as u32;
+        let row = self.space.row_of(vector);
+        self.space.push(&row);
+        self.len += 1;
+        self.inserted += 1;
+        if let Some(graph) = &mut self.graph {
+            graph.push(level_of(self.inserted, graph.links));
+            graph.insert(&self.space, slot, width.max(1), scratch);
+        }
+        slot
+    }
+
+    /// Puts another vector in the place of that of a slot, as if it were inserted anew.
+    ///
+    /// # Panics
+    /// If it has other dimensions than the index, or there is no such slot.
+    pub fn replace(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
+        let row = self.space.row_of(vector);
+        self.inserted += 1;
+        if let Some(graph) = &mut self.graph {
+            graph.detach(&self.space, slot, scratch);
+            graph.lower(slot);
+            self.space.set(slot, &row);
+            graph.raise(slot, level_of(self.inserted, graph.links));
+            graph.insert(&self.space, slot, width.max(1), scratch);
+        } else {
+            self.space.set(slot, &row);
+        }
+    }
+
+    /// Removes the vector of a slot. The one in the last slot takes its place.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn remove(&mut self, slot: u32, scratch: &mut Scratch) {
+        if let Some(graph) = &mut self.graph {
+            graph.detach(&self.space, slot, scratch);
+            graph.lower(slot);
+            graph.swap_remove(slot);
+        }
+        self.space.swap_remove(slot);
+        self.len -= 1;
+    }
+
+    /// The vector of a slot as it is stored.
+    pub fn stored(&self, slot: u32) -> Prepared {
+        self.space.stored(slot)
+    }
+
+    /// The vector of a slot, as far as it was kept: of cosine with the length that was taken out, but for bits.
+    pub fn vector(&self, slot: u32) -> Vec<f32> {
+        self.space.vector(slot)
+    }
+
+    /// How far the vectors of two slots are from each other; see [`Hit::distance`].
+    pub fn distance_between(&self, a: u32, b: u32) -> f32 {
+        self.space.between(a, b)
+    }
+
+    /// How far a vector is from that of a slot; see [`Hit::distance`].
+    pub fn distance(&self, query: &Prepared, slot: u32) -> f32 {
+        self.space.distance(&self.space.row_of(query), self.space.row(slot))
+    }
+
+    /// The highest level of a slot's node; 0 without a graph.
+    pub fn level(&self, slot: u32) -> usize {
+        self.graph.as_ref().map_or(0, |graph| graph.level(slot))
+    }
+
+    /// The highest level of all; 0 without a graph.
+    pub fn top_level(&self) -> usize {
+        self.graph.as_ref().map_or(0, Graph::top)
+    }
+
+    /// The slots that one is linked with on a level that it is on; none without a graph.
+    pub fn neighbours(&self, slot: u32, level: usize) -> &[u32] {
+        self.graph.as_ref().map_or(&[], |graph| graph.neighbours(slot, level))
+    }
+
+    /// Whether a search looks at all vectors.
+    pub fn is_scanned(&self) -> bool {
+        self.graph.is_none() || self.len * self.config.scalar.bytes(self.config.dim) <= SCANNED_MAX_BYTES
+    }
+
+    /// About how many distances a search of so many near vectors computes.
+    pub fn distances_of_search(&self, width: usize) -> usize {
+        match &self.graph {
+            Some(graph) if !self.is_scanned() => (width.saturating_mul(graph.links)).min(self.len),
+            _ => self.len,
+        }
+    }
+
+    /// The `most` nearest vectors, the nearest first. `width` is how many near ones are looked for: the more, the surer
+    /// it is that none is missed.
+    pub fn search<'s>(
+        &self,
+        query: &Prepared,
+        most: usize,
+        width: usize,
+        scratch: &'s mut Scratch,
+    ) -> &'s [Hit] {
+        self.search_within(query, most, width, usize::MAX, |_| true, scratch)
+    }
+
+    /// The `most` nearest vectors of those that `keep` takes. In the graph no more than about `distances_max` distances are
+    /// computed; then what was found is the result, even if it is less than `most`.
+    pub fn search_within<'s>(
+        &self,
+        query: &Prepared,
+        most: usize,
+        width: usize,
+        distances_max: usize,
+        mut keep: impl FnMut(u32) -> bool,
+        scratch: &'s mut Scratch,
+    ) -> &'s [Hit] {
+        let Some((graph, entry)) = self.graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
+            return self.search_all(query, most, keep, scratch);
+        };
+        if self.is_scanned() && distances_max >= self.len {
+            return self.search_all(query, most, keep, scratch);
+        }
+        let row = self.space.row_of(query);
+        let from = graph.descend(&self.space, &row, 0, entry);
+        let width = width.max(most).max(1);
+        let beam = Beam { distances_max, ..Beam::new(0, from, width) };
+        graph.find_near(&self.space, &row, beam, &mut keep, scratch);
+        scratch.finish(most);
+        &scratch.hits
+    }
+
+    /// The `most` nearest vectors of those that `keep` takes, and so many if there are so many. If few are taken, all of
+    /// these are looked at; else those that are met on the way through the graph.
+    pub fn search_filtered<'s>(
+        &self,
+        query: &Prepared,
+        most: usize,
+        width: usize,
+        mut keep: impl FnMut(u32) -> bool,
+        scratch: &'s mut Scratch,
+    ) -> &'s [Hit] {
+        let width = width.max(most).max(1);
+        let Some(graph) = self.graph.as_ref().filter(|_| !self.is_scanned()) else {
+            return self.search_all(query, most, keep, scratch);
+        };
+        // Which ones follows from how many there are, so the same search has the same result.
+        let sample = (0..SAMPLE).map(|at| (split_mix(u64::from(at)) % self.len as u64) as u32);
+        let taken = sample.filter(|&slot| keep(slot)).count();
+        let expected = taken * self.len / SAMPLE as usize;
+        if taken * graph.links * graph.links < SAMPLE as usize || expected < 6 * width * graph.links {
+            return self.search_all(query, most, keep, scratch);
+        }
+        // Where a share p is taken, the beam holds so many more.
+        let share = taken as f64 / f64::from(SAMPLE);
+        let width = (width as f64 * (1.0 / share.sqrt()).min(4.0)) as usize;
+        let entry = graph.entry.expect("there are vectors");
+        let row = self.space.row_of(query);
+        let from = graph.descend(&self.space, &row, 0, entry);
+        let distances_max = (width as f64 / share) as usize * DISTANCES_PER_KEPT;
+        let beam = Beam { distances_max, ..Beam::new(0, from, width) };
+        let is_whole = graph.find_near(&self.space, &row, beam, &mut keep, scratch);
+        if !is_whole || scratch.nearest.len() < most {
+            return self.search_all(query, most, keep, scratch);
+        }
+        scratch.finish(most);
+        &scratch.hits
+    }
+
+    /// The `most` nearest vectors of those that `keep` takes, exactly. O(n).
+    pub fn search_all<'s>(
+        &self,
+        query: &Prepared,
+        most: usize,
+        mut keep: impl FnMut(u32) -> bool,
+        scratch: &'s mut Scratch,
+    ) -> &'s [Hit] {
+        let row = self.space.row_of(query);
+        scratch.begin(0);
+        if most > 0 {
+            for slot in (0..self.len as u32).filter(|&slot| keep(slot)) {
+                scratch.offer(key(self.space.distance(&row, self.space.row(slot)), slot), most);
+            }
+        }
+        scratch.finish(most);
+        &scratch.hits
+    }
+
+    /// What users of a metric are told: with cosine the distance 0 to 2, with L2 the distance, with the inner product that.
+    pub fn told(&self, distance: f32) -> f32 {
+        match self.config.metric {
+            Metric::Cosine => distance,
+            Metric::L2 => distance.sqrt(),
+            Metric::InnerProduct => -distance,
+        }
+    }
+
+    /// Checks what must always hold; for tests. O(n).
+    ///
+    /// # Panics
+    /// If something does not.
+    pub fn check_invariants(&self) {
+        let recounted = self.space.recounted_bytes() + self.graph.as_ref().map_or(0, Graph::recounted_bytes);
+        assert_eq!(self.memory_bytes(), recounted, "bytes are those of the blocks");
+        if let Some(graph) = &self.graph {
+            assert_eq!(graph.len(), self.len);
+            graph.check();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Distances of two stored vectors, by the instructions that the processor has.
+//!
+//! Every kernel takes two rows of bytes as they are stored. There is a portable version of each; which one is used is
+//! chosen once for an index ([`Kernel::choose`]). All are held to the portable ones by the tests at the foot of this file.
+#![allow(unsafe_code, reason = "instructions that only some processors have, on bytes of any alignment")]
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::config::Scalar;
+
+/// What a kernel computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// The sum of products; of bits, of which it is the number that differs.
+    Dot,
+    /// The sum of squared differences; of floats of 32 bits only.
+    SquaredL2,
+}
+
+/// A kernel: takes the beginnings of two rows and their bytes.
+///
+/// # Safety
+/// Both rows have so many readable bytes, a whole number of scalars (of 8 bytes for bits), and the processor has the
+/// instructions that the kernel is made of.
+type Raw = unsafe fn(*const u8, *const u8, usize) -> f32;
+
+/// A kernel that this processor can run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    raw: Raw,
+    /// The bytes of a row are a multiple of this.
+    unit: usize,
+}
+
+impl Kernel {
+    /// The fastest kernel for rows of `scalar` that this processor can run.
+    pub(crate) fn choose(scalar: Scalar, measure: Measure) -> Kernel {
+        let raw = fastest(scalar, measure).unwrap_or_else(|| portable::kernel(scalar, measure));
+        Kernel { raw, unit: unit(scalar) }
+    }
+
+    /// What it says of two rows of equal length.
+    #[inline]
+    pub(crate) fn of(self, a: &[u8], b: &[u8]) -> f32 {
+        assert!(a.len() == b.len() && a.len().is_multiple_of(self.unit), "rows are of one index");
+        // SAFETY: the lengths were checked, and `choose` has looked for the instructions.
+        unsafe { (self.raw)(a.as_ptr(), b.as_ptr(), a.len()) }
+    }
+}
+
+/// The bytes that rows of a scalar are multiples of.
+fn unit(scalar: Scalar) -> usize {
+    match scalar {
+        Scalar::F32 => 4,
+        Scalar::F16 | Scalar::Bf16 => 2,
+        Scalar::Int8 => 1,
+        Scalar::Binary => 8,
+    }
+}
+
+fn fastest(scalar: Scalar, measure: Measure) -> Option<Raw> {
+    #[cfg(target_arch = "x86_64")]
+    return x86::kernel(scalar, measure);
+    #[cfg(target_arch = "aarch64")]
+    return neon::kernel(scalar, measure);
+    #[allow(unreachable_code, reason = "other processors run what is portable")]
+    {
+        let _ = (scalar, measure);
+        None
+    }
+}
+
+/// Asks the processor to fetch the beginning of a row, and of its next lines.
+#[inline]
+pub(crate) fn prefetch(row: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(64).take(PREFETCHED_LINES) {
+        // SAFETY: a prefetch is a hint; it never faults and reads nothing the program can see.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+/// Lines of a row that are asked for; the processor sees the sequence by itself then.
+#[cfg(target_arch = "x86_64")]
+const PREFETCHED_LINES: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantize::{bf16_from_f32, f16_from_f32};
+    use crate::random::split_mix;
+
+    const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::F16, Scalar::Bf16, Scalar::Int8, Scalar::Binary];
+
+    /// Stored numbers of both signs, `dim` of them, not aligned to anything.
+    fn row(scalar: Scalar, dim: usize, seed: u64) -> Vec<u8> {
+        let number = |at: usize| (split_mix(seed + at as u64) % 2001) as f32 / 1000.0 - 1.0;
+        let mut bytes = vec![0];
+        for at in 0..dim {
+            match scalar {
+                Scalar::F32 => bytes.extend(number(at).to_le_bytes()),
+                Scalar::F16 => bytes.extend(f16_from_f32(number(at)).to_le_bytes()),
+                Scalar::Bf16 => bytes.extend(bf16_from_f32(number(at)).to_le_bytes()),
+                Scalar::Int8 => bytes.extend(((number(at) * 127.0) as i8).to_le_bytes()),
+                Scalar::Binary => bytes.extend(split_mix(seed + at as u64).to_le_bytes()),
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_kernel_agrees_with_the_portable_one_at_every_length() {
+        for scalar in SCALARS {
+            for measure in [Measure::Dot, Measure::SquaredL2] {
+                if measure == Measure::SquaredL2 && scalar != Scalar::F32 {
+                    continue;
+                }
+                let mut kernels = vec![Kernel::choose(scalar, measure).raw];
+                #[cfg(target_arch = "x86_64")]
+                kernels.extend(x86::kernels(scalar, measure));
+                for dim in (1..=300).chain([511, 512, 1023, 1100]) {
+                    let (a, b) = (row(scalar, dim, 1), row(scalar, dim, 5_000_000));
+                    let (a, b) = (&a[1..], &b[1..]);
+                    let portable =
+                        Kernel { raw: portable::kernel(scalar, measure), unit: unit(scalar) }.of(a, b);
+                    let exact = matches!(scalar, Scalar::Int8 | Scalar::Binary);
+                    let tolerance = if exact { 0.0 } else { 1e-6 * dim as f32 };
+                    for raw in &kernels {
+                        let found = Kernel { raw: *raw, unit: unit(scalar) }.of(a, b);
+                        assert!(
+                            (found - portable).abs() <= tolerance,
+                            "{scalar:?} {dim}: {found} {portable}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_vectors_of_bytes_do_not_overflow() {
+        let dim = 65_536;
+        for (a, b) in [(127u8, 127u8), (127, 129), (129, 129)] {
+            let (row_a, row_b) = (vec![a; dim], vec![b; dim]);
+            let expected = (a as i8 as i64 * b as i8 as i64 * dim as i64) as f32;
+            assert_eq!(Kernel::choose(Scalar::Int8, Measure::Dot).of(&row_a, &row_b), expected);
+            let portable = Kernel { raw: portable::kernel(Scalar::Int8, Measure::Dot), unit: 1 };
+            assert_eq!(portable.of(&row_a, &row_b), expected);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Vectors as they are stored, and back.
+//!
+//! All of this is scalar code in one fixed order, so the stored bytes are the same on every processor. With cosine they are
+//! those of Redis's vector sets, which its files and `VEMB … RAW` show.
+
+use crate::config::{Metric, Scalar};
+
+/// A vector in the form in which an index stores it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    /// The numbers.
+    pub(crate) bytes: Vec<u8>,
+    /// What is kept beside them.
+    pub(crate) facts: Facts,
+}
+
+/// What is kept beside the numbers of a vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// With [`Metric::Cosine`] the length that was taken out, 1 for one of zeros only; with [`Metric::L2`] the squared length
+    /// of what is stored, else 1.
+    pub norm: f32,
+    /// The largest number, for [`Scalar::Int8`]; else 0.
+    pub range: f32,
+}
+
+/// The length of a vector: the root of the sum of groups of four squares.
+fn norm(vector: &[f32]) -> f32 {
+    let (groups, rest) = vector.as_chunks::<4>();
+    let mut sum = 0.0;
+    for [a, b, c, d] in groups {
+        sum += a * a + b * b + c * c + d * d;
+    }
+    for number in rest {
+        sum += number * number;
+    }
+    sum.sqrt()
+}
+
+impl Prepared {
+    /// The form in which a vector is stored. What is not finite gives distances that are not numbers, so callers refuse it.
+    /// O(dimensions).
+    pub fn new(vector: &[f32], metric: Metric, scalar: Scalar) -> Prepared {
+        let mut scaled = vector.to_vec();
+        let mut facts = Facts { norm: 1.0, range: 0.0 };
+        if metric == Metric::Cosine {
+            let norm = norm(vector);
+            if norm != 0.0 {
+                facts.norm = norm;
+                scaled.iter_mut().for_each(|number| *number /= norm);
+            }
+        }
+        let bytes = encode(&scaled, scalar, &mut facts.range);
+        if metric == Metric::L2 {
+            facts.norm = squared_length(&bytes, facts.range, scalar, vector.len());
+        }
+        Prepared { bytes, facts }
+    }
+
+    /// A vector that was stored before: its bytes, and what was kept beside them. `None` if they are not those of a vector of
+    /// `dim` dimensions that [`Metric::Cosine`] stores.
+    pub fn from_stored(bytes: Vec<u8>, facts: Facts, dim: usize, scalar: Scalar) -> Option<Prepared> {
+        let is_finite = facts.norm.is_finite() && facts.range.is_finite();
+        let are_finite = scalar != Scalar::F32 || floats(&bytes).all(|number| number.is_finite());
+        (bytes.len() == scalar.bytes(dim) && is_finite && are_finite).then_some(Prepared { bytes, facts })
+    }
+
+    /// The numbers as they are stored.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What is kept beside them.
+    pub fn facts(&self) -> Facts {
+        self.facts
+    }
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes))
+}
+
+fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
+    match scalar {
+        Scalar::F32 => vector.iter().flat_map(|number| number.to_le_bytes()).collect(),
+        Scalar::F16 => vector.iter().flat_map(|&number| f16_from_f32(number).to_le_bytes()).collect(),
+        Scalar::Bf16 => vector.iter().flat_map(|&number| bf16_from_f32(number).to_le_bytes()).collect(),
+        Scalar::Int8 => {
+            let largest = vector.iter().fold(0.0f32, |largest, number| largest.max(number.abs()));
+            *range = largest;
+            if largest == 0.0 {
+                return vec![0; vector.len()];
+            }
+            // Numbers so small that this is infinite are all far below what a float of 32 bits tells from zero in a sum.
+            let scale = 127.0 / largest;
+            vector.iter().map(|number| (number * scale).round() as i8 as u8).collect()
+        }
+        Scalar::Binary => {
+            let mut words = vec![0u64; vector.len().div_ceil(64)];
+            for (at, _) in vector.iter().enumerate().filter(|(_, number)| **number > 0.0) {
+                words[at / 64] |= 1 << (at % 64);
+            }
+            words.into_iter().flat_map(u64::to_le_bytes).collect()
+        }
+    }
+}
+
+/// The numbers that are stored, without what was taken out. Those of bits are 1 and -1. O(dimensions).
+fn decode(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> Vec<f32> {
+    match scalar {
+        Scalar::F32 => floats(bytes).collect(),
+        Scalar::F16 => halves(bytes).map(f32_from_f16).collect(),
+        Scalar::Bf16 => halves(bytes).map(f32_from_bf16).collect(),
+        Scalar::Int8 => bytes.iter().map(|&byte| f32::from(byte as i8) * range / 127.0).collect(),
+        Scalar::Binary => {
+            (0..dim).map(|at| if bytes[at / 8] & (1 << (at % 8)) == 0 { -1.0 } else { 1.0 }).collect()
+        }
+    }
+}
+
+fn halves(bytes: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    bytes.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+fn squared_length(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> f32 {
+    decode(bytes, range, scalar, dim).iter().map(|number| number * number).sum()
+}
+
+/// The vector that was stored, as far as it was kept: with the length that was taken out, but for bits. O(dimensions).
+pub(crate) fn restored(bytes: &[u8], facts: Facts, metric: Metric, scalar: Scalar, dim: usize) -> Vec<f32> {
+    let mut vector = decode(bytes, facts.range, scalar, dim);
+    if metric == Metric::Cosine && scalar != Scalar::Binary {
+        vector.iter_mut().for_each(|number| *number *= facts.norm);
+    }
+    vector
+}
+
+/// The nearest float of 16 bits, of two equally near ones the even one.
+pub(crate) fn f16_from_f32(number: f32) -> u16 {
+    let bits = number.to_bits();
+    let sign = ((bits >> 16) & 0x8000) as u16;
+    let magnitude = bits & 0x7FFF_FFFF;
+    if magnitude > 0x7F80_0000 {
+        return sign | 0x7E00;
+    }
+    // From 65,520 on the nearest is infinite.
+    if magnitude >= 0x477F_F000 {
+        return sign | 0x7C00;
+    }
+    // Below 2^-14 they are multiples of 2^-24; adding a power of two in which that is the last place rounds.
+    if magnitude < 0x3880_0000 {
+        let rounded = f32::from_bits(magnitude) + 0.5;
+        return sign | (rounded.to_bits() - 0.5f32.to_bits()) as u16;
+    }
+    let odd = (magnitude >> 13) & 1;
+    sign | ((magnitude - 0x3800_0000 + 0xFFF + odd) >> 13) as u16
+}
+
+/// The number that a float of 16 bits is.
+pub(crate) fn f32_from_f16(half: u16) -> f32 {
+    let sign = u32::from(half & 0x8000) << 16;
+    let magnitude = u32::from(half & 0x7FFF);
+    let bits = match magnitude {
+        0x7C00.. => 0x7F80_0000 | ((magnitude & 0x3FF) << 13),
+        0x400.. => (magnitude << 13) + 0x3800_0000,
+        // Multiples of 2^-24.
+        _ => (magnitude as f32 / 16_777_216.0).to_bits(),
+    };
+    f32::from_bits(sign | bits)
+}
+
+/// The nearest of the floats whose lower half is zero, of two equally near ones the even one.
+pub(crate) fn bf16_from_f32(number: f32) -> u16 {
+    let bits = number.to_bits();
+    if number.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) as u16
+}
+
+/// The number that these are the upper bits of.
+pub(crate) fn f32_from_bf16(half: u16) -> f32 {
+    f32::from_bits(u32::from(half) << 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_the_nearest_ones_and_come_back() {
+        for half in (0..0x7C00u16).chain(0x8000..0xFC00) {
+            let number = f32_from_f16(half);
+            assert_eq!(f16_from_f32(number), half, "{number}");
+            // Half way to the next one it is the even one, a little further the next.
+            if half & 0x7FFF != 0x7BFF {
+                let next = f32_from_f16(half + 1);
+                let middle = (number + next) / 2.0;
+                assert_eq!(f16_from_f32(middle), half + (half & 1), "{middle}");
+                assert_eq!(f16_from_f32(f32::from_bits(middle.to_bits() + 1)), half + 1);
+            }
+        }
+        for (number, half) in
+            [(65_504.0, 0x7BFF), (65_519.9, 0x7BFF), (65_520.0, 0x7C00), (f32::INFINITY, 0x7C00)]
+        {
+            assert_eq!(f16_from_f32(number), half);
+        }
+        for (number, half) in [(1.0f32, 0x3F80), (-2.0, 0xC000), (1.003_906_3, 0x3F80), (1.011_718_8, 0x3F82)]
+        {
+            assert_eq!(bf16_from_f32(number), half, "{number}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_as_near_as_its_form_allows() {
+        let vector: Vec<f32> = (0..100).map(|at| ((at * 37) % 100) as f32 / 10.0 - 5.0).collect();
+        for metric in [Metric::Cosine, Metric::L2, Metric::InnerProduct] {
+            let forms =
+                [(Scalar::F32, 1e-5), (Scalar::F16, 0.01), (Scalar::Bf16, 0.03), (Scalar::Int8, 0.03)];
+            for (scalar, tolerance) in forms {
+                let stored = Prepared::new(&vector, metric, scalar);
+                let back = restored(&stored.bytes, stored.facts, metric, scalar, vector.len());
+                assert!(
+                    vector.iter().zip(&back).all(|(a, b)| (a - b).abs() <= tolerance),
+                    "{metric:?} {scalar:?}"
+                );
+            }
+            let stored = Prepared::new(&vector, metric, Scalar::Binary);
+            let back = restored(&stored.bytes, stored.facts, metric, Scalar::Binary, vector.len());
+            assert!(vector.iter().zip(&back).all(|(a, b)| (*a > 0.0) == (*b > 0.0) && b.abs() == 1.0));
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_redis() {
+        let stored = Prepared::new(&[3.0, -4.0, 0.0], Metric::Cosine, Scalar::Int8);
+        assert_eq!((stored.facts.norm, stored.facts.range), (5.0, 0.8));
+        assert_eq!(stored.bytes, [95, 129, 0]);
+        let stored = Prepared::new(&[0.0; 3], Metric::Cosine, Scalar::Int8);
+        assert_eq!((stored.facts.norm, stored.facts.range), (1.0, 0.0));
+        let stored = Prepared::new(&[0.5, 0.0, -1.0, 2.0], Metric::Cosine, Scalar::Binary);
+        assert_eq!(stored.bytes, [0b1001, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}

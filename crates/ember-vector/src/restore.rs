@@ -1,0 +1,125 @@
+//! An index from what was saved of one.
+
+use crate::config::{Config, ConfigError};
+use crate::graph::Graph;
+use crate::index::{Index, SLOTS_MAX};
+use crate::quantize::Prepared;
+use crate::random::LEVEL_MAX;
+use crate::search::Scratch;
+
+/// Near vectors that neighbours of a node are chosen from whose saved links are not of use.
+const WIDTH: usize = 200;
+
+/// Why something is not the next vector of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreError {
+    /// It has other dimensions.
+    Dimensions,
+    /// It is on more levels than there are.
+    Level,
+    /// There are too many already.
+    Full,
+}
+
+/// An index that is being made of saved vectors and their links.
+///
+/// Links may be wrong in any way: only what they say in both directions is taken, and what cannot be reached then is linked
+/// anew.
+#[derive(Debug)]
+pub struct Restore {
+    index: Index,
+}
+
+impl Restore {
+    /// Nothing restored yet.
+    ///
+    /// # Errors
+    /// If there can be no such index.
+    pub fn new(config: Config) -> Result<Restore, ConfigError> {
+        Ok(Restore { index: Index::new(config)? })
+    }
+
+    /// Adds the vector of the next slot, with the highest level of its node.
+    ///
+    /// # Errors
+    /// If it is none of this index.
+    pub fn push(&mut self, vector: &Prepared, level: usize) -> Result<(), RestoreError> {
+        let Index { config, space, graph, len, .. } = &mut self.index;
+        if vector.bytes().len() != config.scalar.bytes(config.dim) {
+            return Err(RestoreError::Dimensions);
+        }
+        if level > LEVEL_MAX {
+            return Err(RestoreError::Level);
+        }
+        if *len == SLOTS_MAX {
+            return Err(RestoreError::Full);
+        }
+        let row = space.row_of(vector);
+        space.push(&row);
+        if let Some(graph) = graph {
+            graph.push(level);
+        }
+        *len += 1;
+        Ok(())
+    }
+
+    /// Sets the links of a slot on a level, both of which are there. What cannot be a link is left out.
+    ///
+    /// # Panics
+    /// If there is no such slot or level.
+    pub fn link(&mut self, slot: u32, level: usize, links: impl IntoIterator<Item = u32>) {
+        let Index { graph: Some(graph), len, .. } = &mut self.index else { return };
+        assert!((slot as usize) < *len && level <= graph.level(slot), "the caller knows what it has added");
+        let capacity = graph.capacity(level);
+        let mut kept: Vec<u32> = Vec::new();
+        for link in links {
+            let is_possible = (link as usize) < *len && link != slot && graph.level(link) >= level;
+            if is_possible && kept.len() < capacity && !kept.contains(&link) {
+                kept.push(link);
+            }
+        }
+        graph.set_links(slot, level, &kept);
+    }
+
+    /// The index, and how many nodes had to be linked anew. `inserted` is what [`Index::inserted`] goes on from. O(n) if no
+    /// link is wrong.
+    pub fn finish(self, inserted: u64, scratch: &mut Scratch) -> (Index, usize) {
+        let mut index = self.index;
+        index.inserted = inserted;
+        let mut mended = 0;
+        if let Some(graph) = &mut index.graph {
+            let top = (0..index.len as u32).max_by_key(|&slot| graph.level(slot));
+            graph.entry = top;
+            for level in (0..=graph.top()).rev() {
+                drop_one_sided(graph, level);
+            }
+            for level in (0..=graph.top()).rev() {
+                let Some(entry) = top else { break };
+                let mut seen = graph.reachable(entry, level);
+                for slot in 0..index.len as u32 {
+                    if !seen[slot as usize] && graph.level(slot) >= level {
+                        graph.join(&index.space, (slot, level), (entry, &seen), WIDTH, scratch);
+                        graph.reach(slot, level, &mut seen);
+                        mended += 1;
+                    }
+                }
+            }
+        }
+        (index, mended)
+    }
+}
+
+/// Drops links of a level without counterparts.
+fn drop_one_sided(graph: &mut Graph, level: usize) {
+    for slot in 0..graph.len() as u32 {
+        if graph.level(slot) < level {
+            continue;
+        }
+        let links = graph.neighbours(slot, level);
+        let both: Vec<u32> =
+            links.iter().copied().filter(|&link| graph.are_linked(link, slot, level)).collect();
+        if both.len() < links.len() {
+            graph.set_links(slot, level, &both);
+        }
+    }
+}

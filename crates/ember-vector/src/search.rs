@@ -1,0 +1,122 @@
+//! What a search keeps while it runs, and what it finds.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A vector that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// Where it is.
+    pub slot: u32,
+    /// How far: with cosine 0 to 2; with L2 the square of the distance; with the inner product that, negative.
+    pub distance: f32,
+}
+
+/// A distance and a slot in one number: in the order of distances, what is no number last, equal ones by slot.
+pub(crate) fn key(distance: f32, slot: u32) -> u64 {
+    let bits = if distance.is_nan() { f32::INFINITY } else { distance }.to_bits();
+    let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+    u64::from(ordered) << 32 | u64::from(slot)
+}
+
+/// The two of a key.
+pub(crate) fn hit(key: u64) -> Hit {
+    let ordered = (key >> 32) as u32;
+    let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
+    Hit { slot: key as u32, distance: f32::from_bits(bits) }
+}
+
+/// What a search keeps while it runs. It can be used for one search after the other, of any index.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// A bit for each slot that was seen.
+    seen: Vec<u64>,
+    /// The words of `seen` that are not zero.
+    seen_words: Vec<u32>,
+    /// What is to be looked at, the nearest first.
+    pub(crate) candidates: BinaryHeap<Reverse<u64>>,
+    /// The nearest so far, the farthest of them first.
+    pub(crate) nearest: BinaryHeap<u64>,
+    /// Neighbours of one node that were not seen before.
+    pub(crate) batch: Vec<u32>,
+    /// The result, the nearest first.
+    pub(crate) hits: Vec<Hit>,
+}
+
+impl Scratch {
+    /// Nothing seen yet of so many slots. O(seen before), or O(slots / 64) when there are more than ever.
+    pub(crate) fn begin(&mut self, slots: usize) {
+        for word in self.seen_words.drain(..) {
+            self.seen[word as usize] = 0;
+        }
+        if self.seen.len() * 64 < slots {
+            self.seen.resize(slots.div_ceil(64), 0);
+        }
+        self.candidates.clear();
+        self.nearest.clear();
+    }
+
+    /// Notes a slot as seen; whether it was not before.
+    #[inline]
+    pub(crate) fn see(&mut self, slot: u32) -> bool {
+        let (word, bit) = (slot / 64, 1 << (slot % 64));
+        let seen = &mut self.seen[word as usize];
+        if *seen & bit != 0 {
+            return false;
+        }
+        if *seen == 0 {
+            self.seen_words.push(word);
+        }
+        *seen |= bit;
+        true
+    }
+
+    /// Takes the slot into the `most` nearest ones, if it belongs there.
+    #[inline]
+    pub(crate) fn offer(&mut self, key: u64, most: usize) {
+        if self.nearest.len() < most {
+            self.nearest.push(key);
+        } else if let Some(mut farthest) = self.nearest.peek_mut()
+            && key < *farthest
+        {
+            *farthest = key;
+        }
+    }
+
+    /// Makes the nearest ones the result, no more than `most`.
+    pub(crate) fn finish(&mut self, most: usize) {
+        self.hits.clear();
+        let mut keys = std::mem::take(&mut self.nearest).into_vec();
+        keys.sort_unstable();
+        self.hits.extend(keys.iter().take(most).map(|&key| hit(key)));
+        keys.clear();
+        // Its memory is used again.
+        self.nearest = BinaryHeap::from(keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_the_order_of_distances() {
+        let distances = [f32::NEG_INFINITY, -2.5, -1e-9, -0.0, 0.0, 1e-9, 1.0, 1e30, f32::INFINITY];
+        let keys: Vec<u64> = distances.iter().map(|&distance| key(distance, 7)).collect();
+        assert!(keys.is_sorted());
+        for (key, distance) in keys.iter().zip(distances) {
+            assert_eq!(hit(*key), Hit { slot: 7, distance });
+        }
+        assert_eq!(hit(key(f32::NAN, 1)).distance, f32::INFINITY);
+        assert!(key(1.0, 1) < key(1.0, 2));
+    }
+
+    #[test]
+    fn what_was_seen_is_forgotten_at_the_next_beginning() {
+        let mut scratch = Scratch::default();
+        scratch.begin(100);
+        assert!(scratch.see(99) && scratch.see(98) && !scratch.see(99));
+        scratch.begin(1000);
+        assert!(scratch.see(99) && scratch.see(999));
+    }
+}

@@ -1,0 +1,170 @@
+//! The vectors of an index, and how far they are from each other.
+//!
+//! ```text
+//! row   numbers | length, 4 bytes | largest number, 4 bytes (Int8 only)
+//! ```
+
+use crate::arena::{Account, ByteRows};
+use crate::config::{Config, Metric, Scalar};
+use crate::kernels::{self, Kernel, Measure};
+use crate::quantize::{Facts, Prepared, restored};
+
+/// How the result of a kernel becomes a distance.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// 1 less the product.
+    Cosine,
+    /// The same of numbers scaled to their largest.
+    CosineInt8,
+    /// The share of differing bits.
+    CosineBits,
+    /// What the kernel says.
+    L2,
+    /// From the squared lengths and the product.
+    L2ByProduct,
+    /// Of vectors of 1 and -1.
+    L2Bits,
+    /// The product, negative.
+    Product,
+    /// Of vectors of 1 and -1.
+    ProductBits,
+}
+
+/// The vectors of an index.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    pub(crate) dim: usize,
+    pub(crate) metric: Metric,
+    pub(crate) scalar: Scalar,
+    form: Form,
+    kernel: Kernel,
+    /// Bytes of the numbers of a row.
+    bytes: usize,
+    rows: ByteRows,
+}
+
+fn float_at(row: &[u8], at: usize) -> f32 {
+    row[at..].first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
+}
+
+impl Space {
+    pub(crate) fn new(config: &Config) -> Space {
+        let Config { dim, metric, scalar, account, .. } = *config;
+        let form = match (metric, scalar) {
+            (Metric::Cosine, Scalar::Int8) => Form::CosineInt8,
+            (Metric::Cosine, Scalar::Binary) => Form::CosineBits,
+            (Metric::Cosine, _) => Form::Cosine,
+            (Metric::L2, Scalar::F32) => Form::L2,
+            (Metric::L2, Scalar::Binary) => Form::L2Bits,
+            (Metric::L2, _) => Form::L2ByProduct,
+            (Metric::InnerProduct, Scalar::Binary) => Form::ProductBits,
+            (Metric::InnerProduct, _) => Form::Product,
+        };
+        let measure = if matches!(form, Form::L2) { Measure::SquaredL2 } else { Measure::Dot };
+        let bytes = scalar.bytes(dim);
+        let rows = Self::rows(bytes, scalar, account);
+        Space { dim, metric, scalar, form, kernel: Kernel::choose(scalar, measure), bytes, rows }
+    }
+
+    fn rows(bytes: usize, scalar: Scalar, account: Account) -> ByteRows {
+        ByteRows::new(bytes + 4 + if scalar == Scalar::Int8 { 4 } else { 0 }, account)
+    }
+
+    /// A vector as a row.
+    pub(crate) fn row_of(&self, vector: &Prepared) -> Vec<u8> {
+        assert!(vector.bytes.len() == self.bytes, "a vector has as many dimensions as the index");
+        let mut row = vector.bytes.clone();
+        row.extend(vector.facts.norm.to_le_bytes());
+        if self.scalar == Scalar::Int8 {
+            row.extend(vector.facts.range.to_le_bytes());
+        }
+        row
+    }
+
+    /// The row of a slot.
+    #[inline]
+    pub(crate) fn row(&self, slot: u32) -> &[u8] {
+        self.rows.row(slot as usize)
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, slot: u32) {
+        kernels::prefetch(self.row(slot));
+    }
+
+    /// How far two rows are from each other: the smaller, the nearer. O(dimensions).
+    #[inline]
+    pub(crate) fn distance(&self, a: &[u8], b: &[u8]) -> f32 {
+        let found = self.kernel.of(&a[..self.bytes], &b[..self.bytes]);
+        match self.form {
+            Form::Cosine => 1.0 - found,
+            Form::CosineInt8 => {
+                let (a, b) = (float_at(a, self.bytes + 4), float_at(b, self.bytes + 4));
+                if a == 0.0 || b == 0.0 {
+                    return 1.0;
+                }
+                (1.0 - found * ((a / 127.0) * (b / 127.0))).clamp(0.0, 2.0)
+            }
+            Form::CosineBits => found * 2.0 / self.dim as f32,
+            Form::L2 => found,
+            Form::L2ByProduct => {
+                let squares = float_at(a, self.bytes) + float_at(b, self.bytes);
+                (squares - 2.0 * found * self.scale(a, b)).max(0.0)
+            }
+            Form::L2Bits => 4.0 * found,
+            Form::Product => -found * self.scale(a, b),
+            Form::ProductBits => 2.0 * found - self.dim as f32,
+        }
+    }
+
+    /// What a product of two rows is to be multiplied by.
+    #[inline]
+    fn scale(&self, a: &[u8], b: &[u8]) -> f32 {
+        match self.scalar {
+            Scalar::Int8 => (float_at(a, self.bytes + 4) / 127.0) * (float_at(b, self.bytes + 4) / 127.0),
+            _ => 1.0,
+        }
+    }
+
+    /// How far two slots are from each other.
+    #[inline]
+    pub(crate) fn between(&self, a: u32, b: u32) -> f32 {
+        self.distance(self.row(a), self.row(b))
+    }
+
+    /// What a slot holds, as it was stored.
+    pub(crate) fn stored(&self, slot: u32) -> Prepared {
+        let row = self.row(slot);
+        let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
+        Prepared {
+            bytes: row[..self.bytes].to_vec(),
+            facts: Facts { norm: float_at(row, self.bytes), range },
+        }
+    }
+
+    /// The vector of a slot, as far as it was kept.
+    pub(crate) fn vector(&self, slot: u32) -> Vec<f32> {
+        let Prepared { bytes, facts } = self.stored(slot);
+        restored(&bytes, facts, self.metric, self.scalar, self.dim)
+    }
+
+    pub(crate) fn push(&mut self, row: &[u8]) {
+        self.rows.push(row);
+    }
+
+    pub(crate) fn set(&mut self, slot: u32, row: &[u8]) {
+        self.rows.set(slot as usize, row);
+    }
+
+    pub(crate) fn swap_remove(&mut self, slot: u32) {
+        self.rows.swap_remove(slot as usize);
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    pub(crate) fn recounted_bytes(&self) -> usize {
+        self.rows.recounted_bytes()
+    }
+}

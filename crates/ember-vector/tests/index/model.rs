@@ -1,0 +1,194 @@
+//! Insertions, removals, replacements, copies and restorations in any order, against a list.
+
+use ember_vector::{
+    Config, Index, Kind, LEVEL_MAX, Metric, Prepared, Restore, RestoreError, Scalar, Scratch,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::data::{Numbers, config, filled, vectors};
+
+const DIM: usize = 9;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u8),
+    Remove(u16),
+    Replace(u16, u8),
+    Freeze,
+    Restore { damages: u8 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => any::<u8>().prop_map(Step::Insert),
+        4 => any::<u16>().prop_map(Step::Remove),
+        2 => (any::<u16>(), any::<u8>()).prop_map(|(at, seed)| Step::Replace(at, seed)),
+        1 => Just(Step::Freeze),
+        1 => any::<u8>().prop_map(|damages| Step::Restore { damages }),
+    ]
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let metrics = vec![Metric::Cosine, Metric::L2, Metric::InnerProduct];
+    let scalars = vec![Scalar::F32, Scalar::F16, Scalar::Bf16, Scalar::Int8, Scalar::Binary];
+    let kinds = vec![Kind::Hnsw { links: 4 }, Kind::Hnsw { links: 5 }, Kind::Hnsw { links: 16 }, Kind::Flat];
+    (prop::sample::select(metrics), prop::sample::select(scalars), prop::sample::select(kinds))
+        .prop_map(|(metric, scalar, kind)| config(DIM, metric, scalar, kind))
+}
+
+/// Few different ones, so that there are equal ones.
+fn vector(seed: u8) -> Vec<f32> {
+    let mut numbers = Numbers(u64::from(seed % 97));
+    (0..DIM).map(|_| numbers.about_zero() * 5.0).collect()
+}
+
+fn prepared(config: &Config, seed: u8) -> Prepared {
+    Prepared::new(&vector(seed), config.metric, config.scalar)
+}
+
+fn check(index: &Index, model: &[u8], scratch: &mut Scratch) {
+    let config = *index.config();
+    index.check_invariants();
+    assert_eq!(index.len(), model.len());
+    for (slot, &seed) in model.iter().enumerate() {
+        assert_eq!(index.stored(slot as u32), prepared(&config, seed));
+    }
+    let query = prepared(&config, 42);
+    let mut distances: Vec<f32> = (0..model.len() as u32).map(|slot| index.distance(&query, slot)).collect();
+    distances.sort_by(f32::total_cmp);
+    for hits in [
+        index.search_all(&query, 5, |_| true, scratch).to_vec(),
+        // So wide a search sees all that can be reached.
+        index
+            .search_within(&query, 5, model.len(), model.len().saturating_sub(1), |_| true, scratch)
+            .to_vec(),
+    ] {
+        let found: Vec<f32> = hits.iter().map(|hit| hit.distance).collect();
+        assert_eq!(found, distances[..model.len().min(5)]);
+        for hit in hits {
+            assert_eq!(index.distance(&query, hit.slot), hit.distance);
+        }
+    }
+}
+
+/// The same index, restored from its vectors and links; some of those are damaged on the way.
+fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
+    let mut restore = Restore::new(*index.config()).unwrap();
+    let slots = 0..index.len() as u32;
+    for slot in slots.clone() {
+        restore.push(&index.stored(slot), index.level(slot)).unwrap();
+    }
+    let mut numbers = Numbers(damages.into());
+    for slot in slots {
+        for level in 0..=index.level(slot) {
+            let mut links = index.neighbours(slot, level).to_vec();
+            if damages > 128 && numbers.below(8) == 0 {
+                match numbers.below(4) {
+                    0 => links.clear(),
+                    1 => links.push(numbers.below(index.len()) as u32),
+                    2 => links.push(u32::MAX),
+                    _ => links.extend_from_within(..),
+                }
+            }
+            restore.link(slot, level, links);
+        }
+    }
+    let (restored, mended) = restore.finish(index.inserted(), scratch);
+    assert!(damages > 128 || mended == 0, "nothing is wrong with these links");
+    restored
+}
+
+fn run(config: Config, steps: &[Step]) {
+    let mut scratch = Scratch::default();
+    let mut index = Index::new(config).unwrap();
+    let mut model: Vec<u8> = Vec::new();
+    let mut frozen = (index.clone(), model.clone());
+    for step in steps {
+        match *step {
+            Step::Insert(seed) => {
+                assert_eq!(index.insert(&prepared(&config, seed), 20, &mut scratch) as usize, model.len());
+                model.push(seed);
+            }
+            Step::Remove(at) if !model.is_empty() => {
+                let slot = usize::from(at) % model.len();
+                index.remove(slot as u32, &mut scratch);
+                model.swap_remove(slot);
+            }
+            Step::Replace(at, seed) if !model.is_empty() => {
+                let slot = usize::from(at) % model.len();
+                index.replace(slot as u32, &prepared(&config, seed), 20, &mut scratch);
+                model[slot] = seed;
+            }
+            Step::Remove(_) | Step::Replace(..) => {}
+            Step::Freeze => {
+                check(&frozen.0, &frozen.1, &mut scratch);
+                frozen = (index.clone(), model.clone());
+            }
+            Step::Restore { damages } => index = restored(&index, damages, &mut scratch),
+        }
+        index.check_invariants();
+    }
+    check(&frozen.0, &frozen.1, &mut scratch);
+    check(&index, &model, &mut scratch);
+    while !model.is_empty() {
+        let slot = model.len() / 2;
+        index.remove(slot as u32, &mut scratch);
+        model.swap_remove(slot);
+        index.check_invariants();
+    }
+    assert!(index.is_empty() && index.memory_bytes() < 1000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_index_is_a_list_of_vectors_whatever_is_done_with_it(config in configs(), steps in vec(step(), 1..300)) {
+        run(config, &steps);
+    }
+}
+
+#[test]
+fn many_equal_vectors_stay_connected() {
+    let mut scratch = Scratch::default();
+    for links in [4, 16] {
+        let config = config(DIM, Metric::Cosine, Scalar::Int8, Kind::Hnsw { links });
+        let mut index = filled(config, &vec![vector(1); 500], 30, &mut scratch);
+        index.check_invariants();
+        for at in 0..400 {
+            index.remove(at * 7 % index.len() as u32, &mut scratch);
+            index.check_invariants();
+        }
+    }
+}
+
+#[test]
+fn what_is_restored_is_checked() {
+    let config = config(DIM, Metric::Cosine, Scalar::F32, Kind::Hnsw { links: 4 });
+    let mut restore = Restore::new(config).unwrap();
+    let other = Prepared::new(&[1.0; 3], Metric::Cosine, Scalar::F32);
+    assert_eq!(restore.push(&other, 0), Err(RestoreError::Dimensions));
+    let fits = Prepared::new(&[1.0; DIM], Metric::Cosine, Scalar::F32);
+    assert_eq!(restore.push(&fits, LEVEL_MAX + 1), Err(RestoreError::Level));
+    assert_eq!(restore.push(&fits, LEVEL_MAX), Ok(()));
+    restore.finish(1, &mut Scratch::default()).0.check_invariants();
+}
+
+#[test]
+fn a_view_of_one_moment_stays_as_it_is_and_shares_what_is_not_changed() {
+    let mut scratch = Scratch::default();
+    let config = config(32, Metric::L2, Scalar::F32, Kind::Hnsw { links: 8 });
+    let all = vectors(4000, 32, 1);
+    let mut index = filled(config, &all[..3000], 50, &mut scratch);
+    let frozen = index.clone();
+    for vector in &all[3000..] {
+        index.insert(&Prepared::new(vector, config.metric, config.scalar), 50, &mut scratch);
+    }
+    (0..2000).for_each(|slot| index.remove(slot, &mut scratch));
+    index.check_invariants();
+    frozen.check_invariants();
+    for (slot, vector) in all[..3000].iter().enumerate() {
+        assert_eq!(frozen.vector(slot as u32), *vector);
+    }
+}

@@ -1,0 +1,86 @@
+//! How much of what is nearest a search finds.
+
+use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
+
+use crate::data::{config, filled, vectors};
+
+const DIM: usize = 96;
+const COUNT: usize = 10_000;
+const HNSW: Kind = Kind::Hnsw { links: 16 };
+
+/// The share of the ten nearest that searches of this width find.
+fn recall(index: &Index, queries: &[Vec<f32>], width: usize, keep: impl Fn(u32) -> bool) -> f64 {
+    let mut scratch = Scratch::default();
+    let Config { metric, scalar, .. } = *index.config();
+    let (mut found, mut all) = (0, 0);
+    for query in queries {
+        let query = Prepared::new(query, metric, scalar);
+        let nearest = index.search_all(&query, 10, &keep, &mut scratch).to_vec();
+        let farthest = nearest.last().map_or(0.0, |hit| hit.distance);
+        let hits = index.search_filtered(&query, 10, width, &keep, &mut scratch);
+        assert_eq!(hits.len(), nearest.len());
+        found += hits.iter().filter(|hit| hit.distance <= farthest).count();
+        all += nearest.len();
+    }
+    found as f64 / all as f64
+}
+
+#[test]
+fn a_search_finds_nearly_all_of_the_nearest() {
+    let all = vectors(COUNT, DIM, 1);
+    let queries = vectors(200, DIM, 2);
+    let mut scratch = Scratch::default();
+    for (metric, scalar, least) in [
+        (Metric::Cosine, Scalar::Int8, 0.98),
+        (Metric::Cosine, Scalar::Binary, 0.9),
+        (Metric::L2, Scalar::F32, 0.98),
+        (Metric::InnerProduct, Scalar::F16, 0.9),
+    ] {
+        let index = filled(config(DIM, metric, scalar, HNSW), &all, 200, &mut scratch);
+        let recall = recall(&index, &queries, 100, |_| true);
+        assert!(recall >= least, "{metric:?} {scalar:?}: {recall}");
+    }
+}
+
+#[test]
+fn removals_and_insertions_leave_a_graph_as_good_as_a_new_one() {
+    let all = vectors(COUNT * 5 / 2, DIM, 3);
+    let queries = vectors(200, DIM, 4);
+    let mut scratch = Scratch::default();
+    let config = config(DIM, Metric::Cosine, Scalar::F32, HNSW);
+    let mut index = filled(config, &all[..COUNT], 100, &mut scratch);
+    let mut next = COUNT;
+    for _ in 0..3 {
+        for at in 0..COUNT / 2 {
+            index.remove((at * 31 % index.len()) as u32, &mut scratch);
+        }
+        for vector in &all[next..next + COUNT / 2] {
+            index.insert(&Prepared::new(vector, config.metric, config.scalar), 100, &mut scratch);
+        }
+        next += COUNT / 2;
+    }
+    index.check_invariants();
+    let left: Vec<Vec<f32>> = (0..index.len() as u32).map(|slot| index.vector(slot)).collect();
+    let fresh = filled(config, &left, 100, &mut scratch);
+    for width in [20, 50] {
+        let (churned, fresh) =
+            (recall(&index, &queries, width, |_| true), recall(&fresh, &queries, width, |_| true));
+        assert!(churned >= fresh - 0.01, "{width}: {churned}, anew {fresh}");
+    }
+}
+
+#[test]
+fn filters_of_any_share_find_as_much_as_there_is() {
+    let all = vectors(COUNT, DIM, 5);
+    let queries = vectors(100, DIM, 6);
+    let index = filled(config(DIM, Metric::Cosine, Scalar::Int8, HNSW), &all, 100, &mut Scratch::default());
+    for one_in in [2, 10, 100, 1000, 100_000] {
+        let recall = recall(&index, &queries, 100, |slot| slot % one_in == 0);
+        assert!(recall >= 0.95, "1 in {one_in}: {recall}");
+    }
+    // Those that pass are far from those that are asked for.
+    let first = Prepared::new(&all[0], Metric::Cosine, Scalar::Int8);
+    let is_far = |slot: u32| index.distance(&first, slot) > 0.9;
+    let recall = recall(&index, &all[..50], 100, is_far);
+    assert!(recall >= 0.95, "{recall}");
+}
