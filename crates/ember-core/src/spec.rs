@@ -318,6 +318,8 @@ pub enum Group {
     Geo,
     /// HyperLogLogs.
     HyperLogLog,
+    /// Vector sets.
+    VectorSet,
     /// Publish and subscribe.
     PubSub,
     /// Transactions.
@@ -346,6 +348,7 @@ impl Group {
             Group::Stream => "stream",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::VectorSet => "vector_set",
             Group::PubSub => "pubsub",
             Group::Transactions => "transactions",
             Group::Scripting => "scripting",
@@ -368,6 +371,7 @@ impl Group {
             Group::Stream => Some(Category::STREAM),
             Group::Geo => Some(Category::GEO),
             Group::HyperLogLog => Some(Category::HYPERLOGLOG),
+            Group::VectorSet => Some(Category::VECTORSET),
             Group::PubSub => Some(Category::PUBSUB),
             Group::Transactions => Some(Category::TRANSACTION),
             Group::Scripting => Some(Category::SCRIPTING),
@@ -423,12 +427,14 @@ bitflags! {
         const TRANSACTION = 1 << 19;
         /// `@scripting`
         const SCRIPTING = 1 << 20;
+        /// `@vectorset`
+        const VECTORSET = 1 << 21;
     }
 }
 
 impl Category {
     /// All categories with their names, in Redis's order.
-    pub const NAMES: [(Category, &'static str); 21] = [
+    pub const NAMES: [(Category, &'static str); 22] = [
         (Category::KEYSPACE, "keyspace"),
         (Category::READ, "read"),
         (Category::WRITE, "write"),
@@ -450,6 +456,7 @@ impl Category {
         (Category::CONNECTION, "connection"),
         (Category::TRANSACTION, "transaction"),
         (Category::SCRIPTING, "scripting"),
+        (Category::VECTORSET, "vectorset"),
     ];
 }
 

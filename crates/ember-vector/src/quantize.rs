@@ -17,8 +17,8 @@ pub struct Prepared {
 /// What is kept beside the numbers of a vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
-    /// With [`Metric::Cosine`] the length that was taken out, 1 for one of zeros only; with [`Metric::L2`] the squared length
-    /// of what is stored, else 1.
+    /// With [`Metric::Cosine`] the length that was taken out, 1 for one of zeros only; with [`Metric::L2`] the squared
+    /// length of what is stored, else 1.
     pub norm: f32,
     /// The largest number, for [`Scalar::Int8`]; else 0.
     pub range: f32,
@@ -57,8 +57,8 @@ impl Prepared {
         Prepared { bytes, facts }
     }
 
-    /// A vector that was stored before: its bytes, and what was kept beside them. `None` if they are not those of a vector of
-    /// `dim` dimensions that [`Metric::Cosine`] stores.
+    /// A vector that was stored before: its bytes, and what was kept beside them. `None` if they are not those of a vector
+    /// of `dim` dimensions that [`Metric::Cosine`] stores.
     pub fn from_stored(bytes: Vec<u8>, facts: Facts, dim: usize, scalar: Scalar) -> Option<Prepared> {
         let is_finite = facts.norm.is_finite() && facts.range.is_finite();
         let are_finite = scalar != Scalar::F32 || floats(&bytes).all(|number| number.is_finite());

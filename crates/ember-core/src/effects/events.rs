@@ -112,6 +112,11 @@ impl Event {
         Event { class: EventClass::SORTED_SET, name }
     }
 
+    /// An event of types that are a module's in Redis.
+    pub const fn module(name: &'static str) -> Event {
+        Event { class: EventClass::MODULE, name }
+    }
+
     /// An event of streams.
     pub const fn stream(name: &'static str) -> Event {
         Event { class: EventClass::STREAM, name }

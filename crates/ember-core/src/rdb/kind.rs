@@ -25,6 +25,8 @@ pub enum Kind {
     Hash = 4,
     /// Members of a sorted set with their scores as binary doubles.
     SortedSet = 5,
+    /// A value of a module, whose number comes first: a vector set, or none that could be kept.
+    Module = 7,
     /// A hash as a zipmap.
     HashZipmap = 9,
     /// A list as one ziplist.
@@ -60,14 +62,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds of Redis; modules' values are none that could be kept.
-    const ALL: [Kind; 21] = [
+    /// All kinds of Redis.
+    const ALL: [Kind; 22] = [
         Kind::String,
         Kind::List,
         Kind::Set,
         Kind::SortedSetText,
         Kind::Hash,
         Kind::SortedSet,
+        Kind::Module,
         Kind::HashZipmap,
         Kind::ListZiplist,
         Kind::SetIntset,
@@ -103,7 +106,7 @@ impl Kind {
     pub fn version(self) -> u16 {
         match self {
             Kind::ListZiplists => 7,
-            Kind::SortedSet => 8,
+            Kind::SortedSet | Kind::Module => 8,
             Kind::Stream1 => 9,
             Kind::HashListpack | Kind::SortedSetListpack | Kind::ListListpacks | Kind::Stream2 => 10,
             Kind::SetListpack | Kind::Stream3 => 11,

@@ -6,7 +6,7 @@ use super::format::{Reader, Writer};
 use super::kind::{Kind, VERSION_MAX};
 use super::read::{Value, read_value};
 use super::write::{kind_of, write_value};
-use crate::entries::entry::EntryRef;
+use crate::entries::entry::{EntryRef, ValueRef};
 use crate::types::limits::EncodingLimits;
 
 /// Version and checksum.
@@ -29,11 +29,16 @@ pub enum RestoreError {
 
 /// The value of an entry as a payload, of the lowest version that has its form. O(its bytes).
 pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
+    dump_value(entry.into())
+}
+
+/// The same of a value.
+pub(crate) fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";
-    let kind = kind_of(entry);
+    let kind = kind_of(value);
     let mut writer = Writer::new(Vec::new());
     writer.byte(kind as u8).expect(NEVER_FAILS);
-    write_value(&mut writer, entry).expect(NEVER_FAILS);
+    write_value(&mut writer, value).expect(NEVER_FAILS);
     let mut bytes = writer.into_inner();
     bytes.extend_from_slice(&kind.version().to_le_bytes());
     let checksum = checksum(&bytes);

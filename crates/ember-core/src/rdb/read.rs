@@ -9,7 +9,7 @@ use ember_protocol::number;
 use super::format::{LoadError, NOT_UNPACKED, Reader, StringForm};
 use super::kind::Kind;
 use super::write::{NODE_LARGE, NODE_PACKED};
-use super::{stream, ziplist, zipmap};
+use super::{stream, vector_set, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::effects::journal::Names;
 use crate::entries::entry::NewValue;
@@ -117,6 +117,7 @@ pub fn read_value<R: Read>(
         Kind::HashListpack => packed_hash(listpack(reader)?, limits)?.into_aggregate(),
         Kind::HashTriplets => read_triplets(reader, limits)?.into_aggregate(),
         Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => stream::read(reader, kind)?.into_aggregate(),
+        Kind::Module => vector_set::read(reader)?.into_aggregate(),
     };
     if aggregate.is_vacant() {
         return Err(LoadError::Corrupt("a value has no elements"));

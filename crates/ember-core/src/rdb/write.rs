@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::format::Writer;
 use super::kind::Kind;
-use super::stream;
+use super::{stream, vector_set};
 use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
@@ -34,6 +34,7 @@ pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
         Aggregate::SortedSet(_) => Kind::SortedSet,
         Aggregate::Hash(hash) => kind_of_hash(hash),
         Aggregate::Stream(_) => Kind::Stream3,
+        Aggregate::VectorSet(_) => Kind::Module,
     }
 }
 
@@ -83,6 +84,7 @@ pub fn write_value_as<'v, W: Write>(
         ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(writer, set),
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash),
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
+        ValueRef::Aggregate(Aggregate::VectorSet(set)) => vector_set::write(writer, set),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The commands that make a key as it is: what stands in the base of an AOF that is written without RDB.
 //!
 //! Each aggregate is made by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. They are commands of
-//! redis-server 7.0, but for fields that expire, which need HPEXPIREAT. What commands cannot say is not kept: the eviction
-//! clock, and the times at which consumers of streams were seen.
+//! redis-server 7.0, but for fields that expire, which need HPEXPIREAT, and vector sets, which are restored. What commands
+//! cannot say is not kept: the eviction clock, and the times at which consumers of streams were seen.
 //!
 //! They are to be run on a keyspace without the key, with the clock at [`crate::journal::REPLAY_TIME_MS`].
 
 mod stream;
+mod vector_set;
 
 use std::io;
 
@@ -72,6 +73,7 @@ pub fn write_commands(
         ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(sink, name, set)?,
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(sink, name, hash)?,
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(sink, name, value)?,
+        ValueRef::Aggregate(Aggregate::VectorSet(_)) => vector_set::write(sink, name, value)?,
     }
     match expire_at_ms {
         Some(at_ms) => command(sink, &[b"PEXPIREAT", name, itoa::Buffer::new().format(at_ms).as_bytes()]),

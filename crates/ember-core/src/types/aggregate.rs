@@ -9,6 +9,7 @@ use super::set::Set;
 use super::sorted_set::SortedSet;
 use super::stream::Stream;
 use super::value::ValueType;
+use super::vector_set::VectorSet;
 use crate::effects::journal::Names;
 use crate::memory::moving::Mover;
 use crate::memory::reclaim;
@@ -31,6 +32,8 @@ pub enum Aggregate {
     Hash(Hash),
     /// A stream.
     Stream(Stream),
+    /// A vector set.
+    VectorSet(VectorSet),
 }
 
 // A small value costs what its elements take and this: each of the types keeps to 24 bytes.
@@ -45,6 +48,7 @@ macro_rules! with_any {
             Aggregate::SortedSet($value) => $result,
             Aggregate::Hash($value) => $result,
             Aggregate::Stream($value) => $result,
+            Aggregate::VectorSet($value) => $result,
         }
     };
 }
@@ -93,6 +97,7 @@ variant!(Set);
 variant!(SortedSet);
 variant!(Hash);
 variant!(Stream);
+variant!(VectorSet);
 
 fn type_of<T: Collection>(_: &T) -> ValueType {
     T::TYPE

@@ -20,6 +20,7 @@ pub mod set;
 pub mod sorted_set;
 pub mod stream;
 pub mod value;
+pub mod vector_set;
 
 pub use aggregate::{Aggregate, Variant};
 pub use collection::Collection;

@@ -51,6 +51,8 @@ value_types! {
     Hash = 4, "hash";
     /// A stream.
     Stream = 5, "stream";
+    /// A vector set.
+    VectorSet = 6, "vectorset";
 }
 
 /// A string value as it is kept.

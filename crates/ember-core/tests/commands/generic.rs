@@ -588,6 +588,7 @@ fn scan_and_copy_know_every_type() {
         ("zset", "ZADD zset 1 a", "ZRANGE copy 0 -1", "*1/$1/a/"),
         ("hash", "HSET hash f v", "HGETALL copy", "*2/$1/f/$1/v/"),
         ("stream", "XADD stream 1-1 f v", "XLEN copy", ":1/"),
+        ("vectorset", "VADD vectorset VALUES 2 1 0 a", "VCARD copy", ":1/"),
     ];
     for (name, make, show, expected) in values {
         run(&mut local, make);

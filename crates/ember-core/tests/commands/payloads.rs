@@ -92,6 +92,11 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
             "HPTTL k FIELDS 4 f7 f8 f9 f10",
         ),
         (stream, "stream", "XINFO STREAM k FULL COUNT 0"),
+        (
+            vec!["VADD k VALUES 2 1 0 a SETATTR {}".into(), "VADD k VALUES 2 0 1 b".into()],
+            "raw",
+            "VSIM k VALUES 2 1 0 WITHSCORES WITHATTRIBS",
+        ),
         (one("XADD k 5-5 a b"), "stream", "XINFO STREAM k FULL"),
         (vec!["XADD k 5-5 a b".into(), "XDEL k 5-5".into()], "stream", "XINFO STREAM k FULL"),
     ]
@@ -147,6 +152,7 @@ fn the_version_is_the_lowest_that_has_the_form() {
         ("ZADD k 1 a", 10),
         ("HSET k f v", 10),
         ("XADD k 1-1 f v", 11),
+        ("VADD k VALUES 2 1 0 a", 8),
     ] {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, line);

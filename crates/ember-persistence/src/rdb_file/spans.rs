@@ -2,8 +2,9 @@
 
 use std::io::{self, Read};
 
-use emberkv_core::rdb::Kind;
+use emberkv_core::rdb::{Kind, VECTOR_SET_MODULE};
 
+use super::reader::module_name;
 use super::{RdbProblem, Source};
 
 /// Why the copy of a value has ended before it was whole.
@@ -23,6 +24,8 @@ impl From<io::Error> for Stop {
 const CORRUPT_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a length begins with an unknown byte"));
 const NO_LENGTH: Stop = Stop::Problem(RdbProblem::Corrupt("a string stands in the place of a length"));
 const UNKNOWN_STRING: Stop = Stop::Problem(RdbProblem::Corrupt("a string is of an unknown form"));
+
+const UNKNOWN_PART: Stop = Stop::Problem(RdbProblem::Corrupt("a part of a value is of an unknown form"));
 
 const ID_BYTES: u64 = 16;
 const TIME_BYTES: u64 = 8;
@@ -179,6 +182,25 @@ impl<'a, R: Read> Copier<'a, R> {
                 self.string()
             }
             Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => self.stream(kind),
+            Kind::Module => self.module(),
+        }
+    }
+
+    /// The value of a module that is known: parts, each behind a number that says what it is.
+    fn module(&mut self) -> Result<(), Stop> {
+        let id = self.length()?;
+        if id != VECTOR_SET_MODULE {
+            return Err(Stop::Problem(RdbProblem::Module(module_name(id))));
+        }
+        loop {
+            match self.length()? {
+                0 => return Ok(()),
+                1 | 2 => self.lengths(1)?,
+                3 => self.fixed(size_of::<f32>() as u64)?,
+                4 => self.fixed(size_of::<f64>() as u64)?,
+                5 => self.string()?,
+                _ => return Err(UNKNOWN_PART),
+            }
         }
     }
 

@@ -146,7 +146,12 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
             StringValue::Int(number) if SHARED_INTEGERS.contains(&number) => SHARED_REFERENCES,
             StringValue::Int(_) | StringValue::Inline(_) | StringValue::Large(_) => 1,
         },
-        ValueType::List | ValueType::Set | ValueType::SortedSet | ValueType::Hash | ValueType::Stream => 1,
+        ValueType::List
+        | ValueType::Set
+        | ValueType::SortedSet
+        | ValueType::Hash
+        | ValueType::Stream
+        | ValueType::VectorSet => 1,
     });
     reply_number(call, references)
 }

@@ -252,9 +252,10 @@ impl<'a> Source<'a> {
         match entry.aggregate() {
             Some(Aggregate::SortedSet(set)) => Ok(Source::SortedSet(set)),
             Some(Aggregate::Set(set)) => Ok(Source::Set(set)),
-            Some(Aggregate::List(_) | Aggregate::Hash(_) | Aggregate::Stream(_)) | None => {
-                Err(CommandError::WrongType)
-            }
+            Some(
+                Aggregate::List(_) | Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_),
+            )
+            | None => Err(CommandError::WrongType),
         }
     }
 

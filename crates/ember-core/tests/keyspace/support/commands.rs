@@ -35,6 +35,7 @@ pub(crate) fn contents(local: &mut Local) -> Vec<String> {
                 "+zset" => run(local, &format!("ZRANGE {key} 0 -1 WITHSCORES")),
                 "+hash" => fields(local, key),
                 "+stream" => stream(local, key),
+                "+vectorset" => vector_set(local, key),
                 other => panic!("{key}: {other}"),
             };
             let expiry = run(local, &format!("PEXPIRETIME {key}"));
@@ -79,10 +80,25 @@ fn stream(local: &mut Local, key: &str) -> String {
     format!("{entries}{}{groups}{pending}", facts[told..].join(" "))
 }
 
+/// Elements with their stored vectors and attributes, and what an exact search says; of the graph only its size, since an
+/// equal one is promised to nobody.
+fn vector_set(local: &mut Local, key: &str) -> String {
+    let names = run(local, &format!("VRANGE {key} - +"));
+    let mut all = run(local, &format!("VSIM {key} ELE v0 TRUTH WITHSCORES WITHATTRIBS COUNT 100 FILTER .v0"));
+    for name in names.split("\r\n").filter(|line| line.starts_with('v')) {
+        all += &run(local, &format!("VEMB {key} {name} RAW"));
+        all += &run(local, &format!("VGETATTR {key} {name}"));
+    }
+    let facts = run(local, &format!("VINFO {key}"));
+    let facts: Vec<&str> = facts.split("\r\n").collect();
+    let number = facts.iter().position(|line| *line == "+max-level").unwrap_or(facts.len());
+    format!("{names}{all}{}{}", run(local, &format!("VCARD {key}")), facts[..number].join(" "))
+}
+
 /// Names of fields.
 const FIELDS: usize = 6;
 
-/// Commands to draw from: `K` is a key of any type, `S L E H Z X` one that has the type usually, `F` a field, `V` a value,
+/// Commands to draw from: `K` is a key of any type, `S L E H Z X W` one that has the type usually, `F` a field, `V` a value,
 /// `N` a small number, `M` a number of ms, `I` an entry's ID, `G` a group, `C` a consumer, `R` a real number.
 const TEMPLATES: &[&str] = &[
     "SET S V",
@@ -208,6 +224,14 @@ const TEMPLATES: &[&str] = &[
     "XSETID X 99999999999999-0",
     "XDELEX X ACKED IDS 1 I",
     "XACKDEL X G DELREF IDS 1 I",
+    "VADD W VALUES 2 R R V",
+    "VADD W VALUES 2 R R V M 4 EF 3 SETATTR {\"v0\":N}",
+    "VADD W VALUES 3 R R R V NOQUANT CAS",
+    "VADD W REDUCE 2 VALUES 3 R R R V BIN",
+    "VREM W V",
+    "VREM W V",
+    "VSETATTR W V {\"v0\":N}",
+    "VSIM W ELE V WITHSCORES",
     "SWAPDB 0 1",
     "FLUSHDB",
 ];
@@ -237,13 +261,13 @@ pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
         if matches!(template, "FLUSHDB" | "SWAPDB 0 1") && random.below(20) > 0 { "DEL K" } else { template };
     let mut words = Vec::new();
     for word in template.split_whitespace() {
-        let kind = ["S", "L", "E", "H", "Z", "X"][random.below(6)];
+        let kind = ["S", "L", "E", "H", "Z", "X", "W"][random.below(7)];
         words.push(match word {
             "K" => format!("{kind}{}", random.below(4)),
-            "S" | "L" | "E" | "H" | "Z" | "X" if random.below(40) == 0 => {
+            "S" | "L" | "E" | "H" | "Z" | "X" | "W" if random.below(40) == 0 => {
                 format!("{kind}{}", random.below(4))
             }
-            "S" | "L" | "E" | "H" | "Z" | "X" => format!("{word}{}", random.below(4)),
+            "S" | "L" | "E" | "H" | "Z" | "X" | "W" => format!("{word}{}", random.below(4)),
             "F" => format!("f{}", random.below(FIELDS)),
             "V" => format!("v{}", random.below(12)),
             "N" => random.below(6).to_string(),
@@ -253,6 +277,9 @@ pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
             "G" => format!("g{}", random.below(2)),
             "C" => format!("c{}", random.below(3)),
             "R" => (random.below(40) as f64 / 8.0 - 1.0).to_string(),
+            attributes if attributes.starts_with('{') => {
+                attributes.replace('N', &random.below(3).to_string())
+            }
             other => other.to_owned(),
         });
     }

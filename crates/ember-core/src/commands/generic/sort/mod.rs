@@ -93,7 +93,9 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
         Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
-        Some(Some(Aggregate::Hash(_) | Aggregate::Stream(_)) | None) => return Err(CommandError::WrongType),
+        Some(Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_)) | None) => {
+            return Err(CommandError::WrongType);
+        }
     };
     // A result that is stored, and other keys that are looked at, are not lent.
     let is_alone = options.store.is_none() && !options::reach_other_keys(args);
@@ -159,7 +161,7 @@ fn load(
         Some(Aggregate::List(list)) => list_elements(list).collect(),
         Some(Aggregate::SortedSet(set)) => members(set).collect(),
         Some(Aggregate::Set(set)) => set_members(set),
-        Some(Aggregate::Hash(_) | Aggregate::Stream(_)) | None => Vec::new(),
+        Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_)) | None => Vec::new(),
     };
     let is_part = keeps_order && !matches!(value, Some(Aggregate::Set(_)));
     let range = if is_part { 0..elements.len() } else { range };

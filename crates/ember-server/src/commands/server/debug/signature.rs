@@ -41,6 +41,8 @@ impl Digest {
             ValueType::Set => 2,
             ValueType::SortedSet => 3,
             ValueType::Hash => 4,
+            // What types of modules have in common.
+            ValueType::VectorSet => 5,
             ValueType::Stream => 6,
         };
         self.mix(&number.to_be_bytes());
@@ -77,6 +79,22 @@ impl Digest {
                 }
                 self.combine_digest(&one);
             }),
+            Aggregate::VectorSet(set) => {
+                // The parts are gathered apart first, as Redis does for all types of modules.
+                let mut all = Digest::default();
+                let mut one = Digest::default();
+                one.mix(digits.format(set.len()).as_bytes());
+                one.mix(more_digits.format(set.dim()).as_bytes());
+                all.combine_digest(&one);
+                for slot in 0..set.len() as u32 {
+                    let (element, mut one) = (set.element(slot), Digest::default());
+                    one.mix(&set.stored(slot).0);
+                    one.mix(element.name());
+                    element.attributes().into_iter().for_each(|attributes| one.mix(attributes));
+                    all.combine_digest(&one);
+                }
+                self.combine_digest(&all);
+            }
             Aggregate::Stream(stream) => {
                 for entry in stream.log().range(StreamId::MIN..=StreamId::MAX) {
                     self.mix(format!("{}.{}", entry.id.ms, entry.id.sequence).as_bytes());

@@ -1,0 +1,76 @@
+//! A vector among the arguments of a call: `FP32 blob`, or `VALUES count number …`.
+
+use ember_protocol::{Args, number};
+
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::types::vector_set::DIM_MAX;
+
+/// A vector that a call gives.
+pub(super) struct Given {
+    /// The vector: one dimension at least.
+    pub(super) vector: Vec<f32>,
+    /// To how many dimensions it is to be reduced.
+    pub(super) reduced: Option<usize>,
+    /// The argument behind it.
+    pub(super) next: usize,
+}
+
+pub(super) const INVALID: CommandError =
+    CommandError::Text(std::borrow::Cow::Borrowed("ERR invalid vector specification"));
+
+impl Given {
+    /// The vector that begins at argument `at`, with `REDUCE dimensions` before it if it `may_be_reduced`. Numbers are
+    /// finite, and there are no more dimensions than an index can have.
+    pub(super) fn parse(args: Args<'_>, at: usize, may_be_reduced: bool) -> Result<Given, CommandError> {
+        let mut at = at;
+        let mut reduced = None;
+        if may_be_reduced && args.len() > at + 2 && is_word(args, at, "REDUCE") {
+            reduced = Some(dimensions(args, at + 1)?);
+            at += 2;
+        }
+        let (vector, next) = if args.len() < at + 2 {
+            return Err(INVALID);
+        } else if is_word(args, at, "FP32") {
+            (from_blob(args.at(at + 1))?, at + 2)
+        } else if is_word(args, at, "VALUES") {
+            let next = at + 2 + dimensions(args, at + 1)?;
+            if args.len() < next {
+                return Err(INVALID);
+            }
+            let numbers =
+                (at + 2..next).map(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
+            (numbers.collect::<Option<Vec<f32>>>().ok_or(INVALID)?, next)
+        } else {
+            return Err(INVALID);
+        };
+        if vector.iter().all(|number| number.is_finite()) {
+            Ok(Given { vector, reduced, next })
+        } else {
+            Err(INVALID)
+        }
+    }
+}
+
+fn dimensions(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
+    let count = number::parse_i64(args.at(arg)).and_then(|count| usize::try_from(count).ok());
+    count.filter(|count| (1..=DIM_MAX).contains(count)).ok_or(INVALID)
+}
+
+fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
+    let (numbers, rest) = blob.as_chunks::<4>();
+    if !rest.is_empty() || !(1..=DIM_MAX).contains(&numbers.len()) {
+        return Err(INVALID);
+    }
+    Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}
+
+/// A vector as a blob.
+pub(super) fn to_blob(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Whether the length of a vector is a number that can be kept.
+pub(super) fn has_a_length(vector: &[f32]) -> bool {
+    vector.iter().map(|number| number * number).sum::<f32>().is_finite()
+}

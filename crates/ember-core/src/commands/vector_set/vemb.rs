@@ -1,0 +1,56 @@
+//! VEMB.
+
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::{Quantization, VectorSet};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vemb",
+        summary: "Returns the vector of an element of a vector set, as far as it was kept, or as it is stored.",
+        since: "8.0.0",
+        group: Group::VectorSet,
+        complexity: "O(log N + D) for N elements and D dimensions.",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        syntax: "key element [RAW]",
+        example: Example {
+            given: &["VADD points VALUES 2 1 -1 pt:A BIN"],
+            call: "VEMB points pt:A",
+            reply: "1) \"1\"\n2) \"-1\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(vemb),
+)];
+
+fn vemb(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let is_raw = args.len() > 3;
+    if !(3..args.len()).all(|arg| is_word(args, arg, "RAW")) {
+        return Err("ERR invalid option".into());
+    }
+    let set = call.keys.read_value::<VectorSet>(1)?;
+    let Some((set, slot)) = set.and_then(|set| Some((set, set.find(args.at(2))?))) else {
+        call.reply.null();
+        return Ok(());
+    };
+    if is_raw {
+        let (numbers, norm, range) = set.stored(slot);
+        let has_range = set.quantization() == Quantization::Q8;
+        call.reply.array(if has_range { 4 } else { 3 });
+        call.reply.simple(set.quantization().name());
+        call.reply.bulk(&numbers);
+        call.reply.double(norm.into());
+        if has_range {
+            call.reply.double(range.into());
+        }
+    } else {
+        let vector = set.vector(slot);
+        call.reply.array(vector.len());
+        vector.iter().for_each(|&number| call.reply.double(number.into()));
+    }
+    Ok(())
+}

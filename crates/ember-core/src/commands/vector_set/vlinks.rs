@@ -1,0 +1,55 @@
+//! VLINKS.
+
+use super::score;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::VectorSet;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vlinks",
+        summary: "Returns the neighbours of an element in the graph of a vector set, level after level from the highest.",
+        since: "8.0.0",
+        group: Group::VectorSet,
+        complexity: "O(log N + L) for N elements and L links.",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key element [WITHSCORES]",
+        example: Example { given: &[], call: "VLINKS missing pt:A", reply: "(nil)" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(vlinks),
+)];
+
+fn vlinks(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    let with_scores = args.len() == 4 && is_word(args, 3, "WITHSCORES");
+    if args.len() > 3 && !with_scores {
+        return Err(CommandError::WrongArity("vlinks".into()));
+    }
+    let set = call.keys.read_value::<VectorSet>(1)?;
+    let Some((set, slot)) = set.and_then(|set| Some((set, set.find(args.at(2))?))) else {
+        call.reply.null();
+        return Ok(());
+    };
+    call.reply.array(set.level(slot) + 1);
+    for level in (0..=set.level(slot)).rev() {
+        let neighbours = set.neighbours(slot, level);
+        if with_scores {
+            call.reply.map(neighbours.len());
+        } else {
+            call.reply.array(neighbours.len());
+        }
+        for &neighbour in neighbours {
+            call.reply.bulk(set.element(neighbour).name());
+            if with_scores {
+                call.reply.double(score(set.distance(slot, neighbour)));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! VSIM.
+
+use super::score;
+use super::search::Options;
+use super::vadd::input_mismatch;
+use super::vector::{Given, INVALID, has_a_length};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::VectorSet;
+use ember_protocol::Args;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vsim",
+        summary: "Returns the elements of a vector set that are nearest to a vector or to an element.",
+        since: "8.0.0",
+        group: Group::VectorSet,
+        complexity: "O(EF · log N) distances for N elements; O(N) with TRUTH.",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "key query:<ele:ELE element | fp32:FP32 vector | values:VALUES num number [number ...]> [WITHSCORES] \
+                 [WITHATTRIBS] [COUNT count] [EPSILON max-distance] [EF search-exploration-factor] [FILTER expression] \
+                 [FILTER-EF max-filtering-effort] [TRUTH] [NOTHREAD]",
+        example: Example {
+            given: &["VADD points VALUES 2 1 0 pt:A", "VADD points VALUES 2 0 1 pt:B"],
+            call: "VSIM points VALUES 2 1 0 WITHSCORES",
+            reply: "1) \"pt:A\"\n2) \"1\"\n3) \"pt:B\"\n4) \"0.5\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Long(vsim),
+)];
+
+/// The vector that is asked about, as the set reduces it, and the argument behind it.
+fn query(set: &VectorSet, args: Args<'_>) -> Result<(Vec<f32>, usize), CommandError> {
+    if is_word(args, 2, "ELE") {
+        let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;
+        return Ok((set.vector(slot), 4));
+    }
+    let Given { vector, next, .. } = Given::parse(args, 2, false)?;
+    let dim = vector.len();
+    let vector = match set.projection() {
+        // One that is reduced already is taken as it is.
+        Some(projection) if dim != set.dim() => {
+            if dim != projection.input {
+                return Err(input_mismatch(dim, projection.input));
+            }
+            set.reduced(vector)
+        }
+        _ => vector,
+    };
+    if vector.len() != set.dim() {
+        let text = format!("ERR Vector dimension mismatch - got {dim} but set has {}", set.dim());
+        return Err(text.into());
+    }
+    if has_a_length(&vector) { Ok((vector, next)) } else { Err(INVALID) }
+}
+
+fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
+    let args = call.args;
+    let steps_max = call.steps_max();
+    let Some(set) = call.keys.read_value::<VectorSet>(1)? else {
+        call.reply.array(0);
+        return Ok(Attempt::Done);
+    };
+    let (vector, next) = query(set, args)?;
+    let options = Options::parse(args, next)?;
+    if !options.is_in_place && set.steps_of(&options.search) > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    let hits = set.search(&vector, &options.search);
+    let count = hits.iter().take_while(|hit| hit.distance / 2.0 <= options.epsilon).count();
+    let Options { with_scores, with_attributes, .. } = options;
+    let reply = &mut *call.reply;
+    if reply.is_resp3() && (with_scores || with_attributes) {
+        reply.map(count);
+    } else {
+        reply.array(count * (1 + usize::from(with_scores) + usize::from(with_attributes)));
+    }
+    for hit in &hits[..count] {
+        let element = set.element(hit.slot);
+        reply.bulk(element.name());
+        if reply.is_resp3() && with_scores && with_attributes {
+            reply.array(2);
+        }
+        if with_scores {
+            reply.double(score(hit.distance));
+        }
+        if with_attributes {
+            match element.attributes() {
+                Some(attributes) => reply.bulk(attributes),
+                None => reply.null(),
+            }
+        }
+    }
+    Ok(Attempt::Done)
+}

@@ -1,0 +1,258 @@
+//! Vector sets, as Redis 8 writes them: a value of a module, in parts that say what they are.
+//!
+//! ```text
+//! value     module id | part … | 0
+//! part      2, number | 5, string
+//! parts     dimensions | elements | quantization and M << 8 | flags | [dimensions before, matrix] | element …
+//! element   name | [attributes] | vector | count of what follows | id | level and version << 24
+//!           | for each level from 0: links, room, ids of the linked, distance and place of the farthest
+//!           | length of the vector and its largest number << 32
+//! ```
+//!
+//! Elements come in the order of their slots (in Redis the newest first, which nobody relies on). Ids are the slots plus
+//! one; the last slot has the number of insertions, so that it is known where to go on.
+//!
+//! The format: Redis 8.0, module `vectorset`, version 0, nodes of version 1; those of version 0 have no farthest.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+
+use super::format::{LoadError, Reader, Writer};
+use crate::types::Collection;
+use crate::types::vector_set::{
+    DIM_MAX, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Projection, Quantization, Saved, Shape,
+    VectorSet,
+};
+
+/// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
+pub const MODULE_ID: u64 = 13_683_956_169_735_844_864;
+
+/// Ends a value of a module.
+const END: u64 = 0;
+/// Before a number.
+const NUMBER: u64 = 2;
+/// Before a string.
+const STRING: u64 = 5;
+
+/// Vectors are reduced by a matrix.
+const HAS_MATRIX: u64 = 1;
+/// There are attributes.
+const HAS_ATTRIBUTES: u64 = 2;
+
+/// The version of nodes that is written, and the newest that is read.
+const NODE_VERSION: u64 = 1;
+
+/// The most numbers of a node: with the most links on the most levels.
+const NODE_NUMBERS_MAX: u64 = 3 + (LEVEL_MAX as u64 + 2) * (LINKS_MAX as u64 + 3);
+
+/// The farthest of a node's links was saved from version 1 on.
+const FARTHEST_FROM_VERSION: u64 = 1;
+
+fn corrupt(what: &'static str) -> LoadError {
+    LoadError::Corrupt(what)
+}
+
+fn quantization_number(quantization: Quantization) -> u64 {
+    match quantization {
+        Quantization::None => 0,
+        Quantization::Q8 => 1,
+        Quantization::Binary => 2,
+    }
+}
+
+/// Writes parts of a module's value.
+struct Parts<'w, W> {
+    writer: &'w mut Writer<W>,
+}
+
+impl<W: Write> Parts<'_, W> {
+    fn number(&mut self, number: u64) -> io::Result<()> {
+        self.writer.length(NUMBER)?;
+        self.writer.length(number)
+    }
+
+    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.length(STRING)?;
+        self.writer.string(bytes)
+    }
+
+    /// A string that is not worth packing.
+    fn plain(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.length(STRING)?;
+        self.writer.length(bytes.len() as u64)?;
+        self.writer.raw(bytes)
+    }
+}
+
+/// Writes a vector set, which has elements. O(its bytes + its links · dimensions).
+pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Result<()> {
+    writer.length(MODULE_ID)?;
+    let mut parts = Parts { writer };
+    parts.number(set.dim() as u64)?;
+    parts.number(set.len() as u64)?;
+    parts.number(quantization_number(set.quantization()) | (set.links() as u64) << 8)?;
+    let has_attributes = set.attributes_count() > 0;
+    let matrix_flag = if set.projection().is_some() { HAS_MATRIX } else { 0 };
+    parts.number(matrix_flag | if has_attributes { HAS_ATTRIBUTES } else { 0 })?;
+    if let Some(projection) = set.projection() {
+        parts.number(projection.input as u64)?;
+        parts.string(&projection.to_bytes(set.dim()))?;
+    }
+    let last = set.len() as u32 - 1;
+    let id =
+        |slot: u32| if slot == last { set.inserted().max(set.len() as u64) } else { u64::from(slot) + 1 };
+    let mut numbers = Vec::new();
+    for slot in 0..=last {
+        let element = set.element(slot);
+        parts.string(element.name())?;
+        if has_attributes {
+            parts.string(element.attributes().unwrap_or_default())?;
+        }
+        let (vector, norm, range) = set.stored(slot);
+        parts.plain(&vector)?;
+        numbers.clear();
+        numbers.push(id(slot));
+        numbers.push(set.level(slot) as u64 | NODE_VERSION << 24);
+        for level in 0..=set.level(slot) {
+            let neighbours = set.neighbours(slot, level);
+            let room = if level == 0 { 2 * set.links() } else { set.links() };
+            numbers.extend([neighbours.len() as u64, room as u64]);
+            numbers.extend(neighbours.iter().map(|&neighbour| id(neighbour)));
+            let distances = neighbours.iter().map(|&neighbour| set.distance(slot, neighbour));
+            let farthest = distances.zip(0u64..).max_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((0.0, 0));
+            numbers.push(u64::from(farthest.0.to_bits()) << 32 | farthest.1);
+        }
+        numbers.push(u64::from(range.to_bits()) << 32 | u64::from(norm.to_bits()));
+        parts.number(numbers.len() as u64)?;
+        numbers.iter().try_for_each(|&number| parts.number(number))?;
+    }
+    writer.length(END)
+}
+
+fn number<R: Read>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
+    match reader.length()? {
+        NUMBER => reader.length(),
+        _ => Err(corrupt("a vector set has something else where a number is due")),
+    }
+}
+
+fn string<R: Read>(reader: &mut Reader<R>) -> Result<Vec<u8>, LoadError> {
+    match reader.length()? {
+        STRING => reader.string(),
+        _ => Err(corrupt("a vector set has something else where a string is due")),
+    }
+}
+
+fn size<R: Read>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
+    usize::try_from(number(reader)?).map_err(|_| corrupt("a number of a vector set is too large"))
+}
+
+fn read_shape<R: Read>(reader: &mut Reader<R>) -> Result<(Shape, u64, bool), LoadError> {
+    let dim = size(reader)?;
+    let count = number(reader)?;
+    let config = number(reader)?;
+    let flags = number(reader)?;
+    let quantization = match config & 0xFF {
+        0 => Quantization::None,
+        1 => Quantization::Q8,
+        2 => Quantization::Binary,
+        _ => return Err(corrupt("a vector set is quantized in an unknown way")),
+    };
+    let links = match (config >> 8 & 0xFFFF) as usize {
+        0 => LINKS_DEFAULT,
+        links => links,
+    };
+    if !(1..=DIM_MAX).contains(&dim) || !(LINKS_MIN..=LINKS_MAX).contains(&links) {
+        return Err(corrupt("a vector set has impossible dimensions or links"));
+    }
+    let projection = if flags & HAS_MATRIX == 0 {
+        None
+    } else {
+        let input = size(reader)?;
+        let matrix = string(reader)?;
+        let projection = (1..=DIM_MAX).contains(&input).then(|| Projection::from_bytes(input, dim, &matrix));
+        let wrong = corrupt("the matrix of a vector set does not fit its dimensions");
+        Some(projection.flatten().ok_or(wrong)?)
+    };
+    Ok((Shape { dim, quantization, links, projection }, count, flags & HAS_ATTRIBUTES != 0))
+}
+
+/// What the numbers of a node say.
+struct Node {
+    id: u64,
+    level: usize,
+    norm: f32,
+    range: f32,
+    /// Ids of the linked, level after level.
+    links: Vec<Vec<u64>>,
+}
+
+fn read_node<R: Read>(reader: &mut Reader<R>) -> Result<Node, LoadError> {
+    const WRONG: &str = "the numbers of a node of a vector set contradict each other";
+    let mut left = number(reader)?;
+    if left > NODE_NUMBERS_MAX {
+        return Err(corrupt(WRONG));
+    }
+    let mut next = |reader: &mut Reader<R>| {
+        left = left.checked_sub(1).ok_or(corrupt(WRONG))?;
+        number(reader)
+    };
+    let id = next(reader)?;
+    let head = next(reader)?;
+    let (level, version) = ((head & 0xFF) as usize, head >> 24 & 0xFF);
+    if version > NODE_VERSION || level > LEVEL_MAX {
+        return Err(corrupt(WRONG));
+    }
+    let mut links = Vec::new();
+    for _ in 0..=level {
+        let count = next(reader)?;
+        next(reader)?;
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            ids.push(next(reader)?);
+        }
+        if version >= FARTHEST_FROM_VERSION {
+            next(reader)?;
+        }
+        links.push(ids);
+    }
+    let facts = next(reader)?;
+    if left != 0 {
+        return Err(corrupt(WRONG));
+    }
+    let (norm, range) = (f32::from_bits(facts as u32), f32::from_bits((facts >> 32) as u32));
+    Ok(Node { id, level, norm, range, links })
+}
+
+/// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
+/// anew.
+pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
+    if reader.length()? != MODULE_ID {
+        return Err(corrupt("a value is of a module that is not known"));
+    }
+    let (shape, count, has_attributes) = read_shape(reader)?;
+    let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
+    let mut slots: HashMap<u64, u32> = HashMap::new();
+    let mut links: Vec<Vec<Vec<u64>>> = Vec::new();
+    let mut inserted = 0;
+    for _ in 0..count {
+        let name = string(reader)?;
+        let attributes = if has_attributes { string(reader)? } else { Vec::new() };
+        let numbers = string(reader)?;
+        let Node { id, level, norm, range, links: of_node } = read_node(reader)?;
+        let saved = Saved { name: &name, attributes: &attributes, numbers, norm, range, level };
+        loading.push(saved).ok_or(corrupt("an element of a vector set does not fit it"))?;
+        slots.insert(id, links.len() as u32);
+        links.push(of_node);
+        inserted = inserted.max(id);
+    }
+    if reader.length()? != END {
+        return Err(corrupt("a vector set goes on behind its end"));
+    }
+    for (slot, of_node) in (0u32..).zip(&links) {
+        for (level, ids) in of_node.iter().enumerate() {
+            loading.link(slot, level, ids.iter().filter_map(|id| slots.get(id).copied()));
+        }
+    }
+    Ok(loading.finish(inserted))
+}

@@ -1,0 +1,345 @@
+//! The elements of a vector set: names in order, and attributes.
+//!
+//! ```text
+//! chunks   elements by slot, 256 to a chunk
+//! order    slots in the order of their names, up to 512 to a leaf
+//! ```
+//!
+//! Chunks and leaves stand behind shared pointers, so a copy of all costs a pointer for each; what is changed is copied
+//! first if it is shared.
+
+use std::sync::Arc;
+
+use crate::memory::moving::Mover;
+use crate::memory::size_class;
+
+const CHUNK_ELEMENTS: usize = 256;
+const LEAF_SLOTS_MAX: usize = 512;
+
+/// Bytes of the counters before what a shared pointer points to.
+const COUNTERS_BYTES: usize = 16;
+
+/// An element.
+#[derive(Clone, Debug)]
+pub struct Element {
+    name: Arc<[u8]>,
+    attributes: Option<Arc<[u8]>>,
+}
+
+fn text_bytes(text: &Arc<[u8]>) -> usize {
+    size_class(COUNTERS_BYTES + text.len().next_multiple_of(8))
+}
+
+impl Element {
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Its attributes, if it has any: any text, never an empty one.
+    pub fn attributes(&self) -> Option<&[u8]> {
+        self.attributes.as_deref()
+    }
+
+    fn bytes(&self) -> usize {
+        text_bytes(&self.name) + self.attributes.as_ref().map_or(0, text_bytes)
+    }
+}
+
+/// Vectors behind shared pointers, with an account of what they take.
+#[derive(Debug)]
+struct Shared<T> {
+    parts: Vec<Arc<Vec<T>>>,
+    bytes: usize,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Shared<T> {
+        Shared { parts: Vec::new(), bytes: 0 }
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        let mut copy = Shared { parts: self.parts.clone(), bytes: self.bytes };
+        copy.bytes += copy.directory_bytes();
+        copy.bytes -= self.directory_bytes();
+        copy
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    fn edit<R>(&mut self, at: usize, edit: impl FnOnce(&mut Vec<T>) -> R) -> R {
+        self.bytes -= part_bytes(&self.parts[at]);
+        let result = edit(Arc::make_mut(&mut self.parts[at]));
+        self.bytes += part_bytes(&self.parts[at]);
+        result
+    }
+
+    fn insert(&mut self, at: usize, part: Vec<T>) {
+        self.bytes -= self.directory_bytes();
+        self.parts.insert(at, Arc::new(part));
+        self.bytes += self.directory_bytes() + part_bytes(&self.parts[at]);
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.bytes -= self.directory_bytes() + part_bytes(&self.parts[at]);
+        self.parts.remove(at);
+        if self.parts.len() * 4 <= self.parts.capacity() {
+            self.parts.shrink_to(self.parts.len() * 2);
+        }
+        self.bytes += self.directory_bytes();
+    }
+}
+
+impl<T> Shared<T> {
+    fn directory_bytes(&self) -> usize {
+        match self.parts.capacity() {
+            0 => 0,
+            capacity => size_class(capacity * size_of::<Arc<Vec<T>>>()),
+        }
+    }
+}
+
+fn part_bytes<T>(part: &Vec<T>) -> usize {
+    let elements = if part.capacity() == 0 { 0 } else { size_class(part.capacity() * size_of::<T>()) };
+    size_class(COUNTERS_BYTES + size_of::<Vec<T>>()) + elements
+}
+
+/// Gives room back of which little is used.
+fn shrink<T>(part: &mut Vec<T>) {
+    if part.len() * 4 <= part.capacity() {
+        part.shrink_to(part.len() * 2);
+    }
+}
+
+/// The elements by slot and by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Elements {
+    chunks: Shared<Element>,
+    order: Shared<u32>,
+    len: usize,
+    /// Bytes of names and attributes.
+    text_bytes: usize,
+}
+
+impl Elements {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory, allocator rounding included. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.chunks.bytes + self.order.bytes + self.text_bytes
+    }
+
+    pub(super) fn at(&self, slot: u32) -> &Element {
+        let slot = slot as usize;
+        &self.chunks.parts[slot / CHUNK_ELEMENTS][slot % CHUNK_ELEMENTS]
+    }
+
+    /// The slot of a name. O(log n).
+    pub(super) fn find(&self, name: &[u8]) -> Option<u32> {
+        let (leaf, at) = self.place(name).ok()?;
+        Some(self.order.parts[leaf][at])
+    }
+
+    /// Leaf and place in it of a name, or where it would be.
+    fn place(&self, name: &[u8]) -> Result<(usize, usize), (usize, usize)> {
+        // The leaf whose first name is the last that is not behind this one.
+        let leaves = self.order.parts.partition_point(|leaf| self.at(leaf[0]).name() <= name);
+        let Some(leaf) = leaves.checked_sub(1) else { return Err((0, 0)) };
+        let slots = &self.order.parts[leaf];
+        match slots.binary_search_by(|&slot| self.at(slot).name().cmp(name)) {
+            Ok(at) => Ok((leaf, at)),
+            Err(at) => Err((leaf, at)),
+        }
+    }
+
+    /// Appends an element whose name is not there; its slot is the one behind all others. O(log n).
+    pub(super) fn push(&mut self, name: &[u8], attributes: Option<&[u8]>) {
+        let (leaf, at) = self.place(name).expect_err("the owner has looked");
+        let slot = self.len as u32;
+        let element = Element { name: name.into(), attributes: attributes.map(Into::into) };
+        self.text_bytes += element.bytes();
+        if self.len.is_multiple_of(CHUNK_ELEMENTS) {
+            self.chunks.insert(self.chunks.parts.len(), Vec::new());
+        }
+        self.chunks.edit(self.len / CHUNK_ELEMENTS, |chunk| chunk.push(element));
+        self.len += 1;
+        if self.order.parts.is_empty() {
+            self.order.insert(0, Vec::new());
+        }
+        let is_full = self.order.edit(leaf, |slots| {
+            slots.insert(at, slot);
+            slots.len() > LEAF_SLOTS_MAX
+        });
+        if is_full {
+            // What comes in ascending order leaves full leaves behind.
+            let is_last = leaf + 1 == self.order.parts.len() && at == LEAF_SLOTS_MAX;
+            let kept = if is_last { LEAF_SLOTS_MAX } else { LEAF_SLOTS_MAX / 2 };
+            let upper = self.order.edit(leaf, |slots| {
+                let upper = slots.split_off(kept);
+                slots.shrink_to_fit();
+                upper
+            });
+            self.order.insert(leaf + 1, upper);
+        }
+    }
+
+    /// Removes an element; the one in the last slot takes its place. O(log n).
+    pub(super) fn swap_remove(&mut self, slot: u32) {
+        let (leaf, at) = self.place(self.at(slot).name()).expect("each element is in the order");
+        let is_empty = self.order.edit(leaf, |slots| {
+            slots.remove(at);
+            shrink(slots);
+            slots.is_empty()
+        });
+        if is_empty {
+            self.order.remove(leaf);
+        }
+        let last = (self.len - 1) as u32;
+        if slot != last {
+            let (leaf, at) = self.place(self.at(last).name()).expect("each element is in the order");
+            self.order.edit(leaf, |slots| slots[at] = slot);
+        }
+        let chunk = last as usize / CHUNK_ELEMENTS;
+        let moved = self.chunks.edit(chunk, |chunk| {
+            let moved = chunk.pop().expect("a last chunk has elements");
+            shrink(chunk);
+            moved
+        });
+        if self.chunks.parts[chunk].is_empty() {
+            self.chunks.remove(chunk);
+        }
+        self.len -= 1;
+        let removed = if slot == last {
+            moved
+        } else {
+            let slot = slot as usize;
+            let place =
+                |chunk: &mut Vec<Element>| std::mem::replace(&mut chunk[slot % CHUNK_ELEMENTS], moved);
+            self.chunks.edit(slot / CHUNK_ELEMENTS, place)
+        };
+        self.text_bytes -= removed.bytes();
+    }
+
+    /// Sets the attributes of an element; whether it had some before.
+    pub(super) fn set_attributes(&mut self, slot: u32, attributes: Option<&[u8]>) -> bool {
+        let slot = slot as usize;
+        let attributes: Option<Arc<[u8]>> = attributes.map(Into::into);
+        let added = attributes.as_ref().map_or(0, text_bytes);
+        let before = self.chunks.edit(slot / CHUNK_ELEMENTS, |chunk| {
+            std::mem::replace(&mut chunk[slot % CHUNK_ELEMENTS].attributes, attributes)
+        });
+        self.text_bytes += added;
+        self.text_bytes -= before.as_ref().map_or(0, text_bytes);
+        before.is_some()
+    }
+
+    /// The slots of the names from `name` on, or behind it, in order. O(log n) and O(1) for each.
+    pub(super) fn from(&self, name: &[u8], is_included: bool) -> impl Iterator<Item = u32> + '_ {
+        let (leaf, at) = match self.place(name) {
+            Ok((leaf, at)) => (leaf, if is_included { at } else { at + 1 }),
+            Err(place) => place,
+        };
+        let first =
+            self.order.parts.get(leaf).into_iter().flat_map(move |slots| &slots[at.min(slots.len())..]);
+        first.chain(self.order.parts.iter().skip(leaf + 1).flat_map(|slots| slots.iter())).copied()
+    }
+
+    /// Moves names and attributes of chunks from `from` on, of about `most` elements; where to go on, 0 at the end.
+    pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
+        let chunks = self.chunks.parts.len();
+        let from = usize::try_from(from).unwrap_or(chunks);
+        let end = from.saturating_add(most.div_ceil(CHUNK_ELEMENTS)).min(chunks);
+        for chunk in from..end {
+            // What is shared stays where it is.
+            let Some(elements) = Arc::get_mut(&mut self.chunks.parts[chunk]) else { continue };
+            for element in &mut *elements {
+                for text in std::iter::once(&mut element.name).chain(&mut element.attributes) {
+                    let address = Arc::as_ptr(text).cast::<u8>().wrapping_sub(COUNTERS_BYTES);
+                    if Arc::strong_count(text) == 1 && mover.wants(address, COUNTERS_BYTES + text.len()) {
+                        *text = Arc::from(&**text);
+                    }
+                }
+            }
+            mover.move_vec(elements);
+        }
+        for leaf in &mut self.order.parts {
+            if end == chunks
+                && let Some(slots) = Arc::get_mut(leaf)
+            {
+                mover.move_vec(slots);
+            }
+        }
+        if end == chunks { 0 } else { end as u64 }
+    }
+
+    /// Checks what must always hold; for tests.
+    ///
+    /// # Panics
+    /// If something does not.
+    pub(super) fn check_invariants(&self) {
+        let texts = (0..self.len as u32).map(|slot| self.at(slot).bytes()).sum::<usize>();
+        assert_eq!(self.text_bytes, texts);
+        let recount = |parts: &Vec<Arc<Vec<u32>>>| parts.iter().map(|part| part_bytes(part)).sum::<usize>();
+        assert_eq!(self.order.bytes, self.order.directory_bytes() + recount(&self.order.parts));
+        let chunks = self.chunks.parts.iter().map(|part| part_bytes(part)).sum::<usize>();
+        assert_eq!(self.chunks.bytes, self.chunks.directory_bytes() + chunks);
+        let slots: Vec<u32> = self.order.parts.iter().flat_map(|slots| slots.iter().copied()).collect();
+        assert_eq!(slots.len(), self.len);
+        assert!(slots.is_sorted_by(|&a, &b| self.at(a).name() < self.at(b).name()), "names ascend");
+        assert!(self.order.parts.iter().all(|slots| !slots.is_empty() && slots.len() <= LEAF_SLOTS_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::algorithms::random::Random;
+
+    #[test]
+    fn elements_are_found_by_name_and_slot_whatever_is_done() {
+        let mut random = Random::seeded(5);
+        let mut elements = Elements::default();
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let mut frozen = (elements.clone(), names.clone());
+        for step in 0..12_000 {
+            let name = format!("{:x}", random.below(6000)).into_bytes();
+            match elements.find(&name) {
+                None => {
+                    elements.push(&name, (step % 3 == 0).then_some(&b"{\"a\":1}"[..]));
+                    names.push(name);
+                }
+                Some(slot) if step % 2 == 0 => {
+                    elements.swap_remove(slot);
+                    names.swap_remove(slot as usize);
+                }
+                Some(slot) => _ = elements.set_attributes(slot, (step % 4 == 1).then_some(&name)),
+            }
+            if step == 4000 {
+                frozen = (elements.clone(), names.clone());
+            }
+        }
+        for (elements, names) in [&frozen, &(elements, names)] {
+            elements.check_invariants();
+            let by_name: BTreeMap<&[u8], u32> = names.iter().map(|name| &**name).zip(0..).collect();
+            assert!(by_name.iter().all(|(name, &slot)| elements.find(name) == Some(slot)));
+            assert_eq!(elements.find(b"zz"), None);
+            assert!(elements.from(b"", true).eq(by_name.values().copied()));
+            assert!(elements.from(b"8", true).eq(by_name.range(&b"8"[..]..).map(|(_, &slot)| slot)));
+        }
+    }
+
+    #[test]
+    fn an_emptied_one_takes_little() {
+        let mut elements = Elements::default();
+        (0..3000).for_each(|number: u32| elements.push(&number.to_be_bytes(), None));
+        (0..3000).for_each(|_| elements.swap_remove(0));
+        elements.check_invariants();
+        assert!(elements.memory_bytes() < 500, "{}", elements.memory_bytes());
+    }
+}
