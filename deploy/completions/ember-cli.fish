@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_ember_cli_global_optspecs
-    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 c verbose tls sni= cacert= cacertdir= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= show-pushes= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat latency latency-history latency-dist intrinsic-latency= lru-test= rdb= replica functions-rdb= help v/version
+    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 c verbose tls sni= cacert= cacertdir= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= show-pushes= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat watch since= latency latency-history latency-dist intrinsic-latency= lru-test= rdb= replica functions-rdb= help v/version
 end
 
 function __fish_ember_cli_needs_command
@@ -48,6 +48,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only ke
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-pattern -d 'The same as a quoted string' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'Ask for this many keys at once' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'The same; of this many elements each, 0 for all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l since -d 'The version that --watch begins behind' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l intrinsic-latency -d 'Measure for this many seconds how long this machine keeps a program waiting that needs nothing; no server is asked' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l lru-test -d 'Use the server as a cache of this many keys, a fifth of which are most of the use, and count the hits' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l rdb -d 'Copy the data of the server into an RDB file here; - is standard output' -r -F
@@ -74,6 +75,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l bigkeys -d 'Look fo
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys -d 'Look for the largest key of each type, by memory'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l hotkeys -d 'Look for the keys most used; needs an LFU eviction policy'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l stat -d 'A line of statistics each second'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l watch -d 'Watch the command: a line for each new result, with its version; a lost connection goes on where it was'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency -d 'Measure the time an answer takes'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-history -d 'The same, a new line every 15 seconds (-i)'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l latency-dist -d 'The same as a spectrum in colours, a new line every second (-i)'
