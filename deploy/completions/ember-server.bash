@@ -23,7 +23,7 @@ _ember__server() {
 
     case "${cmd}" in
         ember__server)
-            opts="-h -v -c -p --help --version --config --check-config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --unixsocketgroup --timeout --tcp-keepalive --maxclients --max-new-connections-per-cycle --max-new-tls-connections-per-cycle --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --enable-protected-configs --tls-port --tls-cert-file --tls-key-file --tls-key-file-pass --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-auth-clients-user --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --tls-auto-reload-interval --shards --concurrent --long-call-elements --databases --hash-function --hz --active-expire-effort --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-eviction --lazyfree-lazy-expire --lazyfree-lazy-server-del --lazyfree-lazy-user-del --activedefrag --active-defrag-cycle-min --active-defrag-cycle-max --active-defrag-threshold-lower --active-defrag-threshold-upper --active-defrag-ignore-bytes --active-defrag-max-scan-fields --active-defrag-cycle-us --import-mode --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --maxmemory-clients --proto-max-bulk-len --watch-max-per-client --watch-max-memory --watch-max-reply --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --metrics-dashboard --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --syslog-enabled --syslog-ident --syslog-facility --log-format --log-timestamp-format --availability-zone --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --shutdown-on-sigint --shutdown-on-sigterm --oom-score-adj --oom-score-adj-values --set-proc-title --proc-title-template --server-cpulist --server_cpulist --bio-cpulist --bio_cpulist --aof-rewrite-cpulist --aof_rewrite_cpulist --bgsave-cpulist --bgsave_cpulist --appendonly --appendfsync --no-appendfsync-on-rewrite --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --encryption-key-file --save --stop-writes-on-bgsave-error --rdb-version-check --store --path --fsync --slaveof --replicaof --primaryauth --masterauth --primaryuser --masteruser --bind-source-addr --slave-serve-stale-data --replica-serve-stale-data --slave-read-only --replica-read-only --slave-ignore-maxmemory --replica-ignore-maxmemory --slave-lazy-flush --replica-lazy-flush --replica-announced --replica-ignore-disk-write-errors --slave-priority --replica-priority --slave-announce-ip --replica-announce-ip --slave-announce-port --replica-announce-port --repl-diskless-sync --repl-diskless-sync-delay --repl-diskless-sync-max-replicas --repl-diskless-load --repl-disable-tcp-nodelay --repl-ping-slave-period --repl-ping-replica-period --repl-timeout --repl-backlog-size --repl-backlog-ttl --min-slaves-to-write --min-replicas-to-write --min-slaves-max-lag --min-replicas-max-lag --rdb-del-sync-files --propagation-error-behavior --tls-replication --tls-client-cert-file --tls-client-key-file --tls-client-key-file-pass --replica-full-sync-buffer-limit --dual-channel-replication-enabled --repl-mptcp --cluster-enabled --cluster-config-file --cluster-node-timeout --cluster-port --cluster-announce-ip --cluster-announce-port --cluster-announce-tls-port --cluster-announce-bus-port --cluster-announce-hostname --cluster-announce-human-nodename --cluster-preferred-endpoint-type --cluster-migration-barrier --cluster-allow-replica-migration --cluster-require-full-coverage --cluster-slave-validity-factor --cluster-replica-validity-factor --cluster-slave-no-failover --cluster-replica-no-failover --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-link-sendbuf-limit --tls-cluster --cluster-announce-client-ipv4 --cluster-announce-client-ipv6 --cluster-announce-client-port --cluster-announce-client-tls-port --cluster-blacklist-ttl --cluster-config-save-behavior --cluster-databases --cluster-manual-failover-timeout --cluster-slot-stats-enabled --cluster-slot-migration-log-max-len --slot-migration-max-failover-repl-bytes --cluster-compatibility-sample-ratio --always-show-logo --io-threads --io-threads-do-reads --disable-thp --jemalloc-bg-thread --dynamic-hz --activerehashing --aof-rewrite-incremental-fsync --rdb-save-incremental-fsync --rdbchecksum --sanitize-dump-payload --maxmemory-eviction-tenacity --crash-log-enabled --crash-memcheck-enabled --enable-module-command --ignore-warnings --locale-collate --socket-mark-id --tls-dh-params-file --prefetch-batch-max-size --extended-redis-compatibility --hash-seed --mptcp --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector --hide-user-data-from-log --aof-disable-auto-gc --loading-process-events-interval-bytes --cluster-ping-interval --rdb-key-save-delay --key-load-delay --use-exit-on-panic --watchdog-period"
+            opts="-h -v -c -p --help --version --config --check-config --host --bind --port --tcp-backlog --unixsocket --unixsocketperm --unixsocketgroup --timeout --tcp-keepalive --maxclients --max-new-connections-per-cycle --max-new-tls-connections-per-cycle --protected-mode --requirepass --requirepass-file --aclfile --acl-pubsub-default --acllog-max-len --enable-debug-command --enable-protected-configs --tls-port --tls-cert-file --tls-key-file --tls-key-file-pass --tls-ca-cert-file --tls-ca-cert-dir --tls-auth-clients --tls-auth-clients-user --tls-protocols --tls-ciphers --tls-ciphersuites --tls-prefer-server-ciphers --tls-session-caching --tls-session-cache-size --tls-session-cache-timeout --tls-auto-reload-interval --shards --concurrent --long-call-elements --databases --hash-function --hz --active-expire-effort --max-memory --maxmemory --eviction-policy --maxmemory-policy --maxmemory-samples --lfu-log-factor --lfu-decay-time --lazyfree-lazy-eviction --lazyfree-lazy-expire --lazyfree-lazy-server-del --lazyfree-lazy-user-del --activedefrag --active-defrag-cycle-min --active-defrag-cycle-max --active-defrag-threshold-lower --active-defrag-threshold-upper --active-defrag-ignore-bytes --active-defrag-max-scan-fields --active-defrag-cycle-us --import-mode --lazyfree-lazy-user-flush --hash-max-ziplist-entries --hash-max-listpack-entries --hash-max-ziplist-value --hash-max-listpack-value --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-ziplist-entries --zset-max-listpack-entries --zset-max-ziplist-value --zset-max-listpack-value --list-max-ziplist-size --list-max-listpack-size --list-compress-depth --stream-node-max-bytes --stream-node-max-entries --hll-sparse-max-bytes --client-output-buffer-limit --client-query-buffer-limit --maxmemory-clients --proto-max-bulk-len --lua-time-limit --busy-reply-threshold --script-memory-limit --commandlog-execution-slower-than --slowlog-log-slower-than --commandlog-slow-execution-max-len --slowlog-max-len --commandlog-request-larger-than --commandlog-large-request-max-len --commandlog-reply-larger-than --commandlog-large-reply-max-len --commandlog-key-larger-than --commandlog-large-key-max-len --hotkeys-sampling --latency-monitor-threshold --latency-tracking --latency-tracking-info-percentiles --metrics-port --metrics-bind --metrics-dashboard --tracking-table-max-keys --notify-keyspace-events --loglevel --logfile --syslog-enabled --syslog-ident --syslog-facility --log-format --log-timestamp-format --availability-zone --data-dir --dir --pidfile --daemonize --supervised --shutdown-timeout --shutdown-on-sigint --shutdown-on-sigterm --oom-score-adj --oom-score-adj-values --set-proc-title --proc-title-template --server-cpulist --server_cpulist --bio-cpulist --bio_cpulist --aof-rewrite-cpulist --aof_rewrite_cpulist --bgsave-cpulist --bgsave_cpulist --appendonly --appendfsync --no-appendfsync-on-rewrite --appenddirname --appendfilename --aof-timestamp-enabled --aof-load-truncated --aof-use-rdb-preamble --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --aof-lag-limit --aof-wait-limit --dbfilename --rdbcompression --encryption-key-file --save --stop-writes-on-bgsave-error --rdb-version-check --slaveof --replicaof --primaryauth --masterauth --primaryuser --masteruser --bind-source-addr --slave-serve-stale-data --replica-serve-stale-data --slave-read-only --replica-read-only --slave-ignore-maxmemory --replica-ignore-maxmemory --slave-lazy-flush --replica-lazy-flush --replica-announced --replica-ignore-disk-write-errors --slave-priority --replica-priority --slave-announce-ip --replica-announce-ip --slave-announce-port --replica-announce-port --repl-diskless-sync --repl-diskless-sync-delay --repl-diskless-sync-max-replicas --repl-diskless-load --repl-disable-tcp-nodelay --repl-ping-slave-period --repl-ping-replica-period --repl-timeout --repl-backlog-size --repl-backlog-ttl --min-slaves-to-write --min-replicas-to-write --min-slaves-max-lag --min-replicas-max-lag --sync-replicas --sync-level --sync-timeout --rdb-del-sync-files --propagation-error-behavior --tls-replication --tls-client-cert-file --tls-client-key-file --tls-client-key-file-pass --replica-full-sync-buffer-limit --dual-channel-replication-enabled --repl-mptcp --cluster-enabled --cluster-config-file --cluster-node-timeout --cluster-port --cluster-announce-ip --cluster-announce-port --cluster-announce-tls-port --cluster-announce-bus-port --cluster-announce-hostname --cluster-announce-human-nodename --cluster-preferred-endpoint-type --cluster-migration-barrier --cluster-allow-replica-migration --cluster-require-full-coverage --cluster-slave-validity-factor --cluster-replica-validity-factor --cluster-slave-no-failover --cluster-replica-no-failover --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-link-sendbuf-limit --tls-cluster --cluster-announce-client-ipv4 --cluster-announce-client-ipv6 --cluster-announce-client-port --cluster-announce-client-tls-port --cluster-blacklist-ttl --cluster-config-save-behavior --cluster-databases --cluster-manual-failover-timeout --cluster-slot-stats-enabled --cluster-slot-migration-log-max-len --slot-migration-max-failover-repl-bytes --cluster-compatibility-sample-ratio --always-show-logo --io-threads --io-threads-do-reads --disable-thp --jemalloc-bg-thread --dynamic-hz --activerehashing --aof-rewrite-incremental-fsync --rdb-save-incremental-fsync --rdbchecksum --sanitize-dump-payload --maxmemory-eviction-tenacity --crash-log-enabled --crash-memcheck-enabled --enable-module-command --ignore-warnings --locale-collate --socket-mark-id --tls-dh-params-file --prefetch-batch-max-size --extended-redis-compatibility --hash-seed --mptcp --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector --hide-user-data-from-log --aof-disable-auto-gc --loading-process-events-interval-bytes --cluster-ping-interval --rdb-key-save-delay --key-load-delay --use-exit-on-panic --watchdog-period"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -495,18 +495,6 @@ _ember__server() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --watch-max-per-client)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch-max-memory)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch-max-reply)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --busy-reply-threshold)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -829,29 +817,6 @@ _ember__server() {
                     COMPREPLY=($(compgen -W "strict relaxed" -- "${cur}"))
                     return 0
                     ;;
-                --store)
-                    COMPREPLY=($(compgen -W "none map btree" -- "${cur}"))
-                    return 0
-                    ;;
-                --path)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                --fsync)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --replicaof)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -997,6 +962,18 @@ _ember__server() {
                     return 0
                     ;;
                 --min-slaves-max-lag)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sync-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sync-level)
+                    COMPREPLY=($(compgen -W "memory disk" -- "${cur}"))
+                    return 0
+                    ;;
+                --sync-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -242,6 +242,10 @@ complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to r
 complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. (default: 3600)' -r
 complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. (default: 0) Also --min-slaves-to-write.' -r
 complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. (default: 10) Also --min-slaves-max-lag.' -r
+complete -c ember-server -l sync-replicas -d 'How many replicas must have a write before its client is answered; without so many good ones it is refused. (default: 0)' -r
+complete -c ember-server -l sync-level -d 'Where those replicas must have it: in memory, or on disk, in their append-only files. (default: memory)' -r -f -a "memory\t''
+disk\t''"
+complete -c ember-server -l sync-timeout -d 'After how many milliseconds without their confirmation a client\'s connection is closed, since nobody knows what has become of its write. (default: 5000)' -r
 complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: replication does without it in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l propagation-error-behavior -d 'What happens when a command from the primary or a file fails. No effect: replication does without it in this version. (default: ignore)' -r -f -a "ignore\t''

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::primary::FromPrimary;
 use super::replica::Replica;
 use super::subscriptions::Subscriptions;
+use super::sync_wish::SyncWish;
 use super::tracking::Tracking;
 use super::transaction::{Transaction, Watched};
 use crate::acl::identity::Identity;
@@ -208,6 +209,8 @@ pub(crate) struct Client {
     pub(crate) watched: Option<Box<Watched>>,
     /// The number of the last record of the journal of what it has changed; 0 if there is none.
     pub(crate) last_record: u64,
+    /// How many replicas are to have what it writes, if it has said so.
+    pub(crate) sync_wish: Option<SyncWish>,
     /// What is known of it if it is this server's primary.
     pub(crate) primary: Option<Box<FromPrimary>>,
     /// What it is as a replica, if it is one or has begun to say so.
@@ -231,6 +234,7 @@ impl Client {
             subscriptions: None,
             last_record: 0,
             watched: None,
+            sync_wish: None,
             primary: None,
             replica: None,
         }

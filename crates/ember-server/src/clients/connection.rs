@@ -118,6 +118,8 @@ pub(crate) struct Connection {
     pub(crate) acknowledges: u64,
     /// `output` is held until that record is released.
     pub(crate) is_held: bool,
+    /// Since when it is, Unix time in ms.
+    pub(crate) held_since_ms: i64,
     /// There may be something to read.
     pub(crate) readable: bool,
     /// The peer sends no more: only an empty read is the last one.
@@ -183,6 +185,7 @@ impl Connection {
             blocked: None,
             acknowledges: 0,
             is_held: false,
+            held_since_ms: 0,
             readable: false,
             read_closed: false,
             has_ended: false,
@@ -424,10 +427,13 @@ impl Connection {
         self.acknowledges = self.acknowledges.max(record);
     }
 
-    /// Whether its replies may be sent: what they acknowledge cannot be lost any more.
+    /// Whether its replies may be sent: what they acknowledge cannot be lost any more, and so many replicas have it.
     #[inline]
-    pub(crate) fn may_send(&mut self, journal: &JournalHub) -> bool {
-        if self.acknowledges != 0 && journal.may_acknowledge(self.acknowledges) {
+    pub(crate) fn may_send(&mut self, journal: &JournalHub, replicas: u32) -> bool {
+        if self.acknowledges != 0
+            && journal.may_acknowledge(self.acknowledges)
+            && self.acknowledges <= journal.replicated(replicas)
+        {
             (self.acknowledges, self.is_held) = (0, false);
         }
         self.acknowledges == 0

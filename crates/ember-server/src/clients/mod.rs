@@ -15,5 +15,6 @@ pub(crate) mod primary;
 pub(crate) mod push;
 pub(crate) mod replica;
 pub(crate) mod subscriptions;
+pub(crate) mod sync_wish;
 pub(crate) mod tracking;
 pub(crate) mod transaction;

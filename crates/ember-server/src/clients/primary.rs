@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use ember_cluster::replication::milestones::Milestones;
 use ember_protocol::{Args, Reply};
 use parking_lot::{Condvar, Mutex};
 
@@ -149,6 +150,10 @@ pub(crate) struct FromPrimary {
     commands: Vec<u8>,
     applied_bytes: usize,
     relay: Box<dyn Relay>,
+    /// Which records of the journal have been made up to which bytes, for what is not known to be on disk.
+    made: Milestones,
+    /// The number of the last one.
+    last_record: u64,
     /// The primary has asked how far this server is.
     pub(crate) is_asked: bool,
     /// Where replies go that nobody gets; empty between two batches.
@@ -166,6 +171,8 @@ impl FromPrimary {
             commands: Vec::new(),
             applied_bytes: 0,
             relay,
+            made: Milestones::default(),
+            last_record: 0,
             // The primary sends nothing after a copy of its data before it has heard of this server.
             is_asked: true,
             unsent: Reply::default(),
@@ -202,13 +209,27 @@ impl FromPrimary {
         }
     }
 
-    /// Tells the primary how far it is.
-    pub(crate) fn acknowledge(&mut self, output: &mut Reply) {
+    /// Notes that records up to this number have been made of all that was applied.
+    pub(crate) fn note_record(&mut self, record: u64) {
+        self.last_record = self.last_record.max(record);
+        self.made.note(self.offset, self.last_record);
+    }
+
+    /// Tells the primary how far it is, and if records up to `durable` are on disk, how far it is there.
+    pub(crate) fn acknowledge(&mut self, output: &mut Reply, durable: Option<u64>) {
         self.is_asked = false;
-        output.array(3);
+        let on_disk = durable.map(|durable| {
+            self.made.forget_before(durable);
+            self.made.record_at(durable).unwrap_or(0)
+        });
+        output.array(if on_disk.is_some() { 5 } else { 3 });
         output.bulk(b"REPLCONF");
         output.bulk(b"ACK");
         output.bulk(itoa::Buffer::new().format(self.offset).as_bytes());
+        if let Some(offset) = on_disk {
+            output.bulk(b"FACK");
+            output.bulk(itoa::Buffer::new().format(offset).as_bytes());
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
     AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbVersionCheck, Secret, Store, Supervised, SyslogFacility, TlsAuthClients,
+    PubsubDefault, RdbVersionCheck, Secret, Store, Supervised, SyncLevel, SyslogFacility, TlsAuthClients,
     TlsAuthClientsUser,
 };
 
@@ -197,6 +197,10 @@ config! {
     min_replicas_to_write: u32,
     /// In seconds.
     min_replicas_max_lag: u32,
+    sync_replicas: u32,
+    sync_level: SyncLevel,
+    /// In milliseconds.
+    sync_timeout: u32,
     aof_lag_limit: u64,
     aof_wait_limit: u64,
     dbfilename: String,

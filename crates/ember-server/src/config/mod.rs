@@ -50,10 +50,11 @@ pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use primary_address::PrimaryAddress;
 pub(crate) use reference::{Description, descriptions};
 pub(crate) use rename::RenameDirective;
+pub(crate) use table::SYNC_REPLICAS_MAX;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{
     AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault, Store,
-    Supervised, TlsAuthClients, TlsAuthClientsUser,
+    Supervised, SyncLevel, TlsAuthClients, TlsAuthClientsUser,
 };
 
 #[cfg(test)]

@@ -224,6 +224,14 @@ choices! {
         No = "no",
     }
 
+    /// Where replicas must have a write before it is acknowledged.
+    SyncLevel {
+        /// In memory.
+        Memory = "memory",
+        /// On disk.
+        Disk = "disk",
+    }
+
     /// Whether clients must show a certificate.
     TlsAuthClients {
         /// They are not asked for one.

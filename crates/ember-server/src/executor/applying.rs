@@ -11,6 +11,8 @@ use emberkv_core::spec::Flags;
 
 use super::{Executor, Flow, Progress};
 use crate::clients::client::Client;
+use crate::config::AppendFsync;
+use crate::journal::Reader;
 
 /// What a primary sends beside commands that write.
 const BESIDE_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
@@ -41,14 +43,30 @@ impl Executor {
         self.applies = false;
         (self.turn.now_ms, self.turn.noted_ms) = (now_ms, None);
         self.turn.settings.string_bytes_max = string_bytes_max;
+        let durable = self.durable_to_confirm();
         if let Some(primary) = &mut client.primary {
             primary.unsent = unsent;
             primary.publish(client.database);
+            if durable.is_some() {
+                let made = self.turn.journal.last_number().unwrap_or_default();
+                primary.note_record(made.max(self.last_record));
+            }
             if primary.is_asked && matches!(progress, Progress::Done) {
-                primary.acknowledge(output);
+                primary.acknowledge(output, durable);
             }
         }
         progress
+    }
+
+    /// Up to which record all is on disk when the primary is told so; nothing without an append-only file.
+    pub(crate) fn durable_to_confirm(&self) -> Option<u64> {
+        let journal = &self.server.journal;
+        journal.is_read_by(Reader::Aof).then(|| {
+            let is_held =
+                self.config.appendfsync == AppendFsync::Always && !self.config.no_appendfsync_on_rewrite;
+            // What the primary is told is held until all before it is durable.
+            if is_held { u64::MAX } else { journal.durable() }
+        })
     }
 
     fn apply_all(

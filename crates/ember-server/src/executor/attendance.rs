@@ -10,7 +10,7 @@ pub(crate) trait Attend {
     fn attend(&mut self, executor: &mut Executor);
 
     /// Sends the replies of connections that were served before in the same turn.
-    fn send_replies(&mut self);
+    fn send_replies(&mut self, executor: &Executor);
 }
 
 scoped_thread_local!(static mut ATTENDANT: for<'a> &'a mut (dyn Attend + 'a));
@@ -34,8 +34,8 @@ pub(crate) fn attend(executor: &mut Executor) {
 }
 
 /// Sends the replies that wait on this thread's worker to be sent together.
-pub(crate) fn send_replies() {
+pub(crate) fn send_replies(executor: &Executor) {
     if ATTENDANT.is_set() {
-        ATTENDANT.with(|others| others.send_replies());
+        ATTENDANT.with(|others| others.send_replies(executor));
     }
 }

@@ -55,7 +55,11 @@ impl Executor {
         {
             return Err(error.into());
         }
-        if now.contains(Condition::FEW_REPLICAS) && flags.contains(Flags::WRITE) {
+        if now.intersects(Condition::FEW_REPLICAS | Condition::FEW_TO_SYNC)
+            && !is_primary
+            && flags.contains(Flags::WRITE)
+            && conditions.lacks_replicas(self.sync_replicas(client))
+        {
             return Err(FEW_REPLICAS_ERROR.into());
         }
         let runs_now = transaction.is_none() || command.spec.is_immediate;
@@ -75,6 +79,13 @@ impl Executor {
                 command.spec.flags.intersects(CHANGES) && self.is_kept_waiting(guards, command, args)
             }),
         })
+    }
+
+    /// How many replicas are to have what a client writes before it is answered.
+    #[inline]
+    pub(crate) fn sync_replicas(&self, client: Option<&Client>) -> u32 {
+        let own = client.and_then(|client| client.sync_wish.as_ref());
+        own.map_or(self.config.sync_replicas, |wish| wish.replicas)
     }
 
     /// Whether a replica lets a client make a call.

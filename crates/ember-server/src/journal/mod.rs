@@ -27,6 +27,8 @@ use crossbeam_utils::CachePadded;
 use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
 
+use crate::config::SYNC_REPLICAS_MAX;
+
 use stream::{Pause, Stream};
 
 /// What a worker has published, and whether it waits for records to be released or durable.
@@ -65,6 +67,8 @@ pub(crate) struct JournalHub {
     durable: AtomicU64,
     /// Replies to what made records up to this number need not be held.
     released: AtomicU64,
+    /// One replica has all records up to the first number, two have those up to the second, and so on.
+    replicated: [AtomicU64; SYNC_REPLICAS_MAX],
     /// The records on their way to the subscribers, once there are any.
     stream: OnceLock<Mutex<Stream>>,
     /// Whether workers are to leave it alone. It may be out of date; the stream knows.
@@ -87,6 +91,7 @@ impl JournalHub {
             outboxes: (0..workers).map(|_| CachePadded::default()).collect(),
             durable: AtomicU64::new(0),
             released: AtomicU64::new(0),
+            replicated: Default::default(),
             stream: OnceLock::new(),
             is_left_to_thread: AtomicBool::new(false),
             thread: OnceLock::new(),
@@ -245,6 +250,34 @@ impl JournalHub {
         self.released.load(Ordering::SeqCst)
     }
 
+    /// Up to which number so many replicas have all records; of no replicas, all have.
+    #[inline]
+    pub(crate) fn replicated(&self, replicas: u32) -> u64 {
+        match replicas.checked_sub(1).and_then(|at| self.replicated.get(at as usize)) {
+            None => u64::MAX,
+            Some(record) => record.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Notes the numbers up to which one replica, two, and so on have all records. Calls `wake` for each worker that waits.
+    pub(crate) fn note_replicated(&self, records: [u64; SYNC_REPLICAS_MAX], wake: impl Fn(usize)) {
+        let mut is_more = false;
+        for (known, record) in self.replicated.iter().zip(records) {
+            is_more |= known.fetch_max(record, Ordering::SeqCst) < record;
+        }
+        if is_more {
+            self.wake_waiting(&wake);
+        }
+    }
+
+    fn wake_waiting(&self, wake: &dyn Fn(usize)) {
+        for (worker, outbox) in self.outboxes.iter().enumerate() {
+            if outbox.waits.swap(false, Ordering::SeqCst) {
+                wake(worker);
+            }
+        }
+    }
+
     /// A worker wants to be woken when more is released or durable than now; to be called before it looks at that.
     pub(crate) fn wait_for_more(&self, worker: usize) {
         self.outboxes[worker].waits.store(true, Ordering::SeqCst);
@@ -259,10 +292,6 @@ impl JournalHub {
         }
         self.durable.store(durable.max(before.0), Ordering::SeqCst);
         self.released.store(released.max(before.1), Ordering::SeqCst);
-        for (worker, outbox) in self.outboxes.iter().enumerate() {
-            if outbox.waits.swap(false, Ordering::SeqCst) {
-                wake(worker);
-            }
-        }
+        self.wake_waiting(wake);
     }
 }

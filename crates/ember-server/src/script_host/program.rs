@@ -111,7 +111,12 @@ pub(crate) fn run_program(
     }
     let is_client = client.primary.is_none();
     if is_client && program.may_write() && !program.flags.contains(ScriptFlags::UNDECLARED) {
-        executor.server.conditions.script_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
+        let wanted = executor.sync_replicas(Some(client));
+        executor
+            .server
+            .conditions
+            .script_refusal(wanted)
+            .map_or(Ok(()), |error| Err(CommandError::from(error)))?;
     }
     let is_stale = executor.server.conditions.get().contains(Condition::LINK_DOWN)
         && !executor.config.replica_serve_stale_data;
@@ -301,7 +306,8 @@ impl Host<'_> {
             if now.contains(Condition::REPLICA) {
                 return Err(READ_ONLY_ERROR.into());
             }
-            server.conditions.write_refusal().map_or(Ok(()), |error| Err(CommandError::from(error)))?;
+            let wanted = self.executor.sync_replicas(Some(self.client));
+            server.conditions.write_refusal(wanted).map_or(Ok(()), |error| Err(CommandError::from(error)))?;
         }
         if now.contains(Condition::LINK_DOWN)
             && !config.replica_serve_stale_data
@@ -432,7 +438,7 @@ impl CommandRunner for Host<'_> {
         }
         if !std::mem::replace(&mut self.is_asked, true) {
             // A script that is asked whether it goes on is no short one.
-            attendance::send_replies();
+            attendance::send_replies(self.executor);
         }
         let elapsed = self.started.elapsed();
         if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= BESIDE_TIME_MAX {

@@ -3,7 +3,7 @@
 //!
 //! All of it is one number, which each command looks at once: as long as it is 0 that is one branch.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use bitflags::bitflags;
 use parking_lot::Mutex;
@@ -32,11 +32,14 @@ bitflags! {
         const REPLICA = 256;
         /// It is not connected to its primary, or has not all of its data: reads may be refused.
         const LINK_DOWN = 512;
+        /// There are fewer good replicas than a client may want to have its writes: each write is looked at.
+        const FEW_TO_SYNC = 1024;
 
         /// Commands that write are refused because of the disk.
         const DISK_REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();
         /// Commands that write are refused.
-        const REFUSES_WRITES = Self::DISK_REFUSES_WRITES.bits() | Self::FEW_REPLICAS.bits();
+        const REFUSES_WRITES =
+            Self::DISK_REFUSES_WRITES.bits() | Self::FEW_REPLICAS.bits() | Self::FEW_TO_SYNC.bits();
     }
 }
 
@@ -64,6 +67,8 @@ pub(crate) const FEW_REPLICAS_ERROR: &str = "NOREPLICAS Not enough good replicas
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
     now: AtomicU16,
+    /// How many good replicas there are, as far as anybody asks.
+    good_replicas: AtomicU32,
     /// What the disk said when the append-only file was written.
     aof_error: Mutex<String>,
 }
@@ -92,8 +97,21 @@ impl Conditions {
         self.set(Condition::AOF_FAILED, failed);
     }
 
-    /// What a script that may write and says what it does is answered, if the role or the disk is why it is refused.
-    pub(crate) fn script_refusal(&self) -> Option<String> {
+    /// Notes how many good replicas there are.
+    pub(crate) fn set_good_replicas(&self, count: u32) {
+        self.good_replicas.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether a write is refused whose client wants this many replicas to have it.
+    pub(crate) fn lacks_replicas(&self, wanted: u32) -> bool {
+        let now = self.get();
+        now.contains(Condition::FEW_REPLICAS)
+            || (now.contains(Condition::FEW_TO_SYNC) && self.good_replicas.load(Ordering::Relaxed) < wanted)
+    }
+
+    /// What a script that may write and says what it does is answered, if the role, the disk or the replicas are why it is
+    /// refused; its client wants `replicas` to have what it writes.
+    pub(crate) fn script_refusal(&self, replicas: u32) -> Option<String> {
         const WRITABLE: &str = "Writable scripts are blocked. Use 'no-writes' flag for read only scripts.";
         let now = self.get();
         if now.contains(Condition::REPLICA) {
@@ -109,7 +127,7 @@ impl Conditions {
                 "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. \
                  {WRITABLE} AOF error: {error}"
             ))
-        } else if now.contains(Condition::FEW_REPLICAS) {
+        } else if self.lacks_replicas(replicas) {
             Some(FEW_REPLICAS_ERROR.to_owned())
         } else {
             None
@@ -128,9 +146,9 @@ impl Conditions {
         }
     }
 
-    /// What a command that writes is answered, if it is refused.
-    pub(crate) fn write_refusal(&self) -> Option<String> {
-        let is_short = self.get().contains(Condition::FEW_REPLICAS);
+    /// What a command that writes is answered, if it is refused; its client wants `replicas` to have what it writes.
+    pub(crate) fn write_refusal(&self, replicas: u32) -> Option<String> {
+        let is_short = self.lacks_replicas(replicas);
         self.disk_refusal().or_else(|| is_short.then(|| FEW_REPLICAS_ERROR.to_owned()))
     }
 }

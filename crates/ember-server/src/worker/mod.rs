@@ -55,7 +55,7 @@ use crate::clients::mailbox::Message;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::observability::hot_keys::Announced;
-use crate::replication::primary::upkeep;
+use crate::replication::primary::good_replicas;
 use crate::server::Server;
 use crate::snapshot::state::SnapshotState;
 use crate::system::driver::{Driver, Readiness};
@@ -282,7 +282,8 @@ impl Worker {
         self.limits = RequestLimits::new(config.proto_max_bulk_len);
         self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
         SnapshotState::of(self.server).background.refuse_writes(self.server, config);
-        upkeep::refuse_writes(self.server, config);
+        good_replicas::refuse_writes(self.server, config);
+        self.hold_anew();
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ember_protocol::Batch;
 
+use super::barrier::replicas_for;
 use super::{LISTENER_TOKEN, connection_of, list, note_readiness};
 use crate::clients::assembly::Forwarded;
 use crate::clients::connection::{Connection, Fill, RequestLimits};
@@ -60,10 +61,10 @@ impl Attend for OtherConnections<'_> {
         }
     }
 
-    fn send_replies(&mut self) {
+    fn send_replies(&mut self, executor: &Executor) {
         for &token in self.unsent {
             if let Some(connection) = self.connections[token].as_deref_mut() {
-                flush(self.server, connection);
+                flush(executor, connection);
             }
         }
     }
@@ -111,7 +112,7 @@ impl OtherConnections<'_> {
         }
         let Some(assembly) = connection.accept_answer(message) else { return };
         executor.assemble(*assembly, connection);
-        flush(self.server, connection);
+        flush(executor, connection);
         list(self.ready, connection, token);
     }
 
@@ -171,12 +172,12 @@ fn serve(
         }
     }
     connection.put_input_back(input, is_own, scratch);
-    flush(executor.server, connection);
+    flush(executor, connection);
 }
 
 /// Sends a connection's replies, unless they are to be held: then the worker does, after the script.
-fn flush(server: &Server, connection: &mut Connection) {
-    if connection.may_send(&server.journal) {
+fn flush(executor: &Executor, connection: &mut Connection) {
+    if connection.may_send(&executor.server.journal, replicas_for(executor, connection)) {
         // The worker finds a broken connection too.
         let _ = connection.flush();
     }

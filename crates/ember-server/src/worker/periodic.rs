@@ -209,6 +209,14 @@ impl Worker {
                 self.close(token);
                 continue;
             }
+            if self.waits_too_long_for_replicas(connection) {
+                tracing::warn!(
+                    "closing client {}: too few replicas have confirmed what it has written",
+                    connection.client.view.id
+                );
+                self.close(token);
+                continue;
+            }
             if is_idle || !self.is_within_limits(token) {
                 self.close(token);
             }

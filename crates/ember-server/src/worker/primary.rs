@@ -74,11 +74,13 @@ impl Worker {
     /// Tells the primary how far this server is.
     fn acknowledge(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        // What is held back for the disk would be confirmed by what is said now.
+        let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
         lend_buffer(&mut self.buffers, connection);
         if let Some(primary) = &mut connection.client.primary
             && !connection.closing
         {
-            primary.acknowledge(&mut connection.output);
+            primary.acknowledge(&mut connection.output, durable);
         }
         list(&mut self.ready, connection, token);
     }

@@ -9,6 +9,7 @@ mod pairs;
 mod primary;
 mod roles;
 mod stream;
+mod synchronous;
 
 use std::path::PathBuf;
 

@@ -29,3 +29,6 @@ pub(crate) const OWN_AT_START: [&str; 10] = [
     "shards",
     "store",
 ];
+
+/// How many replicas a write can be made to wait for.
+pub(crate) const SYNC_REPLICAS_MAX: usize = 4;

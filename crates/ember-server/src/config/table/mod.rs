@@ -56,6 +56,7 @@ mod store;
 mod tests;
 mod tls;
 
+pub(crate) use bounds::SYNC_REPLICAS_MAX;
 use std::array::IntoIter;
 use std::iter::Flatten;
 

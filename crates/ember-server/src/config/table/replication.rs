@@ -1,9 +1,10 @@
 //! Replication.
 
-use super::bounds::{BYTES_MAX, INT_MAX};
+use super::bounds::{BYTES_MAX, INT_MAX, SYNC_REPLICAS_MAX};
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::primary_address::PrimaryAddress;
 use crate::config::stored::{Form, check_source_address};
+use crate::config::value::SyncLevel;
 use crate::config::value::parse_line;
 
 macro_rules! word {
@@ -216,6 +217,31 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "10",
         mutable: true,
         about: "How many seconds ago those replicas must have been heard.",
+    },
+    Parameter {
+        name: "sync-replicas",
+        aliases: &[],
+        kind: integer!(sync_replicas, 0..=SYNC_REPLICAS_MAX as i64),
+        default: "0",
+        mutable: true,
+        about: "How many replicas must have a write before its client is answered; without so many good ones it is refused.",
+    },
+    Parameter {
+        name: "sync-level",
+        aliases: &[],
+        kind: choice!(sync_level: SyncLevel),
+        default: "memory",
+        mutable: true,
+        about: "Where those replicas must have it: in `memory`, or on `disk`, in their append-only files.",
+    },
+    Parameter {
+        name: "sync-timeout",
+        aliases: &[],
+        kind: integer!(sync_timeout, 1..=INT_MAX),
+        default: "5000",
+        mutable: true,
+        about: "After how many milliseconds without their confirmation a client's connection is closed, since nobody knows \
+                what has become of its write.",
     },
     stored(
         "rdb-del-sync-files",

@@ -121,6 +121,7 @@ impl Primary {
         let Some(view) = self.replica(client_id) else { return };
         view.acknowledge(position, durable, self.end(), now_ms);
         self.serve_waits(server);
+        self.release_replies(server);
         if Failover::of(server).stage() == FailoverStage::Waiting && self.is_all(position) {
             server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::FailOver));
         }

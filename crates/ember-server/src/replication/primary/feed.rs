@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::Reply;
 
-use super::Primary;
 use super::copy::Copy;
 use super::replica::{ReplicaView, Stage};
+use super::{Primary, good_replicas};
 use crate::clients::replica::{Feed, Over};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
@@ -125,5 +125,6 @@ impl Drop for ReplicaFeed {
     fn drop(&mut self) {
         tracing::info!("the replica {} is gone", self.view.name());
         Primary::of(self.server).leave(&self.view);
+        good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
     }
 }

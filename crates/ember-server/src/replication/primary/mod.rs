@@ -8,6 +8,7 @@
 //! relay.rs       the stream of a server that is a replica itself: what its primary sends
 //! waiting.rs     clients that wait until replicas have what they have written
 //! upkeep.rs      what is done periodically
+//! good_replicas.rs   whether there are enough replicas to write
 //! ```
 //!
 //! A replica stays a connection of its worker, which reads its REPLCONF ACK like any command and sends what its
@@ -21,6 +22,7 @@
 pub(crate) mod attaching;
 mod copy;
 mod feed;
+pub(crate) mod good_replicas;
 mod orders;
 pub(crate) mod relay;
 pub(crate) mod replica;
@@ -42,6 +44,7 @@ use ember_protocol::Args;
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
+use crate::clients::sync_wish::SyncWishes;
 use crate::config::Config;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
@@ -97,6 +100,12 @@ pub(crate) struct Primary {
     /// Replicas are to be asked what they have.
     wants_acks: AtomicBool,
     waits: Waits,
+    /// The clients that want another number of replicas to have what they write than the configuration says.
+    pub(crate) sync_wishes: SyncWishes,
+    /// Replies wait for replicas: these are asked what they have behind all that is written.
+    syncs: AtomicBool,
+    /// They are to have it on their disks.
+    is_disk_wanted: AtomicBool,
     /// Since when there is no replica, Unix time in ms; 0 while there is one, or there is no stream.
     alone_since_ms: AtomicI64,
     pub(crate) counts: Counts,
@@ -127,6 +136,9 @@ impl Primary {
             gathering: Mutex::default(),
             wants_acks: AtomicBool::new(false),
             waits: Waits::default(),
+            sync_wishes: SyncWishes::default(),
+            syncs: AtomicBool::new(false),
+            is_disk_wanted: AtomicBool::new(false),
             alone_since_ms: AtomicI64::new(0),
             counts: Counts::default(),
         }

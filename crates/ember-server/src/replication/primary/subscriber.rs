@@ -28,6 +28,8 @@ pub(crate) struct StreamSubscriber {
     /// The next command is one whose database replicas do not know.
     needs_database: bool,
     next_ping: Instant,
+    /// There are records that replicas were not asked whether they have.
+    has_records: bool,
     /// There is something that replicas were not told of.
     has_news: bool,
 }
@@ -44,6 +46,7 @@ impl StreamSubscriber {
             reads: false,
             needs_database: true,
             next_ping: Instant::now(),
+            has_records: false,
             has_news: false,
         }
     }
@@ -83,7 +86,11 @@ impl StreamSubscriber {
     fn take(&mut self, behind: u64) {
         if !self.reads {
             self.reads = true;
-            self.primary.stream.lock().last_record = behind;
+            let mut stream = self.primary.stream.lock();
+            let end = stream.backlog.end();
+            stream.last_record = behind;
+            // Whoever has the data at this position has all that was done before.
+            stream.milestones.note(behind, end);
             self.next_ping = Instant::now() + self.ping_period();
         }
         self.needs_database = true;
@@ -161,6 +168,7 @@ impl Subscriber for StreamSubscriber {
         }
         self.needs_database = false;
         self.add(records.batch.commands(), Some(records.last));
+        self.has_records = true;
     }
 
     fn end_round(&mut self) {
@@ -174,6 +182,9 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn report(&mut self, _: usize) {
+        if std::mem::take(&mut self.has_records) && self.primary.syncs.load(Ordering::Relaxed) {
+            self.ask();
+        }
         if std::mem::take(&mut self.has_news) {
             self.primary.tell_workers(self.server);
         }

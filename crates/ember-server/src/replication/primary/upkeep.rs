@@ -4,13 +4,12 @@ use std::sync::atomic::Ordering;
 
 use super::orders::Order;
 use super::replica::Stage;
-use super::{Primary, feed, taking};
+use super::{Primary, feed, good_replicas, taking};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::replication::failover;
 use crate::server::Server;
-use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
@@ -21,27 +20,11 @@ pub(crate) fn work(executor: &mut Executor) {
     taking::begin_due(executor);
     close_lost(server, primary, &executor.config);
     primary.serve_waits(server);
-    refuse_writes(server, &executor.config);
+    good_replicas::refuse_writes(server, &executor.config);
     failover::work(executor);
     if server.journal.is_read_by(Reader::Replicas) {
         end_if_alone(executor, primary);
     }
-}
-
-/// Refuses writes while there are fewer good replicas than `min-replicas-to-write`, or does not any more. What a replica
-/// gets from its primary is not refused.
-pub(crate) fn refuse_writes(server: &Server, config: &Config) {
-    let wanted = config.min_replicas_to_write as usize;
-    let max_lag_s = i64::from(config.min_replicas_max_lag);
-    let is_replica = server.conditions.get().contains(Condition::REPLICA);
-    let refuses = wanted != 0 && max_lag_s != 0 && !is_replica && {
-        let now_ms = unix_ms();
-        let replicas = Primary::of(server).replicas();
-        let good =
-            replicas.iter().filter(|view| view.stage() == Stage::Online && view.lag_s(now_ms) <= max_lag_s);
-        good.count() < wanted
-    };
-    server.conditions.set(Condition::FEW_REPLICAS, refuses);
 }
 
 /// Closes the connections of replicas that have said nothing for `repl-timeout`, and of those that what comes next for them

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::Primary;
 use super::replica::Stage;
 use crate::clients::mailbox::Message;
+use crate::config::SYNC_REPLICAS_MAX;
 use crate::server::Server;
 
 /// What a client waits for.
@@ -67,6 +68,27 @@ pub(super) struct Waits {
 }
 
 impl Primary {
+    /// Lets replies be sent that wait for what replicas have by now.
+    pub(super) fn release_replies(&self, server: &Server) {
+        if !self.syncs.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_disk_wanted = self.is_disk_wanted.load(Ordering::Relaxed);
+        let replicas = self.replicas();
+        let online = replicas.iter().filter(|view| view.stage() == Stage::Online);
+        let mut positions: Vec<u64> =
+            online.map(|view| if is_disk_wanted { view.durable() } else { view.acknowledged() }).collect();
+        positions.sort_unstable_by(|one, other| other.cmp(one));
+        let mut records = [0; SYNC_REPLICAS_MAX];
+        {
+            let stream = self.stream.lock();
+            for (record, position) in records.iter_mut().zip(positions) {
+                *record = stream.milestones.record_at(position).unwrap_or(0);
+            }
+        }
+        server.journal.note_replicated(records, |worker| server.workers[worker].mailbox.ring());
+    }
+
     /// Lets a client wait, and asks the replicas what they have.
     pub(crate) fn wait(&self, server: &Server, waiter: &Arc<Waiter>, wanted: Wanted) {
         let mut waiting = self.waits.waiting.lock();

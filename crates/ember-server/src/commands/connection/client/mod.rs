@@ -43,6 +43,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         modes::REPLY,
         names::SETINFO,
         names::SETNAME,
+        modes::SYNC_REPLICAS,
         tracking::TRACKING,
         tracking::TRACKINGINFO,
         unblock::UNBLOCK,

@@ -1,15 +1,17 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH, IMPORT-SOURCE and CAPA: how the connection is treated.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH, IMPORT-SOURCE, SYNC-REPLICAS and CAPA: how the connection is treated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ember_protocol::Args;
-use emberkv_core::commands::arguments::is_word;
+use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::template::{ADMIN, OWN};
 use crate::clients::client::ReplyMode;
+use crate::config::SYNC_REPLICAS_MAX;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::replication::primary::{Primary, good_replicas};
 
 pub(super) const REPLY: ServerCommand = Command::new(
     Spec {
@@ -65,6 +67,31 @@ pub(super) const IMPORT_SOURCE: ServerCommand = Command::new(
             return Err("ERR Server is not in import mode".into());
         }
         switch(session, |session| &session.client.view.is_import_source)
+    }),
+);
+
+pub(super) const SYNC_REPLICAS: ServerCommand = Command::new(
+    Spec {
+        name: "sync-replicas",
+        summary: "Says how many replicas are to have what the connection writes before it is answered.",
+        since: "8.1.0",
+        arity: 3,
+        syntax: "<numreplicas | DEFAULT>",
+        example: Example { given: &[], call: "CLIENT SYNC-REPLICAS DEFAULT", reply: "OK" },
+        ..OWN
+    },
+    Some(|session| {
+        session.client.sync_wish = if is_word(session.args, 2, "DEFAULT") {
+            None
+        } else {
+            let replicas = u32::try_from(integer(session.args, 2)?).ok();
+            let replicas = replicas.filter(|&replicas| replicas as usize <= SYNC_REPLICAS_MAX);
+            let replicas = replicas.ok_or("ERR the number of replicas must be from 0 to 4")?;
+            Some(Primary::of(session.server).sync_wishes.add(replicas))
+        };
+        good_replicas::refuse_writes(session.server, &session.server.config.snapshot());
+        session.reply.ok();
+        Ok(Outcome::Done)
     }),
 );
 

@@ -1,0 +1,34 @@
+//! How many replicas are to have what a client writes, when it wants another number than others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many clients want another number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SyncWishes(Arc<AtomicUsize>);
+
+impl SyncWishes {
+    /// One more, until it is dropped.
+    pub(crate) fn add(&self, replicas: u32) -> SyncWish {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        SyncWish { replicas, all: self.clone() }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SyncWish {
+    pub(crate) replicas: u32,
+    all: SyncWishes,
+}
+
+impl Drop for SyncWish {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
