@@ -27,6 +27,8 @@ struct LongCall {
     client: Arc<ClientView>,
     command: &'static Command,
     begun: Instant,
+    /// How many replicas are to have what it stores.
+    replicas: u32,
     /// The keys that are held.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
@@ -57,6 +59,7 @@ impl Executor {
             client: Arc::clone(&client.view),
             command,
             begun: self.clock,
+            replicas: self.sync_replicas(Some(client)),
             keys,
             loan,
             reply: Box::new(Reply::new(reply.protocol())),
@@ -83,7 +86,7 @@ impl Job for LongCall {
     }
 
     fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
-        let LongCall { client, command, begun, keys, mut loan, mut reply, mut result } = *self;
+        let LongCall { client, command, begun, replicas, keys, mut loan, mut reply, mut result } = *self;
         let server = executor.server;
         if loan.may_store() {
             let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
@@ -97,7 +100,7 @@ impl Job for LongCall {
             // The role and the disk may have changed meanwhile.
             let is_replica = server.conditions.get().contains(Condition::REPLICA);
             let refusal = is_replica.then(|| READ_ONLY_ERROR.to_owned());
-            if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal()) {
+            if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal(replicas)) {
                 reply.clear();
                 result = Err(refusal.into());
             } else if is_unchanged {
