@@ -9,7 +9,6 @@ use emberkv_core::call::{Call, CommandResult, DataCommand, Run};
 use emberkv_core::dispatch::{self, Access, Context, Waiting, live};
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::entry::{NewValue, StringValue};
-use emberkv_core::keyspace::hash::HashFunction;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::live_query::LiveQuery;
 use emberkv_core::spec::{Command, Flags, KeyFlags, KeySpec, Spec};
@@ -64,7 +63,7 @@ const KEYS: [&[u8]; 2] = [b"a", b"b"];
 
 impl World {
     fn new() -> Arc<World> {
-        let options = KeyspaceOptions { databases: 1, hash_function: HashFunction::Rapidhash, now_ms: 0 };
+        let options = KeyspaceOptions { databases: 1, ..KeyspaceOptions::default() };
         let keyspace = Keyspace::new(&options).unwrap();
         Arc::new(World { keyspace, letters: Mutex::new(Vec::new()), told: Mutex::new(None) })
     }
