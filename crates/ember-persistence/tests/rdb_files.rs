@@ -15,7 +15,6 @@ use ember_persistence::rdb_file::{
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, Slot};
 use emberkv_core::local::Local;
-use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 use proptest::prelude::*;
@@ -191,8 +190,9 @@ fn keys_are_inserted_with_what_the_file_says_of_them_unless_their_time_has_come(
     };
     assert_eq!(of(0, "over", &|_| 0), None);
     assert_eq!(of(0, "later", &|entry| entry.expire_at_ms().unwrap_or(0)), Some(now_ms + 1));
-    // A header, the name, the value.
-    let footprint = size_class(8 + "elsewhere".len() + 100) as i64;
+    // No more than a new entry with this name and value.
+    let new = Slot::new(0, b"elsewhere", NewValue::from_bytes(&[b'v'; 100]), None, 0);
+    let footprint = new.entry().footprint_bytes() as i64;
     assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(footprint));
     let clock = of(0, "idle", &|entry| entry.clock().into());
     assert_eq!(clock, Some(Turn::new(now_ms, 1).idle_clock(100).into()));
