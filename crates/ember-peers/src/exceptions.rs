@@ -567,6 +567,8 @@ const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count"
 
 const LIVE_QUERIES: &str = "ember has live queries";
 
+const VECTOR_SETS: &str = "ember has vector sets, as Redis 8.0, and VRANGE, as Redis 8.4";
+
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
 
 /// Facts about commands that need not be those of redis-server 7.0.15.
@@ -580,6 +582,21 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("watch.list", "exists", LIVE_QUERIES),
     FactException::new("unwatch", "arity", LIVE_QUERIES),
     FactException::new("unwatch", "arguments", LIVE_QUERIES),
+    FactException::new("vadd", "exists", VECTOR_SETS),
+    FactException::new("vcard", "exists", VECTOR_SETS),
+    FactException::new("vdim", "exists", VECTOR_SETS),
+    FactException::new("vemb", "exists", VECTOR_SETS),
+    FactException::new("vgetattr", "exists", VECTOR_SETS),
+    FactException::new("vsetattr", "exists", VECTOR_SETS),
+    FactException::new("vinfo", "exists", VECTOR_SETS),
+    FactException::new("vismember", "exists", VECTOR_SETS),
+    FactException::new("vlinks", "exists", VECTOR_SETS),
+    FactException::new("vrandmember", "exists", VECTOR_SETS),
+    FactException::new("vrange", "exists", VECTOR_SETS),
+    FactException::new("vrem", "exists", VECTOR_SETS),
+    FactException::new("vsim", "exists", VECTOR_SETS),
+    FactException::new("client|sync-replicas", "exists", "ember has synchronous replication"),
+    FactException::new("psync", "arguments", "FAILOVER is shown, which Redis takes and does not show"),
     FactException::new("client|no-touch", "exists", SINCE_7_2),
     FactException::new("xackdel", "exists", "ember has XACKDEL, as Redis 8.2"),
     FactException::new("xdelex", "exists", "ember has XDELEX, as Redis 8.2"),
