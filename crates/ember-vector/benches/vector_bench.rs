@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
 
-#[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/index/data.rs"]
 mod data;
 

@@ -33,7 +33,7 @@ pub struct Scratch {
     seen: Vec<u64>,
     /// The words of `seen` that are not zero.
     seen_words: Vec<u32>,
-    /// What is to be looked at, the nearest first.
+    /// Candidates, the nearest first.
     pub(crate) candidates: BinaryHeap<Reverse<u64>>,
     /// The nearest so far, the farthest of them first.
     pub(crate) nearest: BinaryHeap<u64>,

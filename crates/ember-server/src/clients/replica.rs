@@ -48,7 +48,7 @@ pub(crate) struct Replica {
     pub(crate) knows_new_names: bool,
     /// It wants a copy of the data and no stream behind it.
     pub(crate) wants_copy_only: bool,
-    /// What is to be in its copy.
+    /// What its copy contains.
     pub(crate) contents: Contents,
     /// What it gets, once it has asked for it.
     pub(crate) feed: Option<Box<dyn Feed>>,

@@ -101,7 +101,7 @@ pub(super) fn meaning(parameter: &Parameter) -> String {
     }
 }
 
-/// What is to be said of a parameter, beside its value.
+/// The facts of a parameter, beside its value.
 pub(crate) struct Description {
     /// All names, the canonical one first.
     pub(crate) names: Vec<&'static str>,

@@ -1,7 +1,5 @@
 //! Vectors that look like those of texts: in clusters of clusters, along few directions.
 
-use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
-
 /// Numbers that look random and follow from a seed.
 pub(crate) struct Numbers(pub(crate) u64);
 
@@ -45,16 +43,4 @@ pub(crate) fn vectors(count: usize, dim: usize, seed: u64) -> Vec<Vec<f32>> {
             vector
         })
         .collect()
-}
-
-pub(crate) fn config(dim: usize, metric: Metric, scalar: Scalar, kind: Kind) -> Config {
-    Config { dim, metric, scalar, kind, account: |bytes| bytes.next_multiple_of(16) }
-}
-
-pub(crate) fn filled(config: Config, vectors: &[Vec<f32>], width: usize, scratch: &mut Scratch) -> Index {
-    let mut index = Index::new(config).unwrap();
-    for vector in vectors {
-        index.insert(&Prepared::new(vector, config.metric, config.scalar), width, scratch);
-    }
-    index
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod building;
 mod data;
 mod model;
 mod recall;

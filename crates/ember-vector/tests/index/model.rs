@@ -6,7 +6,8 @@ use ember_vector::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::data::{Numbers, config, filled, vectors};
+use crate::building::{config, filled};
+use crate::data::{Numbers, vectors};
 
 const DIM: usize = 9;
 

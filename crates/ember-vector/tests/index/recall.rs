@@ -2,7 +2,8 @@
 
 use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
 
-use crate::data::{config, filled, vectors};
+use crate::building::{config, filled};
+use crate::data::vectors;
 
 const DIM: usize = 96;
 const COUNT: usize = 10_000;
