@@ -47,6 +47,12 @@ fn what_a_store_has_acknowledged_is_there_after_a_crash() {
             if store == "btree" {
                 assert_eq!(keys(&mut client, &["s*"]), ["set", "stream"]);
             }
+            drop(server.crash());
+            // Its files are those of a server without a store.
+            let path = format!("{store}.db");
+            let plain = ["--appendonly", "yes", "--dir", &path, "--enable-debug-command", "yes"];
+            let server = start_in(&directory.0, &[mode, &plain].concat());
+            assert_eq!(digest(&mut server.client()), before, "{mode:?} {store}");
         }
     }
 }
