@@ -115,6 +115,12 @@ fn a_btree_answers_in_the_order_of_names() {
         assert_eq!(keys(&mut client, &["user:?", "LIMIT", "1"]), ["user:1"]);
         assert_eq!(keys(&mut client, &["z:\\[*"]), ["z:[1]"]);
         assert_eq!(keys(&mut client, &["item:9"]), ["item:9"]);
+        // What few names begin with is no long call, however many there are.
+        client.run("CONFIG SET long-call-elements 3");
+        assert_eq!(keys(&mut client, &["item:*"]), ["item:9"]);
+        assert_eq!(client.info_number("ember_long_calls"), 0);
+        assert_eq!(keys(&mut client, &["*"]).len(), 5);
+        assert_eq!(client.info_number("ember_long_calls"), 1);
         client.run("MOVE item:9 4");
         client.run("SWAPDB 0 4");
         assert_eq!(keys(&mut client, &["*"]), ["item:9"]);

@@ -44,18 +44,18 @@ fn limit(args: Args<'_>) -> Result<usize, CommandError> {
 
 fn keys(call: &mut KeyspaceCall<'_>) -> AttemptResult {
     let limit = limit(call.args)?;
-    if call.keyspace.len(call.database) > call.steps_max() {
-        return Ok(Attempt::Offload);
+    let mark = call.reply.mark();
+    let is_done = if call.keyspace.keeps_order() { in_order(call, limit) } else { in_any_order(call, limit) };
+    if is_done {
+        return Ok(Attempt::Done);
     }
-    if call.keyspace.keeps_order() {
-        in_order(call, limit);
-    } else {
-        in_any_order(call, limit);
-    }
-    Ok(Attempt::Done)
+    call.reply.truncate_to(mark);
+    Ok(Attempt::Offload)
 }
 
-fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) {
+/// Whether it is done; if not, there are more keys to look at than a call may here.
+fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) -> bool {
+    let mut steps_left = call.steps_max();
     let pattern = call.args.at(1);
     let all = glob::matches_all(pattern);
     let expired_ms = call.turn.expired_ms();
@@ -66,6 +66,9 @@ fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) {
             break;
         }
         let data = call.keyspace.lock(shard);
+        let len = data.database(call.database).table().len();
+        let Some(left) = steps_left.checked_sub(len) else { return false };
+        steps_left = left;
         let live = data.database(call.database).table().iter().filter(|entry| !entry.is_expired(expired_ms));
         let matching = live.filter(|entry| all || glob::matches(pattern, entry.key(), Case::Sensitive));
         for entry in matching.take(limit - count) {
@@ -74,10 +77,13 @@ fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) {
         }
     }
     call.reply.insert_array(mark, count);
+    true
 }
 
 /// The first keys in order. Of each shard no more are looked at than come before the last of those found until then.
-fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) {
+/// Returns what [`in_any_order`] does.
+fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) -> bool {
+    let mut steps_left = call.steps_max();
     let KeyspaceCall { keyspace, database, .. } = *call;
     let pattern = call.args.at(1);
     let (prefix, all) = (glob::literal_prefix(pattern), glob::matches_all(pattern));
@@ -94,6 +100,8 @@ fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) {
             if first.len() == limit && first.peek().is_some_and(|last| **last < *name) {
                 break;
             }
+            let Some(left) = steps_left.checked_sub(1) else { return false };
+            steps_left = left;
             if (all || glob::matches(pattern, name, Case::Sensitive)) && is_live(name) {
                 first.push(name.into());
                 if first.len() > limit {
@@ -105,4 +113,5 @@ fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) {
     let first = first.into_sorted_vec();
     call.reply.array(first.len());
     first.iter().for_each(|name| call.reply.bulk(name));
+    true
 }
