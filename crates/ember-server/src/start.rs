@@ -33,6 +33,7 @@ use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report;
+use crate::metrics::system_figures::LastFigures;
 use crate::migration::Migrations;
 use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, role};
@@ -125,6 +126,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Listening::new(&listeners))
         .with(LiveQueries::new(workers))
         .with(History::default())
+        .with(LastFigures::default())
         .with(Primary::new(workers, run_id.clone()));
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };

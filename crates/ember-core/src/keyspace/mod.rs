@@ -15,7 +15,7 @@ pub mod snapshot;
 pub use crate::entries::{entry, hash, table};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::effects::events::Notices;
 use crate::effects::observers::Observers;
@@ -46,6 +46,48 @@ struct Shard {
     /// addresses are computed of them, so stale values cost a useless fetch.
     first_slots: AtomicPtr<u8>,
     first_groups: AtomicUsize,
+    /// The [`ShardCounts`] of when the lock was last given back after a change: to be added up without the locks.
+    counts: AtomicU64,
+}
+
+/// What of a shard can be counted without its lock.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardCounts {
+    /// The keys of database 0.
+    pub keys: usize,
+    /// Those of them that expire.
+    pub volatile: usize,
+    /// Whether there is nothing else: no other database was ever used, and nobody observes a key.
+    pub is_all: bool,
+}
+
+impl ShardCounts {
+    /// Bits of each number: no machine's memory has room for so many keys in each of a thousand shards. The bit above the
+    /// second one says whether there is more to be counted.
+    const BITS: u32 = 31;
+    const MAX: usize = (1 << ShardCounts::BITS) - 1;
+
+    #[inline]
+    fn of(data: &ShardData) -> ShardCounts {
+        let first = data.database(0);
+        let is_all = data.databases_used() == 1 && data.observers().is_none();
+        ShardCounts { keys: first.table().len(), volatile: first.volatile(), is_all }
+    }
+
+    #[inline]
+    fn to_bits(self) -> u64 {
+        let [keys, volatile] = [self.keys, self.volatile].map(|count| count.min(ShardCounts::MAX) as u64);
+        keys | volatile << ShardCounts::BITS | u64::from(!self.is_all) << (2 * ShardCounts::BITS)
+    }
+
+    fn from_bits(bits: u64) -> ShardCounts {
+        let number = |bits: u64| bits as usize & ShardCounts::MAX;
+        ShardCounts {
+            keys: number(bits),
+            volatile: number(bits >> ShardCounts::BITS),
+            is_all: bits >> (2 * ShardCounts::BITS) == 0,
+        }
+    }
 }
 
 /// All data of the server.
@@ -96,6 +138,7 @@ impl Keyspace {
             next_due_ms: AtomicI64::new(NEVER_MS),
             first_slots: AtomicPtr::default(),
             first_groups: AtomicUsize::new(0),
+            counts: AtomicU64::new(0),
             data: Mutex::new(ShardData::new(options.now_ms, options.keeps_order)),
         };
         Ok(Keyspace {
@@ -136,10 +179,11 @@ impl Keyspace {
         if !data.is_changed() {
             return 0;
         }
-        let Shard { next_due_ms: hint, first_slots, first_groups, .. } = &self.shards[shard];
+        let Shard { next_due_ms: hint, first_slots, first_groups, counts, .. } = &self.shards[shard];
         let table = data.database(0).table();
         first_slots.store(table.slots_address().cast_mut(), Ordering::Relaxed);
         first_groups.store(table.capacity() / SLOTS_PER_GROUP, Ordering::Relaxed);
+        counts.store(ShardCounts::of(&data).to_bits(), Ordering::Relaxed);
         let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
         if hint.load(Ordering::Relaxed) != next_due_ms {
             hint.store(next_due_ms, Ordering::Relaxed);
@@ -197,7 +241,15 @@ impl Keyspace {
 
     /// The number of keys in a database, expired ones that were not found yet included. O(shards).
     pub fn len(&self, database: usize) -> usize {
+        if database == 0 {
+            return (0..SHARDS).map(|shard| self.counts(shard).keys).sum();
+        }
         (0..SHARDS).map(|shard| self.lock(shard).database(database).table().len()).sum()
+    }
+
+    /// What can be counted of a shard without its lock, as it was when the lock was last given back after a change.
+    pub fn counts(&self, shard: usize) -> ShardCounts {
+        ShardCounts::from_bits(self.shards[shard].counts.load(Ordering::Relaxed))
     }
 
     /// Whether a database has no key.
@@ -368,6 +420,11 @@ impl Keyspace {
     /// # Panics
     /// If one does not hold.
     pub fn check_invariants(&self) {
-        (0..SHARDS).for_each(|shard| self.lock(shard).check_invariants());
+        for shard in 0..SHARDS {
+            let data = self.lock(shard);
+            data.check_invariants();
+            let published = self.counts(shard);
+            assert_eq!(published.to_bits(), ShardCounts::of(&data).to_bits(), "shard {shard}: {published:?}");
+        }
     }
 }

@@ -106,7 +106,7 @@ impl ShardData {
         databases.map(bytes_of).sum::<usize>() + self.expiry.bytes()
     }
 
-    /// Whether an entry, a table or the expiry index has changed since [`ShardData::take_growth`].
+    /// Whether an entry, a table, the expiry index or the observers have changed since [`ShardData::take_growth`].
     #[inline]
     pub(super) fn is_changed(&self) -> bool {
         self.is_changed
@@ -340,6 +340,7 @@ impl ShardData {
 
     /// Lets `edit` change the observers.
     pub fn edit_observers(&mut self, edit: impl FnOnce(&mut Observers)) {
+        self.is_changed = true;
         edit(self.observers.get_or_insert_default());
         self.observers.take_if(|observers| observers.is_empty());
     }

@@ -31,13 +31,13 @@ pub(super) const METRICS: &[Metric] = &[
         ratio(scene.memory.resident, scene.memory.allocated)
     }),
     gauge("ember_memory_allocator_active_bytes", "Pages that hold something allocated", |scene| {
-        scene.memory.active as f64
+        scene.memory.allocator.active as f64
     }),
     gauge("ember_memory_allocator_resident_bytes", "Pages that the allocator has in memory", |scene| {
-        scene.memory.allocator_resident as f64
+        scene.memory.allocator.resident as f64
     }),
     gauge("ember_memory_allocator_retained_bytes", "Address space kept without its pages", |scene| {
-        scene.memory.retained as f64
+        scene.memory.allocator.retained as f64
     }),
     gauge("ember_reclaim_pending_values", "Values that wait to be freed in the background", |_| {
         reclaim::pending() as f64

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
+use super::system_figures::SystemFigures;
 use crate::server::Server;
 use crate::system::proc_file;
 
@@ -23,10 +24,10 @@ pub(crate) struct Allocator {
 /// What `INFO memory` and `MEMORY` tell, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryReport {
+    /// Allocated now, as far as the server counts what has changed since the allocator was asked.
     pub(crate) allocated: u64,
-    pub(crate) active: u64,
-    pub(crate) allocator_resident: u64,
-    pub(crate) retained: u64,
+    /// What the allocator and the system said, at most 100 ms ago.
+    pub(crate) allocator: Allocator,
     /// Of the whole process in the machine's memory.
     pub(crate) resident: u64,
     /// The most that was ever allocated, as far as looked at.
@@ -44,22 +45,21 @@ pub(crate) struct MemoryReport {
 impl MemoryReport {
     /// The state now.
     pub(crate) fn of(server: &Server) -> MemoryReport {
-        let allocator = allocator();
+        let figures = SystemFigures::recent(server);
         let dataset = server.keyspace.used_bytes() as u64;
-        let resident = resident_bytes().unwrap_or(allocator.resident);
-        let allocated = if allocator.allocated > 0 { allocator.allocated } else { dataset };
-        let peak = server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated);
-        let clients = server.client_memory() + server.push_memory();
+        let is_told = figures.allocator.allocated > 0;
+        let allocated = if is_told { figures.allocated_now(server) } else { dataset };
         MemoryReport {
             allocated,
-            active: allocator.active,
-            allocator_resident: allocator.resident,
-            retained: allocator.retained,
-            resident,
-            peak,
+            allocator: Allocator {
+                allocated: if is_told { figures.allocator.allocated } else { dataset },
+                ..figures.allocator
+            },
+            resident: figures.resident.unwrap_or(figures.allocator.resident),
+            peak: note_peak(server, allocated),
             startup: server.startup_memory_bytes.load(Ordering::Relaxed),
             dataset,
-            clients,
+            clients: server.client_memory() + server.push_memory(),
             held_back: server.keyspace.held_back().bytes() as u64,
         }
     }
@@ -83,6 +83,11 @@ impl MemoryReport {
     pub(crate) fn peak_percentage(&self) -> f64 {
         100.0 * ratio(self.allocated, self.peak)
     }
+}
+
+/// Takes note of how much is allocated now; the most that ever was.
+pub(crate) fn note_peak(server: &Server, allocated: u64) -> u64 {
+    server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated)
 }
 
 /// A quotient; 0 when there is nothing to divide by.

@@ -15,6 +15,7 @@ mod metric;
 mod persistence;
 mod process;
 mod replication;
+pub(crate) mod system_figures;
 mod workers;
 
 use metric::{Metric, Scene};

@@ -7,6 +7,7 @@ use emberkv_core::REDIS_VERSION;
 use rustix::process::{Resource, getrlimit};
 
 use super::metric::{Kind, Metric, counter, gauge, labelled};
+use super::system_figures::SystemFigures;
 use crate::metrics::memory_report::ALLOCATOR_NAME;
 use crate::system::processor_time::ProcessorTime;
 
@@ -33,8 +34,9 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("process_start_time_seconds", "Unix time of the start", |scene| {
         scene.server.started_ms as f64 / 1000.0
     }),
-    counter("process_cpu_seconds_total", "Processor time used, in user mode and in the kernel", |_| {
-        ProcessorTime::of_process().map_or(0.0, |time| time.user + time.system)
+    counter("process_cpu_seconds_total", "Processor time used, in user mode and in the kernel", |scene| {
+        let ProcessorTime { user, system, .. } = SystemFigures::recent(scene.server).processor;
+        user + system
     }),
     gauge("process_resident_memory_bytes", "What the process has in the machine's memory", |scene| {
         scene.memory.resident as f64

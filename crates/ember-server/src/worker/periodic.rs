@@ -132,7 +132,7 @@ impl Worker {
     /// Looks at what INFO tells the course of: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
-        server.peak_memory_bytes.fetch_max(memory_report::allocator().allocated, Ordering::Relaxed);
+        memory_report::note_peak(server, memory_report::allocator().allocated);
         let maxmemory = self.executor.config.maxmemory;
         let keyspace = &server.keyspace;
         let held_back = keyspace.held_back().bytes() as u64;

@@ -1,5 +1,7 @@
 //! MEMORY: what keys and the process take.
 
+use std::sync::atomic::Ordering;
+
 use ember_protocol::Reply;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
@@ -7,10 +9,13 @@ use emberkv_core::keys::Lookup;
 use emberkv_core::keyspace::{Keyspace, SHARDS};
 use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
+use crate::aof::service::Aof;
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport};
+use crate::metrics::system_figures::SystemFigures;
+use crate::replication::primary::Primary;
 
 const TEMPLATE: Spec = Spec {
     since: "4.0.0",
@@ -144,8 +149,15 @@ enum Field {
 
 fn stats(session: &mut Session<'_>) -> SessionResult {
     use Field::{Count, Ratio};
-    let report = MemoryReport::of(session.server);
-    let keyspace = &session.server.keyspace;
+    let server = session.server;
+    let report = MemoryReport::of(server);
+    let allocator = report.allocator;
+    let keyspace = &server.keyspace;
+    let scripting = &server.scripting;
+    let backlog = Primary::of(server).backlog_bytes() as u64;
+    let aof_buffer = Aof::of(server).state.waiting_bytes.load(Ordering::Relaxed);
+    let scripts = scripting.interpreter_bytes() + scripting.scripts.text_bytes() as u64;
+    let functions = scripting.libraries.snapshot().code_bytes() as u64;
     let databases: Vec<(usize, usize)> = (0..keyspace.databases())
         .map(|database| (keyspace.len(database), table_bytes(keyspace, database)))
         .collect();
@@ -157,14 +169,14 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         ("peak.allocated", Count(report.peak)),
         ("total.allocated", Count(report.allocated)),
         ("startup.allocated", Count(report.startup)),
-        ("replication.backlog", Count(0)),
+        ("replication.backlog", Count(backlog)),
         ("clients.slaves", Count(0)),
         ("clients.normal", Count(report.clients)),
         ("cluster.links", Count(0)),
-        ("aof.buffer", Count(0)),
-        ("lua.caches", Count(0)),
-        ("functions.caches", Count(0)),
-        ("live.queries", Count(LiveQueries::of(session.server).memory_bytes())),
+        ("aof.buffer", Count(aof_buffer)),
+        ("lua.caches", Count(scripts)),
+        ("functions.caches", Count(functions)),
+        ("live.queries", Count(LiveQueries::of(server).memory_bytes())),
     ] {
         reply_field(reply, name, &field);
         fields += 1;
@@ -185,15 +197,15 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         ("dataset.bytes", Count(report.dataset)),
         ("dataset.percentage", Ratio(report.dataset_percentage())),
         ("peak.percentage", Ratio(report.peak_percentage())),
-        ("allocator.allocated", Count(report.allocated)),
-        ("allocator.active", Count(report.active)),
-        ("allocator.resident", Count(report.allocator_resident)),
-        ("allocator-fragmentation.ratio", Ratio(memory_report::ratio(report.active, report.allocated))),
-        ("allocator-fragmentation.bytes", Count(report.active.saturating_sub(report.allocated))),
-        ("allocator-rss.ratio", Ratio(memory_report::ratio(report.allocator_resident, report.active))),
-        ("allocator-rss.bytes", Count(report.allocator_resident.saturating_sub(report.active))),
-        ("rss-overhead.ratio", Ratio(memory_report::ratio(report.resident, report.allocator_resident))),
-        ("rss-overhead.bytes", Count(report.resident.saturating_sub(report.allocator_resident))),
+        ("allocator.allocated", Count(allocator.allocated)),
+        ("allocator.active", Count(allocator.active)),
+        ("allocator.resident", Count(allocator.resident)),
+        ("allocator-fragmentation.ratio", Ratio(memory_report::ratio(allocator.active, allocator.allocated))),
+        ("allocator-fragmentation.bytes", Count(allocator.active.saturating_sub(allocator.allocated))),
+        ("allocator-rss.ratio", Ratio(memory_report::ratio(allocator.resident, allocator.active))),
+        ("allocator-rss.bytes", Count(allocator.resident.saturating_sub(allocator.active))),
+        ("rss-overhead.ratio", Ratio(memory_report::ratio(report.resident, allocator.resident))),
+        ("rss-overhead.bytes", Count(report.resident.saturating_sub(allocator.resident))),
         ("fragmentation", Ratio(memory_report::ratio(report.resident, report.allocated))),
         ("fragmentation.bytes", Count(report.resident.saturating_sub(report.allocated))),
     ] {
@@ -235,7 +247,7 @@ fn doctor(session: &mut Session<'_>) -> SessionResult {
             that is allocated. MEMORY PURGE may help; a restart does.",
         ),
         (
-            memory_report::ratio(report.active, report.allocated) > 1.1,
+            memory_report::ratio(report.allocator.active, report.allocator.allocated) > 1.1,
             "Allocator fragmentation: over a tenth of the pages in use is \
             not allocated. Values that often change their size do that.",
         ),
@@ -262,6 +274,8 @@ fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
 
 fn purge(session: &mut Session<'_>) -> SessionResult {
     memory_report::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
+    // Whoever asks now wants to see what it has brought.
+    SystemFigures::renewed(session.server);
     session.reply.ok();
     Ok(Outcome::Done)
 }

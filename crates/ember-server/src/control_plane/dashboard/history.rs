@@ -77,6 +77,10 @@ impl Totals {
             latency.iter_mut().zip(calls).for_each(|(sum, calls)| *sum += calls);
         }
         let keys = |shard: usize| {
+            let counts = server.keyspace.counts(shard);
+            if counts.is_all {
+                return counts.keys as u64;
+            }
             let data = server.keyspace.lock(shard);
             (0..data.databases_used()).map(|index| data.database(index).table().len() as u64).sum::<u64>()
         };

@@ -52,7 +52,11 @@ impl Report<'_> {
 
     /// Adds a line `name:value`.
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
-        _ = write!(self.text, "{name}:{value}\r\n");
+        // Appended piece by piece: formatting machinery for all of it takes twice as long.
+        self.text += name;
+        self.text += ":";
+        _ = write!(self.text, "{value}");
+        self.text += "\r\n";
     }
 
     /// Adds lines whose value is zero: of features that are not there, for those who look for the field.

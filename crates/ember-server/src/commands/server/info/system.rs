@@ -15,13 +15,13 @@ use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
+use crate::metrics::system_figures::SystemFigures;
 use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
 use crate::replication::primary::Primary;
 use crate::replication::primary::replica::Stage;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::system::processor_time::ProcessorTime;
 use crate::system::supervisor;
 use crate::tls::CertificateFact;
 
@@ -162,10 +162,10 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("used_memory_startup", numbers.startup);
     report.line("used_memory_dataset", numbers.dataset);
     report.line("used_memory_dataset_perc", format_args!("{:.2}%", numbers.dataset_percentage()));
-    report.line("allocator_allocated", numbers.allocated);
-    report.line("allocator_active", numbers.active);
-    report.line("allocator_resident", numbers.allocator_resident);
-    report.line("allocator_retained", numbers.retained);
+    report.line("allocator_allocated", numbers.allocator.allocated);
+    report.line("allocator_active", numbers.allocator.active);
+    report.line("allocator_resident", numbers.allocator.resident);
+    report.line("allocator_retained", numbers.allocator.retained);
     with_human(report, "total_system_memory", system);
     scripts(report);
     with_human(report, "maxmemory", report.config.maxmemory);
@@ -174,9 +174,9 @@ pub(super) fn memory(report: &mut Report<'_>) {
         report.line(&format!("{name}_ratio"), format_args!("{:.2}", ratio(part, whole)));
         report.line(&format!("{name}{unit}_bytes"), part as i64 - whole as i64);
     };
-    overhead(report, "allocator_frag", "", numbers.active, numbers.allocated);
-    overhead(report, "allocator_rss", "", numbers.allocator_resident, numbers.active);
-    overhead(report, "rss_overhead", "", numbers.resident, numbers.allocator_resident);
+    overhead(report, "allocator_frag", "", numbers.allocator.active, numbers.allocator.allocated);
+    overhead(report, "allocator_rss", "", numbers.allocator.resident, numbers.allocator.active);
+    overhead(report, "rss_overhead", "", numbers.resident, numbers.allocator.resident);
     overhead(report, "mem_fragmentation", "", numbers.resident, numbers.allocated);
     report.line("mem_not_counted_for_evict", numbers.not_counted());
     let backlog = Primary::of(report.server).backlog_bytes();
@@ -347,8 +347,8 @@ fn replica(report: &mut Report<'_>, link: &LinkReport) {
 }
 
 pub(super) fn cpu(report: &mut Report<'_>) {
-    let process = ProcessorTime::of_process().unwrap_or_default();
-    let main_thread = ProcessorTime::of_main_thread().unwrap_or_default();
+    let SystemFigures { processor: process, processor_of_main_thread: main_thread, .. } =
+        SystemFigures::recent(report.server);
     for (name, seconds) in [
         ("used_cpu_sys", process.system),
         ("used_cpu_user", process.user),
