@@ -12,7 +12,7 @@ need redis-cli "install the package redis-tools"
 LIMIT=${LIMIT:-300mb}
 LIMIT_SECONDS=${LIMIT_SECONDS:-1800}
 LIMIT_KEYS=${LIMIT_KEYS:-3000000}
-LIMIT_ARGUMENTS=${LIMIT_ARGUMENTS:-"--activedefrag yes --active-defrag-ignore-bytes 1mb --active-defrag-threshold-lower 5"}
+LIMIT_ARGUMENTS=${LIMIT_ARGUMENTS:-"--activedefrag yes"}
 MEMTIER_THREADS=${MEMTIER_THREADS:-2}
 MEMTIER_CLIENTS=${MEMTIER_CLIENTS:-25}
 MEMTIER_PIPELINE=${MEMTIER_PIPELINE:-8}

@@ -80,9 +80,9 @@ complete -c ember-server -l activedefrag -d 'Whether a thread moves what is allo
 no\t''"
 complete -c ember-server -l active-defrag-cycle-min -d 'The least effort of activedefrag, in per cent of a processor: at active-defrag-threshold-lower. (default: 1)' -r
 complete -c ember-server -l active-defrag-cycle-max -d 'The most effort of activedefrag, in per cent of a processor: from active-defrag-threshold-upper on. (default: 25)' -r
-complete -c ember-server -l active-defrag-threshold-lower -d 'activedefrag begins when as many per cent more memory is in use as is allocated. (default: 10)' -r
+complete -c ember-server -l active-defrag-threshold-lower -d 'activedefrag begins when as many per cent more memory is in use as is allocated; above maxmemory at half of that. (default: 10)' -r
 complete -c ember-server -l active-defrag-threshold-upper -d 'From as many per cent on activedefrag makes its most effort. (default: 100)' -r
-complete -c ember-server -l active-defrag-ignore-bytes -d 'While less memory than this is unused between what is allocated, activedefrag does nothing. (default: 100mb)' -r
+complete -c ember-server -l active-defrag-ignore-bytes -d 'While less memory than this is unused between what is allocated, activedefrag does nothing, unless what is in use is above maxmemory. (default: 100mb)' -r
 complete -c ember-server -l active-defrag-max-scan-fields -d 'Values with more elements than this are looked at by activedefrag a part at a time, others whole. (default: 1000)' -r
 complete -c ember-server -l active-defrag-cycle-us -d 'For how many microseconds activedefrag works before it pauses; at least one short step is done. (default: 500)' -r
 complete -c ember-server -l import-mode -d 'Whether this server is being filled from another one, which decides when keys expire: nothing expires or is evicted by itself; see CLIENT IMPORT-SOURCE. (default: no)' -r -f -a "yes\t''

@@ -2,6 +2,13 @@
 
 use crate::config::Config;
 
+/// Where pages in use are so many per cent above `maxmemory`, more of them matter: whoever sets a limit gives the machine's
+/// other memory to somebody else.
+const EXCESS_LOWER_PERCENT: f64 = 5.0;
+
+/// The effort is at its most when they are so many per cent above it.
+const EXCESS_UPPER_PERCENT: f64 = 25.0;
+
 /// The least memory for which it is worth it to begin, and how the effort grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
@@ -26,20 +33,36 @@ impl Effort {
 
     /// The effort in per cent of a processor when of `active` bytes `allocated` are in use: the least one at the lower
     /// threshold, the most at the upper one, in proportion in between. `None` if it is not worth it.
-    pub(super) fn percent(self, active: u64, allocated: u64) -> Option<u64> {
+    ///
+    /// While `active` is above a `limit`, which is 0 for none, half of the lower threshold is enough however few bytes that
+    /// is, and the effort grows with the excess too.
+    pub(super) fn percent(self, active: u64, allocated: u64, limit: u64) -> Option<u64> {
         let unused = active.saturating_sub(allocated);
-        let unused_percent = unused as f64 / allocated.max(1) as f64 * 100.0;
-        if unused < self.ignored_bytes || unused_percent < self.lower_percent as f64 {
+        let unused_percent = percent(unused, allocated);
+        let excess_percent = if limit == 0 { 0.0 } else { percent(active.saturating_sub(limit), limit) };
+        let is_above_limit = excess_percent >= EXCESS_LOWER_PERCENT;
+        let lower = self.lower_percent as f64 / if is_above_limit { 2.0 } else { 1.0 };
+        if unused_percent < lower || unused < self.ignored_bytes && !is_above_limit {
             return None;
         }
+        let share = share(unused_percent, lower, self.upper_percent as f64).max(share(
+            excess_percent,
+            EXCESS_LOWER_PERCENT,
+            EXCESS_UPPER_PERCENT,
+        ));
         let (least, most) = (self.least_percent, self.most_percent.max(self.least_percent));
-        let range = self.upper_percent.saturating_sub(self.lower_percent);
-        let above = unused_percent - self.lower_percent as f64;
-        if range == 0 || above >= range as f64 {
-            return Some(most);
-        }
-        Some(least + ((most - least) as f64 * above / range as f64) as u64)
+        Some(least + ((most - least) as f64 * share) as u64)
     }
+}
+
+/// A part in per cent of the whole.
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64 * 100.0
+}
+
+/// How far a number has come from the lower to the upper bound, 0 to 1.
+fn share(number: f64, lower: f64, upper: f64) -> f64 {
+    if number >= upper { 1.0 } else { ((number - lower) / (upper - lower)).max(0.0) }
 }
 
 #[cfg(test)]
@@ -63,12 +86,23 @@ mod tests {
             (10_000, Some(25)),
             (90_000, Some(25)),
         ] {
-            assert_eq!(effort.percent(10_000 + unused, 10_000), expected, "{unused}");
+            assert_eq!(effort.percent(10_000 + unused, 10_000, 0), expected, "{unused}");
         }
-        assert_eq!(effort.percent(101_000, 100_000), None, "one per cent");
-        assert_eq!(effort.percent(5, 10), None, "what is in caches may count as allocated and not be active");
+        assert_eq!(effort.percent(101_000, 100_000, 0), None, "one per cent");
+        assert_eq!(
+            effort.percent(5, 10, 0),
+            None,
+            "what is in caches may count as allocated and not be active"
+        );
+        let above = |limit| effort.percent(11_000, 10_000, limit);
+        let limits = [1_000_000, 11_000, 10_500, 10_000, 9_565, 8_800, 1_000];
+        assert_eq!(limits.map(above), [1, 1, 1, 7, 13, 25, 25].map(Some));
+        // Above a limit little is worth it.
+        assert_eq!(effort.percent(10_600, 10_000, 0), None);
+        assert_eq!(effort.percent(10_600, 10_000, 10_000), Some(2));
+        assert_eq!(effort.percent(10_400, 10_000, 5_000), None);
         // Parameters that contradict each other mean something still.
         let odd = Effort { upper_percent: 5, most_percent: 1, least_percent: 7, ..effort };
-        assert_eq!(odd.percent(20_000, 10_000), Some(7));
+        assert_eq!(odd.percent(20_000, 10_000, 0), Some(7));
     }
 }

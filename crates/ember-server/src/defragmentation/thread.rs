@@ -114,7 +114,8 @@ impl Defragmenter {
         self.config = self.server.config.snapshot();
         let now = memory_report::allocator();
         let rests = self.server.is_loading() || self.rests_until.is_some_and(|until| Instant::now() < until);
-        let effort = Effort::of(&self.config).percent(now.active, now.allocated).filter(|_| !rests);
+        let effort = Effort::of(&self.config).percent(now.active, now.allocated, self.config.maxmemory);
+        let effort = effort.filter(|_| !rests);
         self.state.set_effort(effort.unwrap_or(0), unix_ms());
         effort
     }

@@ -122,7 +122,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(active_defrag_threshold_lower, 0..=1000),
         default: "10",
         mutable: true,
-        about: "`activedefrag` begins when as many per cent more memory is in use as is allocated.",
+        about: "`activedefrag` begins when as many per cent more memory is in use as is allocated; above `maxmemory` at half \
+                of that.",
     },
     Parameter {
         name: "active-defrag-threshold-upper",
@@ -138,7 +139,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(active_defrag_ignore_bytes) },
         default: "100mb",
         mutable: true,
-        about: "While less memory than this is unused between what is allocated, `activedefrag` does nothing.",
+        about: "While less memory than this is unused between what is allocated, `activedefrag` does nothing, unless what is \
+                in use is above `maxmemory`.",
     },
     Parameter {
         name: "active-defrag-max-scan-fields",
