@@ -24,7 +24,8 @@ export const view = {
       const list = el("div", { id: "big-list" });
       const input = el("input", { type: "number", min: "0", value: "0", name: "database" });
       const start = button("Look for big keys", () => lookForBig(Number(input.value) || 0));
-      const stop = button("Stop", () => search && (search.isOver = true));
+      // It stays where the focus may be, when there is nothing to be stopped, too.
+      const stop = button("Stop", () => search && (search.isOver = true), { id: "stop-big" });
       // One listener for all keys: a button may be another key's when the list has changed.
       const open = ({ target }) => {
         const chosen = target.closest("[data-key]");
@@ -121,6 +122,7 @@ function drawBig() {
   if (!list) {
     return;
   }
+  document.querySelector("#stop-big").setAttribute("aria-disabled", String(!search || search.isOver));
   if (!search) {
     renew(list, el("p", { class: "faint" }, "Goes through all keys of a database, a few at a time."));
     return;

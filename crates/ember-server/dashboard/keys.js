@@ -1,7 +1,7 @@
 // The browser of keys: a list by pattern, and what is behind one of them.
 
-import { ReplyError, run, runAll } from "./api.js";
-import { typed } from "./bytes.js";
+import { ReplyError, permitted, run, runAll } from "./api.js";
+import { Bytes, typed } from "./bytes.js";
 import { button, dialog, el, refused, tell, tile } from "./dom.js";
 import { count, size, span, things } from "./format.js";
 import { showKey } from "./value.js";
@@ -29,10 +29,10 @@ const ORDERS = {
 
 /**
  * What is looked for, and what was found so far, of how many keys; how it is sorted, and which groups were opened (or
- * closed) by hand.
+ * closed) by hand; the types of which the user may make keys.
  */
 const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], total: null, isBegun: false, shown: null,
-  order: "name", open: new Map() };
+  order: "name", open: new Map(), makes: [] };
 
 export const view = {
   title: "Keys",
@@ -42,6 +42,7 @@ export const view = {
       await (state.isBegun ? null : search());
       return;
     }
+    state.makes = await makes();
     main.replaceChildren(el("div", { id: "browser" }, searchForm(), el("div", { class: "browser" },
       tile("List of keys", { id: "list" }), tile("Key", { id: "key" }))));
     if (state.shown) {
@@ -78,7 +79,7 @@ function searchForm() {
   const form = el("form", { class: "row", role: "search", "aria-label": "Keys" },
     el("label", { class: "inline" }, "Pattern ", pattern), el("label", { class: "inline" }, "Type ", type),
     el("label", { class: "inline" }, "Database ", database), el("button", { type: "submit" }, "Search"),
-    button("New key", newKey));
+    state.makes.length > 0 ? button("New key", newKey) : null);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     Object.assign(state, { pattern: pattern.value || "*", type: type.value, database: Number(database.value) || 0 });
@@ -170,9 +171,10 @@ function summaryOf(isWhole) {
   if (found.length > 0) {
     return things(found.length, "key");
   }
-  return pattern === "*" && type === ""
-    ? `Database ${database} has no keys. New key makes one.`
-    : "No key has this pattern and type.";
+  if (pattern !== "*" || type !== "") {
+    return "No key has this pattern and type.";
+  }
+  return `Database ${database} has no keys.${state.makes.length > 0 ? " New key makes one." : ""}`;
 }
 
 /** The heads of the columns: they sort. */
@@ -268,11 +270,19 @@ const FIRST = {
   stream: (key, { name, value }) => ["XADD", key, "*", typed(name), typed(value)],
 };
 
+/** The types of which the user may make keys, under some name. */
+async function makes() {
+  const types = Object.keys(FIRST);
+  const name = (type) => FIRST[type](Bytes.of(""), { name: "", score: "0", value: "" })[0];
+  const may = await permitted(types.map((type) => [name(type)]));
+  return types.filter((_, at) => may[at]);
+}
+
 function newKey() {
   const isOf = (...types) => ({ type }) => types.includes(type);
   const fields = [
     { name: "key", label: "Key" },
-    { name: "type", label: "Type", kind: TYPES },
+    { name: "type", label: "Type", kind: state.makes },
     { name: "name", label: "Field", shows: isOf("hash", "stream") },
     { name: "score", label: "Score", value: "0", shows: isOf("zset") },
     { name: "value", label: "Value", kind: "lines" },

@@ -660,8 +660,11 @@ fn where_there_is_nothing_that_is_said() {
     open(&browser, &server, "heavy");
     browser.wait_for_text("#hot", "No key was used often in the last seconds.");
     browser.run("document.querySelector('[name=database]').value = '3'");
+    let nothing_to_stop = "document.querySelector('#stop-big').getAttribute('aria-disabled') === 'true'";
+    browser.wait_for(nothing_to_stop);
     browser.click_button("//*[@id='big']", "Look for big keys");
     browser.wait_for_text("#big", "The database is empty.");
+    browser.wait_for(nothing_to_stop);
     open(&browser, &server, "slowlog");
     browser.wait_for_text("#main", "No command took so long.");
     open(&browser, &server, "clients");
@@ -683,6 +686,10 @@ fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
     log_in(&browser, "reader", "pass");
     browser.wait_for("!document.querySelector('#login').open");
     browser.wait_for_text("#found", "7 keys");
+    let search_buttons = browser.run(
+        "return [...document.querySelectorAll('[role=search] button')].map((button) => button.innerText)",
+    );
+    assert_eq!(search_buttons, json!(["Search"]));
     for name in ["a-string", "a-list", "a-hash", "a-set", "a-zset", "a-stream"] {
         choose(&browser, name);
         browser.wait_for_text("#content", "Read only.");
