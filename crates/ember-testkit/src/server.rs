@@ -148,15 +148,20 @@ impl Server {
         usage(self.pid())
     }
 
-    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …).
+    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …). After `STOP` no thread of it runs any more.
     ///
     /// # Panics
-    /// When the signal cannot be sent.
+    /// When the signal cannot be sent, or the process does not stop.
     pub fn signal(&self, name: &str) {
         let status = Command::new("sh")
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.pid().to_string()])
             .status();
         assert!(status.is_ok_and(|status| status.success()), "cannot send SIG{name} to {}", self.pid());
+        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        while name == "STOP" && !is_stopped(self.pid()) {
+            assert!(Instant::now() < deadline, "process {} does not stop", self.pid());
+            std::thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// Waits until the process has ended.
@@ -337,6 +342,15 @@ fn find_program(name: &str, variable: &str) -> PathBuf {
 }
 
 const LOG_FILE: &str = "server.log";
+
+/// Whether all threads of a process are stopped (proc_pid_stat(5)).
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    })
+}
 
 fn read_log(directory: &Path) -> String {
     fs::read(directory.join(LOG_FILE))
