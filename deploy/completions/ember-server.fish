@@ -127,6 +127,10 @@ complete -c ember-server -l metrics-port -d 'The HTTP port of /metrics (for Prom
 complete -c ember-server -l metrics-bind -d 'The addresses to listen on there, as in bind. Who reaches them can read all metrics: they name commands and count keys, but show no data. The dashboard does. (default: 127.0.0.1 -::1)' -r
 complete -c ember-server -l metrics-dashboard -d 'Whether /dashboard/ is served there too: a page to look at the server and its keys, with the rights of the user who logs in. As soon as the default user needs a password, the page asks for one. (default: no)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l http-watch-port -d 'The HTTP port on which browsers watch live queries (/watch); 0 for none. (default: 0)' -r
+complete -c ember-server -l http-watch-bind -d 'The addresses to listen on there, as in bind. It has no TLS: where others listen in, a proxy has to be in front. (default: 127.0.0.1 -::1)' -r
+complete -c ember-server -l http-watch-origins -d 'The origins whose pages may watch there, such as https://app.example; * for all. Programs and pages of the same origin need not be listed. (default: empty)' -r
+complete -c ember-server -l http-watch-max-streams -d 'How many streams there may be at a time; each is a client too (maxclients). (default: 1000)' -r
 complete -c ember-server -l tracking-table-max-keys -d 'Of how many keys it is noted which clients keep copies; what is beyond is told to have changed; 0 for no limit. The sum is looked at ten times a second; until then each of the 1,024 shards holds to its share. (default: 1000000)' -r
 complete -c ember-server -l notify-keyspace-events -d 'Which changes of keys are published: K on the channel of the key, E on that of the event; g generic commands, $ strings, l lists, s sets, h hashes, z sorted sets, x expired keys, e evicted keys, t streams, m reads of missing keys, n new keys, A for g$lshzxetd. (default: empty)' -r
 complete -c ember-server -l loglevel -d 'The least severe messages which are logged. (default: notice)' -r -f -a "debug\t''

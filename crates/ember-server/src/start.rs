@@ -264,8 +264,9 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
 
 /// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.
 fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
-    let wanted = handle.snapshot().maxclients;
-    let possible = open_files::clients_possible(wanted);
+    let config = handle.snapshot();
+    let wanted = config.maxclients;
+    let possible = open_files::clients_possible(wanted, config.streams_max());
     if possible < wanted {
         tracing::warn!(
             "the limit of open files allows no more than {possible} clients: maxclients is lowered to that"

@@ -6,6 +6,7 @@
 mod client;
 mod directory;
 mod documents;
+mod events;
 mod generated;
 mod http;
 mod ports;
@@ -18,6 +19,7 @@ pub use client::{RawClient, encode};
 pub use directory::Directory;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use ember_protocol::client::{Value, encode_command, quote, split_arguments};
+pub use events::{Event, EventStream};
 pub use generated::assert_generated;
 pub use http::{HttpAnswer, http_exchange, http_get};
 pub use ports::free_port;

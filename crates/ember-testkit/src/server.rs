@@ -34,6 +34,7 @@ pub struct Server {
     owns_directory: bool,
     unix_socket: Option<PathBuf>,
     metrics_address: Option<SocketAddr>,
+    watch_address: Option<SocketAddr>,
 }
 
 /// How to start a [`Server`].
@@ -45,6 +46,7 @@ pub struct ServerBuilder {
     directory: Option<PathBuf>,
     unix_socket: bool,
     has_metrics: bool,
+    has_watch: bool,
     port: Option<u16>,
 }
 
@@ -79,6 +81,7 @@ impl Server {
             directory: None,
             unix_socket: false,
             has_metrics: false,
+            has_watch: false,
             port: None,
         }
     }
@@ -114,6 +117,14 @@ impl Server {
     /// When it was not asked to.
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics_address.expect("the server was started with a port for metrics")
+    }
+
+    /// Where browsers watch live queries.
+    ///
+    /// # Panics
+    /// When it was not asked to let them.
+    pub fn watch_address(&self) -> SocketAddr {
+        self.watch_address.expect("the server was started with a port for browsers")
     }
 
     /// A new connection over TCP.
@@ -234,6 +245,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets browsers watch live queries as well ([`Server::watch_address`]).
+    pub fn http_watch(mut self) -> Self {
+        self.has_watch = true;
+        self
+    }
+
     /// Starts it and waits for the answer to PING.
     ///
     /// # Panics
@@ -271,6 +288,10 @@ impl ServerBuilder {
         if let Some(address) = metrics_address {
             command.args(["--metrics-port", &address.port().to_string()]);
         }
+        let watch_address = self.has_watch.then(free_address);
+        if let Some(address) = watch_address {
+            command.args(["--http-watch-port", &address.port().to_string()]);
+        }
         let child = log
             .try_clone()
             .and_then(|copy| {
@@ -279,7 +300,8 @@ impl ServerBuilder {
                 command.stdin(Stdio::null()).stdout(copy).stderr(log).spawn()
             })
             .map_err(|error| error.to_string())?;
-        let mut server = Server { child, address, directory, owns_directory, unix_socket, metrics_address };
+        let mut server =
+            Server { child, address, directory, owns_directory, unix_socket, metrics_address, watch_address };
         server.wait_for_ping().map(|()| server)
     }
 }

@@ -1,7 +1,8 @@
-//! ember under real clients: libraries of five languages, job frameworks, and the dashboard in a browser.
+//! ember under real clients: libraries of five languages, job frameworks, the dashboard and live queries in a browser.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod browsers;
 mod dashboard;
 mod frameworks;
 mod libraries;

@@ -10,6 +10,7 @@ use super::client_memory_limit::ClientMemoryLimit;
 use super::cpu_list::CpuList;
 use super::on_signal::OnSignal;
 use super::oom_score_values::OomScoreValues;
+use super::origins::Origins;
 use super::output_buffer_limit::OutputBufferLimits;
 use super::primary_address::PrimaryAddress;
 use super::rename::RenameDirective;
@@ -160,6 +161,11 @@ config! {
     metrics_port: u16,
     metrics_bind: Vec<BindAddress>,
     metrics_dashboard: bool,
+    /// 0 for none.
+    http_watch_port: u16,
+    http_watch_bind: Vec<BindAddress>,
+    http_watch_origins: Origins,
+    http_watch_max_streams: u64,
     notify_keyspace_events: KeyspaceEvents,
     /// 0 for no limit.
     tracking_table_max_keys: u64,
@@ -253,6 +259,11 @@ config! {
 const HELD_BACK_MIN_BYTES: usize = 1024 * 1024;
 
 impl Config {
+    /// How many streams for browsers there may be.
+    pub(crate) fn streams_max(&self) -> u64 {
+        if self.http_watch_port == 0 { 0 } else { self.http_watch_max_streams }
+    }
+
     /// Bytes from which on clients are evicted, if there is a limit.
     pub(crate) fn client_memory_max(&self) -> Option<u64> {
         self.maxmemory_clients.bytes(self.maxmemory)

@@ -21,6 +21,7 @@ mod launch;
 mod lookup;
 mod on_signal;
 mod oom_score_values;
+pub(crate) mod origins;
 mod output_buffer_limit;
 mod parameter;
 mod percentiles;

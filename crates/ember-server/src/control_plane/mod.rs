@@ -1,36 +1,48 @@
-//! The control plane: a thread of its own that answers HTTP on `metrics-port`, for monitoring and orchestration.
+//! The control plane: a thread of its own that answers HTTP on `metrics-port`, for monitoring and orchestration. Another one
+//! answers on `http-watch-port`, so that many browsers there keep no probe waiting here.
 //!
-//! Workers know nothing of it. It reads what they share (counters with one writer, views of clients, the shards behind
+//! Workers know nothing of them. It reads what they share (counters with one writer, views of clients, the shards behind
 //! their locks, one at a time), and so never holds up a command by more than a walk over one shard's observers.
 //!
 //! A client of this port can be slow, silent or hostile: [`places::PLACES_MAX`], [`HEADERS_WITHIN`], [`ANSWERED_WITHIN`]
 //! and the bounds of a request's head say what it can cost. A connection serves one request, and one that is idle makes
 //! room for the next when there is none ([`places`]).
 //!
-//! Commands of the dashboard are run by workers, for a connection that this thread gives them ([`dashboard`]).
+//! Commands of the dashboard are run by workers, for a connection that this thread gives them ([`dashboard`]), and so are
+//! those of streams ([`live`]). A stream that has begun needs no place: it is a client, and counted as one.
 
+mod answer;
 mod dashboard;
+mod door;
+mod live;
 mod places;
 mod routes;
+mod visitor;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 
 pub(crate) use dashboard::history::History;
 
-use crate::clients::client::Peer;
 use crate::config::{BindAddress, Config};
 use crate::server::Server;
+use answer::AnswerBody;
 use places::{PLACES_MAX, Place, Places};
+use visitor::Visitor;
 
 /// Connections that wait to be accepted at most, in the kernel.
 const BACKLOG: i32 = 64;
@@ -50,81 +62,132 @@ const HEADERS_MAX: usize = 32;
 /// After this time accepting is tried again when it failed, for lack of descriptors most likely.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
+/// A port on which HTTP is spoken.
+#[derive(Clone, Copy, Debug)]
+enum Port {
+    Metrics,
+    Watch,
+}
+
+impl Port {
+    /// The parameter with its number.
+    fn name(self) -> &'static str {
+        match self {
+            Port::Metrics => "metrics-port",
+            Port::Watch => "http-watch-port",
+        }
+    }
+
+    fn thread_name(self) -> &'static str {
+        match self {
+            Port::Metrics => "control-plane",
+            Port::Watch => "http-watch",
+        }
+    }
+
+    /// Listens, if its number is not 0.
+    fn listen(self, config: &Config) -> Result<Vec<TcpListener>, String> {
+        let (port, addresses, list) = match self {
+            Port::Metrics => (config.metrics_port, &config.metrics_bind, "metrics-bind"),
+            Port::Watch => (config.http_watch_port, &config.http_watch_bind, "http-watch-bind"),
+        };
+        let mut sockets = Vec::new();
+        if port != 0 {
+            for bind in addresses {
+                self.open(bind, port, &mut sockets)?;
+            }
+            if sockets.is_empty() {
+                return Err(format!("{} needs an address in {list}", self.name()));
+            }
+        }
+        Ok(sockets)
+    }
+
+    fn open(self, bind: &BindAddress, port: u16, sockets: &mut Vec<TcpListener>) -> Result<(), String> {
+        let opened = bind
+            .socket_addresses(port)
+            .and_then(|addresses| addresses.into_iter().map(listen).collect::<io::Result<Vec<_>>>());
+        match opened {
+            Ok(opened) => sockets.extend(opened),
+            Err(error) if bind.tolerates(&error) => {
+                tracing::info!("{}: not listening on {}: {error}", self.name(), bind.host);
+            }
+            Err(error) => {
+                return Err(format!("cannot listen on {} {} {port}: {error}", bind.host, self.name()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+        visitor: Visitor,
+        server: &'static Server,
+    ) -> Response<AnswerBody> {
+        match self {
+            Port::Metrics => routes::answer(request, visitor, server).await.map(AnswerBody::Whole),
+            Port::Watch => live::answer(request, visitor, server).await,
+        }
+    }
+}
+
 /// The listening sockets, before there is a thread.
-pub(crate) struct Sockets(Vec<TcpListener>);
+pub(crate) struct Sockets(Vec<(Port, Vec<TcpListener>)>);
 
 impl Sockets {
-    /// Listens on the addresses of `metrics-bind`, if `metrics-port` is not 0.
+    /// Listens on the addresses of each port that is not 0.
     ///
     /// # Errors
     /// One line that names the address and what is wrong with it.
     pub(crate) fn open(config: &Config) -> Result<Sockets, String> {
-        let mut sockets = Vec::new();
-        if config.metrics_port != 0 {
-            for bind in &config.metrics_bind {
-                open(bind, config.metrics_port, &mut sockets)?;
-            }
-            if sockets.is_empty() {
-                return Err("metrics-port needs an address in metrics-bind".to_owned());
-            }
-        }
-        Ok(Sockets(sockets))
+        let ports = [Port::Metrics, Port::Watch];
+        ports.into_iter().map(|port| Ok((port, port.listen(config)?))).collect::<Result<_, _>>().map(Sockets)
     }
 
-    /// Answers on them until the process ends, on a thread of its own; does nothing if there are none.
+    /// Answers on them until the process ends, each port on a thread of its own; does nothing if there are none.
     ///
     /// # Errors
     /// One line that says why there is no such thread.
     pub(crate) fn serve(self, server: &'static Server) -> Result<(), String> {
-        let Sockets(sockets) = self;
-        if sockets.is_empty() {
-            return Ok(());
-        }
-        let wrong = |error: io::Error| format!("cannot start the control plane: {error}");
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .thread_name("control-plane-work")
-            .max_blocking_threads(PLACES_MAX)
-            .build()
-            .map_err(wrong)?;
-        let run = move || {
-            let places = Arc::new(Places::default());
-            runtime.block_on(async {
-                tokio::spawn(dashboard::history::keep(server));
-                let mut accepting = Vec::new();
-                for socket in sockets {
-                    match tokio::net::TcpListener::from_std(socket) {
-                        Ok(listener) => {
-                            accepting.push(tokio::spawn(accept(listener, Arc::clone(&places), server)));
-                        }
-                        Err(error) => tracing::error!("cannot watch a socket of metrics-port: {error}"),
-                    }
-                }
-                for task in accepting {
-                    // A task ends by a panic only, which ends the process where it is not unwound.
-                    if task.await.is_err() {
-                        tracing::error!("metrics-port is not served any more: a bug ended it");
-                    }
-                }
-            });
-        };
-        thread::Builder::new().name("control-plane".to_owned()).spawn(run).map(drop).map_err(wrong)
+        let Sockets(ports) = self;
+        ports.into_iter().filter(|(_, sockets)| !sockets.is_empty()).try_for_each(|(port, sockets)| {
+            serve(port, sockets, server).map_err(|error| format!("cannot serve {}: {error}", port.name()))
+        })
     }
 }
 
-fn open(bind: &BindAddress, port: u16, sockets: &mut Vec<TcpListener>) -> Result<(), String> {
-    let opened = bind
-        .socket_addresses(port)
-        .and_then(|addresses| addresses.into_iter().map(listen).collect::<io::Result<Vec<_>>>());
-    match opened {
-        Ok(opened) => sockets.extend(opened),
-        Err(error) if bind.tolerates(&error) => {
-            tracing::info!("metrics-port: not listening on {}: {error}", bind.host);
-        }
-        Err(error) => return Err(format!("cannot listen on {} metrics-port {port}: {error}", bind.host)),
-    }
-    Ok(())
+fn serve(port: Port, sockets: Vec<TcpListener>, server: &'static Server) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .thread_name(format!("{}-work", port.thread_name()))
+        .max_blocking_threads(PLACES_MAX)
+        .build()?;
+    let run = move || {
+        let places = Arc::new(Places::default());
+        runtime.block_on(async {
+            if let Port::Metrics = port {
+                tokio::spawn(dashboard::history::keep(server));
+            }
+            let mut accepting = Vec::new();
+            for socket in sockets {
+                match tokio::net::TcpListener::from_std(socket) {
+                    Ok(listener) => {
+                        accepting.push(tokio::spawn(accept(port, listener, Arc::clone(&places), server)));
+                    }
+                    Err(error) => tracing::error!("cannot watch a socket of {}: {error}", port.name()),
+                }
+            }
+            for task in accepting {
+                // A task ends by a panic only, which ends the process where it is not unwound.
+                if task.await.is_err() {
+                    tracing::error!("{} is not served any more: a bug ended it", port.name());
+                }
+            }
+        });
+    };
+    thread::Builder::new().name(port.thread_name().to_owned()).spawn(run).map(drop)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -140,7 +203,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections and finds places for them.
-async fn accept(listener: tokio::net::TcpListener, places: Arc<Places>, server: &'static Server) {
+async fn accept(port: Port, listener: tokio::net::TcpListener, places: Arc<Places>, server: &'static Server) {
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => {
@@ -148,50 +211,47 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Places>, server: 
                 let number = place.number();
                 let task = tokio::spawn(async move {
                     match stream.local_addr() {
-                        Ok(local) => answer(stream, Visitor { remote, local }, place, server).await,
-                        Err(error) => tracing::debug!("metrics-port: a connection broke at once: {error}"),
+                        Ok(local) => answer(port, stream, Visitor { remote, local }, place, server).await,
+                        Err(error) => tracing::debug!("{}: a connection broke at once: {error}", port.name()),
                     }
                 });
                 places.set_task(number, task.abort_handle());
             }
             Err(error) => {
-                tracing::debug!("metrics-port: cannot accept a connection: {error}");
+                tracing::debug!("{}: cannot accept a connection: {error}", port.name());
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
     }
 }
 
-/// The two ends of a connection.
-#[derive(Clone, Copy, Debug)]
-struct Visitor {
-    remote: SocketAddr,
-    local: SocketAddr,
-}
-
-impl Visitor {
-    /// What its commands' connection is to show.
-    fn into_peer(self) -> Peer {
-        Peer::Http { remote: self.remote, local: self.local }
-    }
-}
-
-/// Serves one connection to its end, or to the end of its time.
-async fn answer(stream: TcpStream, visitor: Visitor, place: Place, server: &'static Server) {
+/// Serves one connection to its end, or to the end of its time. A stream has all the time there is.
+async fn answer(port: Port, stream: TcpStream, visitor: Visitor, place: Place, server: &'static Server) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .keep_alive(false);
+    let is_stream = AtomicBool::new(false);
     let service = service_fn(|request| {
         place.note_request();
-        routes::answer(request, visitor, server)
+        async {
+            let response = port.answer(request, visitor, server).await;
+            if response.body().is_stream() {
+                is_stream.store(true, Ordering::Relaxed);
+                place.give_back();
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service);
-    match tokio::time::timeout(ANSWERED_WITHIN, connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!("metrics-port: {error}"),
-        Err(_) => tracing::debug!("metrics-port: a client took too long"),
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = match tokio::time::timeout(ANSWERED_WITHIN, connection.as_mut()).await {
+        Err(_) if is_stream.load(Ordering::Relaxed) => connection.await,
+        Err(_) => return tracing::debug!("{}: a client took too long", port.name()),
+        Ok(ended) => ended,
+    };
+    if let Err(error) = ended {
+        tracing::debug!("{}: {error}", port.name());
     }
 }

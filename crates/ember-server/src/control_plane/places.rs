@@ -116,12 +116,17 @@ impl Place {
     pub(super) fn note_request(&self) {
         self.places.with(self.number, |taken| (taken.has_request, taken.since) = (true, Instant::now()));
     }
+
+    /// Gives it back for another visitor, though its own is still served.
+    pub(super) fn give_back(&self) {
+        self.places.taken.lock().retain(|taken| taken.number != self.number);
+        self.places.given_back.notify_one();
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken.lock().retain(|taken| taken.number != self.number);
-        self.places.given_back.notify_one();
+        self.give_back();
     }
 }
 

@@ -1,18 +1,16 @@
 //! What is answered on `metrics-port`: which path gives what.
 
-use std::convert::Infallible;
-
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::{Visitor, dashboard};
+use super::answer::{not_allowed, of_type, plain};
+use super::dashboard;
+use super::visitor::Visitor;
 use crate::metrics;
 use crate::server::Server;
-
-const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// One look at all the server counts at a time, whoever asks for how many.
 static LOOKING: Semaphore = Semaphore::const_new(1);
@@ -22,7 +20,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
     server: &'static Server,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Response<Full<Bytes>> {
     let route: Option<Route> = match request.uri().path() {
         "/metrics" => Some(Route::Metrics),
         "/health" => Some(Route::Health),
@@ -46,7 +44,7 @@ pub(super) async fn answer(
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    Ok(response)
+    response
 }
 
 enum Route {
@@ -83,28 +81,4 @@ pub(super) async fn beside<T: Send + 'static>(act: impl FnOnce() -> T + Send + '
 
 fn internal_error() -> Response<Full<Bytes>> {
     plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
-}
-
-/// Answers a request of another method than `allowed`.
-pub(super) fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
-    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    response
-}
-
-/// An answer for people.
-pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    of_type(status, PLAIN, text)
-}
-
-/// An answer of a media type.
-pub(super) fn of_type(
-    status: StatusCode,
-    content_type: &'static str,
-    text: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(text.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }

@@ -1,4 +1,4 @@
-//! A state as JSON, for messages of channels: `{"version":"…","result":…}`.
+//! A state as JSON, for messages of channels and for browsers: `{"version":"…","result":…}`.
 //!
 //! ```text
 //! string          "text"; {"base64":"…"} where the bytes are no UTF-8
@@ -17,14 +17,15 @@ use serde_json::{Map, Value as Json, json};
 /// The message of a state whose result is what a command has replied in RESP3.
 pub(super) fn message(version: &str, result: &[u8]) -> Vec<u8> {
     let result = match read_value(&mut &*result) {
-        Ok(value) => to_json(&value),
+        Ok(value) => of_value(&value),
         // What the server has written itself is whole.
         Err(error) => json!({ "error": format!("ERR {error}") }),
     };
     json!({ "version": version, "result": result }).to_string().into_bytes()
 }
 
-fn to_json(value: &Value) -> Json {
+/// A value as the server has replied it.
+pub(crate) fn of_value(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) | Value::Simple(bytes) | Value::Verbatim(_, bytes) | Value::BigNumber(bytes) => {
             match std::str::from_utf8(bytes) {
@@ -42,21 +43,23 @@ fn to_json(value: &Value) -> Json {
         Value::Null => Json::Null,
         Value::Boolean(truth) => Json::from(*truth),
         Value::Array(values) | Value::Push(values) | Value::Set(values) => {
-            values.iter().map(to_json).collect()
+            values.iter().map(of_value).collect()
         }
         Value::Map(pairs) => map_to_json(pairs),
-        Value::Attribute(_, value) => to_json(value),
+        Value::Attribute(_, value) => of_value(value),
     }
 }
 
 fn map_to_json(pairs: &[(Value, Value)]) -> Json {
-    let field = |(name, value): &(Value, Value)| match to_json(name) {
-        Json::String(name) => Some((name, to_json(value))),
+    let field = |(name, value): &(Value, Value)| match of_value(name) {
+        Json::String(name) => Some((name, of_value(value))),
         _ => None,
     };
     match pairs.iter().map(field).collect::<Option<Map<String, Json>>>() {
         Some(fields) => Json::Object(fields),
-        None => pairs.iter().map(|(name, value)| Json::Array(vec![to_json(name), to_json(value)])).collect(),
+        None => {
+            pairs.iter().map(|(name, value)| Json::Array(vec![of_value(name), of_value(value)])).collect()
+        }
     }
 }
 

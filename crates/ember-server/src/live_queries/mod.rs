@@ -15,7 +15,7 @@ pub(crate) mod channel;
 mod digest;
 pub(crate) mod evaluation;
 mod fingerprint;
-mod json;
+pub(crate) mod json;
 pub(crate) mod opening;
 pub(crate) mod version;
 pub(crate) mod writing;

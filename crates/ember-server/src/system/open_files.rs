@@ -5,9 +5,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files open besides connections: listeners, event queues, the log, files being written.
 const RESERVED: u64 = 64;
 
-/// Raises the limit so that `wanted` clients can be connected; returns how many of them can.
-pub(crate) fn clients_possible(wanted: u32) -> u32 {
-    let needed = u64::from(wanted) + RESERVED;
+/// What a stream for a browser has open besides its client: its connection, and the other end of the client's.
+const FILES_OF_A_STREAM: u64 = 2;
+
+/// Raises the limit so that `wanted` clients can be connected, besides so many streams for browsers; returns how many of
+/// them can.
+pub(crate) fn clients_possible(wanted: u32, streams: u64) -> u32 {
+    let reserved = RESERVED + streams * FILES_OF_A_STREAM;
+    let needed = u64::from(wanted) + reserved;
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |current: Option<u64>| current.is_none_or(|current| current >= needed);
     if is_enough(limit.current) {
@@ -25,7 +30,7 @@ pub(crate) fn clients_possible(wanted: u32) -> u32 {
     }
     match getrlimit(Resource::Nofile).current {
         Some(current) if current < needed => {
-            u32::try_from(current.saturating_sub(RESERVED)).unwrap_or(u32::MAX).max(1)
+            u32::try_from(current.saturating_sub(reserved)).unwrap_or(u32::MAX).max(1)
         }
         _ => wanted,
     }
@@ -37,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_few_clients_are_always_possible_and_more_than_the_kernel_allows_never() {
-        assert_eq!(clients_possible(1), 1);
-        assert!(clients_possible(u32::MAX) < u32::MAX);
+        assert_eq!(clients_possible(1, 0), 1);
+        assert!(clients_possible(u32::MAX, 0) < u32::MAX);
     }
 }

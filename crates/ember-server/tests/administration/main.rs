@@ -12,6 +12,7 @@ mod dashboard;
 mod debug;
 mod defragmentation;
 mod hot_keys;
+mod http_watch;
 mod info;
 mod latency;
 mod memory;

@@ -152,7 +152,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
         (2..args.len()).step_by(2).map(|arg| (args.at(arg), args.at(arg + 1))).collect();
     for (name, value) in &pairs {
         if name.eq_ignore_ascii_case(b"maxclients") {
-            check_maxclients(value)?;
+            check_maxclients(value, server.config.snapshot().streams_max())?;
         }
     }
     let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| *name).collect();
@@ -305,10 +305,10 @@ fn oom_parameter(pairs: &[(&[u8], &[u8])]) -> &'static str {
 }
 
 /// Makes sure that the system lets this many connections be open.
-fn check_maxclients(value: &[u8]) -> Result<(), CommandError> {
+fn check_maxclients(value: &[u8], streams: u64) -> Result<(), CommandError> {
     // What is no number, or out of range, is refused in its own words later.
     let Some(wanted) = parse_i64(value).and_then(|wanted| u32::try_from(wanted).ok()) else { return Ok(()) };
-    let possible = open_files::clients_possible(wanted);
+    let possible = open_files::clients_possible(wanted, streams);
     if possible >= wanted {
         return Ok(());
     }

@@ -17,10 +17,13 @@ pub(crate) const DIRECTORY: &str = "dir";
 
 /// Parameters that Redis does not have and that are fixed at the start. CONFIG SET takes the values they have, for clients
 /// that set everything they were told back.
-pub(crate) const OWN_AT_START: [&str; 10] = [
+pub(crate) const OWN_AT_START: [&str; 13] = [
     "concurrent",
     "fsync",
     "hash-function",
+    "http-watch-bind",
+    "http-watch-max-streams",
+    "http-watch-port",
     "metrics-bind",
     "metrics-port",
     "path",

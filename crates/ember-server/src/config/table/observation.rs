@@ -1,5 +1,6 @@
 //! What is told of the server: logs, statistics, events.
 
+use crate::config::origins::Origins;
 use crate::config::parameter::{Field, Kind, Parameter};
 use crate::config::value::{self, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use crate::config::{bind_address, percentiles};
@@ -140,6 +141,48 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "Whether `/dashboard/` is served there too: a page to look at the server and its keys, with the rights of \
                 the user who logs in. As soon as the default user needs a password, the page asks for one.",
+    },
+    Parameter {
+        name: "http-watch-port",
+        aliases: &[],
+        kind: integer!(http_watch_port, 0..=65535),
+        default: "0",
+        mutable: false,
+        about: "The HTTP port on which browsers watch live queries (`/watch`); 0 for none.",
+    },
+    Parameter {
+        name: "http-watch-bind",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 16 addresses",
+            get: |config| bind_address::format(&config.http_watch_bind),
+            set: |config, text| bind_address::parse(text).map(|addresses| config.http_watch_bind = addresses),
+        },
+        default: "127.0.0.1 -::1",
+        mutable: false,
+        about: "The addresses to listen on there, as in `bind`. It has no TLS: where others listen in, a proxy has to be in \
+                front.",
+    },
+    Parameter {
+        name: "http-watch-origins",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "up to 64 origins, or *",
+            get: |config| config.http_watch_origins.format(),
+            set: |config, text| Origins::parse(text).map(|origins| config.http_watch_origins = origins),
+        },
+        default: "",
+        mutable: true,
+        about: "The origins whose pages may watch there, such as `https://app.example`; `*` for all. Programs and pages of \
+                the same origin need not be listed.",
+    },
+    Parameter {
+        name: "http-watch-max-streams",
+        aliases: &[],
+        kind: integer!(http_watch_max_streams, 0..=1_000_000),
+        default: "1000",
+        mutable: false,
+        about: "How many streams there may be at a time; each is a client too (`maxclients`).",
     },
     Parameter {
         name: "tracking-table-max-keys",

@@ -69,7 +69,10 @@ fn examples(parameter: &Parameter) -> Vec<String> {
         Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
         Kind::Lines { .. } => vec![String::new(), "60 1 5 0".to_owned()],
         Kind::Words { .. } => match parameter.name {
-            "bind" | "metrics-bind" => ["", "* -::1 localhost"].map(str::to_owned).to_vec(),
+            "http-watch-origins" => ["", "*", "https://a.example http://b:8080"].map(str::to_owned).to_vec(),
+            "bind" | "metrics-bind" | "http-watch-bind" => {
+                ["", "* -::1 localhost"].map(str::to_owned).to_vec()
+            }
             "maxmemory-clients" => vec!["0".to_owned(), "1048576".to_owned(), "5%".to_owned()],
             "client-output-buffer-limit" => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".to_owned()],
             "tls-protocols" => ["", "TLSv1.3", "TLSv1.2 TLSv1.3"].map(str::to_owned).to_vec(),

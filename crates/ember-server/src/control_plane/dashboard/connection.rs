@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::client::{Value, encode_command, read_value};
 
-use super::door::Credentials;
 use crate::clients::client::Peer;
 use crate::clients::listener::Incoming;
 use crate::clients::mailbox::Message;
+use crate::control_plane::door::Credentials;
 use crate::observability::own_traffic::OwnTraffic;
 use crate::server::Server;
 

@@ -13,7 +13,6 @@
 
 mod configuration;
 mod connection;
-mod door;
 mod figures;
 pub(super) mod history;
 mod json;
@@ -32,12 +31,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::Semaphore;
 
-use super::Visitor;
-use super::routes::{Bug, beside, not_allowed, of_type, plain};
+use super::answer::{not_allowed, of_type, plain};
+use super::door::{self, Credentials};
+use super::routes::{Bug, beside};
+use super::visitor::Visitor;
 use crate::acl::user::User;
 use crate::server::Server;
 use connection::{Connection, Failure, Refusal};
-use door::Credentials;
 use history::History;
 use json::{Commands, Words};
 

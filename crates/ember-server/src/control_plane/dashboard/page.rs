@@ -7,7 +7,7 @@ use hyper::header::{CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
 
 use http_body_util::Full;
 
-use crate::control_plane::routes::of_type;
+use crate::control_plane::answer::of_type;
 
 /// What the page may do: load its own files and ask its own server. Nothing from elsewhere, no code in the text, and the
 /// browser refuses to make elements of text.

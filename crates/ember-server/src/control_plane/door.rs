@@ -1,7 +1,7 @@
 //! The door: which requests about data are let in, and who asks.
 //!
-//! A page of somebody else's in the same browser can send requests here too. It is kept out thrice: it cannot name this
-//! server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from
+//! A page of somebody else's in the same browser can send requests to the dashboard too. It is kept out thrice: it cannot
+//! name this server by a name of its own ([`is_addressed_to_us`]), its requests say where they come from
 //! ([`comes_from_our_page`]), and a body that is JSON it may send only after asking, which nobody answers. There are no
 //! cookies, and the browser is never asked to remember a password.
 
@@ -48,15 +48,18 @@ pub(super) struct Malformed;
 /// Whether the request names this server as only those can who mean it: by an IP address, as `localhost`, or by a name in
 /// `metrics-bind`. A foreign name that leads here is an attack: pages under that name would count as ours.
 pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> bool {
-    let Some(authority) = host_of(headers).and_then(|host| host.parse::<Authority>().ok()) else {
-        return false;
-    };
-    let host = authority.host();
-    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    !authority.as_str().contains('@')
-        && (address.parse::<IpAddr>().is_ok()
+    named_host(headers).is_some_and(|host| {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+        address.parse::<IpAddr>().is_ok()
             || host.eq_ignore_ascii_case("localhost")
-            || bind.iter().any(|bind| bind.host.eq_ignore_ascii_case(host)))
+            || bind.iter().any(|bind| bind.host.eq_ignore_ascii_case(&host))
+    })
+}
+
+/// The host that the request names, without its port.
+pub(super) fn named_host(headers: &HeaderMap) -> Option<String> {
+    let authority = host_of(headers)?.parse::<Authority>().ok()?;
+    (!authority.as_str().contains('@')).then(|| authority.host().to_owned())
 }
 
 /// Whether no page but ours can have sent the request. Programs that are no browsers do not say where they come from.

@@ -1,0 +1,86 @@
+//! Answers: a text that is there, or pieces of one as they come.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// A text that comes in pieces. While its reader takes none, none is asked for.
+pub(super) trait Pieces: Send {
+    /// The next piece; none at the end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+/// The body of an answer.
+pub(super) enum AnswerBody {
+    Whole(Full<Bytes>),
+    Stream(Box<dyn Pieces>),
+}
+
+impl AnswerBody {
+    /// Whether it lasts until one of the two sides ends it.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, AnswerBody::Stream(_))
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            AnswerBody::Whole(text) => Pin::new(text).poll_frame(context),
+            AnswerBody::Stream(pieces) => {
+                pieces.poll_next(context).map(|next| next.map(|text| Ok(Frame::data(text))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AnswerBody::Whole(text) => text.is_end_stream(),
+            AnswerBody::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AnswerBody::Whole(text) => text.size_hint(),
+            AnswerBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Answers a request of another method than `allowed`.
+pub(super) fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// An answer for people.
+pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    of_type(status, PLAIN, text)
+}
+
+/// An answer of a media type.
+pub(super) fn of_type(
+    status: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,182 @@
+//! A stream of states as server-sent events (WHATWG HTML, section 9.2).
+//!
+//! ```text
+//! id: 5f3a9c01-81723-9f3c…,5f3a9c01-81724-02ab…            the newest version of each command, in the order of the URL
+//! data: {"command":"GET price","result":"11","version":"5f3a9c01-81723-9f3c…"}
+//! ```
+//!
+//! A browser that has lost the connection sends the last `id` with its next request, and is sent what has changed since.
+//! While the client does not read, nothing is taken from the worker, which keeps the newest state of each command for it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ember_protocol::client::Value;
+use hyper::body::Bytes;
+use serde_json::json;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::session::Session;
+use super::stream_place::StreamPlace;
+use super::wish::{Watched, Wish};
+use crate::control_plane::answer::Pieces;
+use crate::live_queries::json;
+
+/// So often an empty comment is sent, so that proxies keep the connection and dead clients are noticed.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+
+/// What begins a stream: its head is sent, and the browser is to come again a second after it has lost it.
+pub(super) const COME_AGAIN: &str = "retry: 1000\n\n";
+
+/// A command of a stream.
+struct Query {
+    line: String,
+    fingerprint: String,
+    /// Of the state that was sent last.
+    version: String,
+    is_over: bool,
+}
+
+/// States that a client is sent.
+pub(super) struct Events {
+    session: Session,
+    queries: Vec<Query>,
+    /// Events that are made.
+    ready: VecDeque<Bytes>,
+    comments: Interval,
+    _place: StreamPlace,
+}
+
+/// Why there is no stream.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The server's error.
+    Error(String),
+    /// This server is behind the versions; it is soon not.
+    Behind,
+    /// There was no answer.
+    Closed(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal::Closed(error)
+    }
+}
+
+impl Events {
+    /// Begins to watch, with a session that has introduced itself.
+    ///
+    /// # Errors
+    /// What the server has against one of the commands.
+    pub(super) async fn begin(
+        mut session: Session,
+        wish: Wish,
+        place: StreamPlace,
+    ) -> Result<Events, Refusal> {
+        let database = wish.database.as_deref().map(|database| ["SELECT", database]);
+        if let Some(select) = &database {
+            session.send(select).await?;
+            let reply = session.receive().await?;
+            if reply.is_error() {
+                return Err(Refusal::Error(reply.text()));
+            }
+        }
+        let comments = interval_at(Instant::now() + COMMENT_EVERY, COMMENT_EVERY);
+        let ready = VecDeque::from([Bytes::from_static(COME_AGAIN.as_bytes())]);
+        let mut events = Events { session, queries: Vec::new(), ready, comments, _place: place };
+        events.comments.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let Wish { commands, interval, wants_equal, .. } = wish;
+        for Watched { line, words, since } in commands {
+            let mut call: Vec<&[u8]> = vec![b"WATCH.OPEN"];
+            if let Some(since) = &since {
+                call.extend([&b"SINCE"[..], since.as_bytes()]);
+            }
+            if let Some(interval) = &interval {
+                call.extend([&b"INTERVAL"[..], interval.as_bytes()]);
+            }
+            if wants_equal {
+                call.push(b"EVERY");
+            }
+            call.push(b"COMMAND");
+            call.extend(words.iter().map(Vec::as_slice));
+            events.session.send(&call).await?;
+            events.open(line, since.as_deref()).await?;
+        }
+        Ok(events)
+    }
+
+    /// Takes the answer to the command that was sent, and the states of others before it.
+    async fn open(&mut self, line: String, since: Option<&str>) -> Result<(), Refusal> {
+        let reply = loop {
+            match self.session.receive().await? {
+                push @ Value::Push(_) => self.take_state(&push),
+                reply => break reply,
+            }
+        };
+        if reply.is_error() {
+            let text = reply.text();
+            let is_behind = text.starts_with("BEHIND ");
+            return Err(if is_behind { Refusal::Behind } else { Refusal::Error(text) });
+        }
+        let text = |name: &str| reply.get(name).map(|value| value.text()).unwrap_or_default();
+        let (fingerprint, version) = (text("fingerprint"), text("version"));
+        let is_known = since == Some(version.as_str());
+        self.queries.push(Query { line, fingerprint, version, is_over: false });
+        if !is_known {
+            let result = reply.get("result").unwrap_or(Value::Null);
+            self.ready.push_back(self.event(self.queries.len() - 1, &result));
+        }
+        Ok(())
+    }
+
+    /// Makes events of what the worker has pushed.
+    fn take_state(&mut self, push: &Value) {
+        let Some([_, fingerprint, version, result]) = push.elements() else { return };
+        let (fingerprint, version) = (fingerprint.text(), version.text());
+        for at in 0..self.queries.len() {
+            if self.queries[at].fingerprint == fingerprint {
+                version.clone_into(&mut self.queries[at].version);
+                self.queries[at].is_over |= is_end(result);
+                self.ready.push_back(self.event(at, result));
+            }
+        }
+    }
+
+    fn event(&self, at: usize, result: &Value) -> Bytes {
+        let Query { line, version, .. } = &self.queries[at];
+        let versions: Vec<&str> = self.queries.iter().map(|query| query.version.as_str()).collect();
+        let data = json!({ "command": line, "version": version, "result": json::of_value(result) });
+        format!("id: {}\ndata: {data}\n\n", versions.join(",")).into()
+    }
+}
+
+impl Pieces for Events {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            if self.queries.iter().all(|query| query.is_over) {
+                return Poll::Ready(None);
+            }
+            match self.session.poll_receive(context) {
+                Poll::Ready(Ok(push)) => self.take_state(&push),
+                // The worker has closed the connection. A browser comes again.
+                Poll::Ready(Err(_)) => return Poll::Ready(None),
+                Poll::Pending => break,
+            }
+        }
+        let comments = Pin::new(&mut self.comments);
+        comments.get_mut().poll_tick(context).map(|_| Some(Bytes::from_static(b":\n\n")))
+    }
+}
+
+/// Whether no state follows: the rights of its user were taken back, or its keys are elsewhere.
+fn is_end(result: &Value) -> bool {
+    let Value::Error(text) = result else { return false };
+    [&b"NOPERM "[..], b"MOVED "].iter().any(|code| text.starts_with(code))
+}

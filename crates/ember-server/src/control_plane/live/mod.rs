@@ -1,0 +1,251 @@
+//! Live queries for browsers, on `http-watch-port`.
+//!
+//! ```text
+//! GET  /watch?cmd=GET%20price   the states of the commands, as server-sent events      (events.rs)
+//! POST /watch/ticket            a ticket, which a URL may have in place of a password  (tickets.rs)
+//! ```
+//!
+//! Each stream is a client of a worker, on a socket inside the process ([`session`]), and watches with `WATCH.OPEN`: so
+//! rights, limits, versions and slow readers need no second code. `maxclients` counts it.
+
+mod events;
+mod origins;
+mod session;
+mod stream_place;
+mod tickets;
+mod wish;
+
+use std::time::{Duration, Instant};
+
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use super::answer::{AnswerBody, not_allowed, of_type};
+use super::door::{self, Credentials};
+use super::visitor::Visitor;
+use crate::config::Config;
+use crate::server::Server;
+use events::{Events, Refusal};
+use origins::Page;
+use session::Session;
+use stream_place::StreamPlace;
+use tickets::Tickets;
+use wish::Wish;
+
+const JSON: &str = "application/json";
+
+/// The name that `CLIENT LIST` shows.
+const CLIENT_NAME: &str = "http-watch";
+
+/// How long a wrong password or ticket keeps its answer waiting.
+const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
+
+/// Of all who have asked for one.
+static TICKETS: Tickets = Tickets::new();
+
+/// Why somebody gets no answer but this.
+struct Excuse(StatusCode, String);
+
+impl Excuse {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Excuse {
+        Excuse(status, reason.into())
+    }
+
+    fn into_response(self) -> Response<AnswerBody> {
+        let Excuse(status, reason) = self;
+        let mut response = of_type(status, JSON, json!({ "error": reason }).to_string());
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Basic realm=\"ember\", charset=\"UTF-8\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response.map(AnswerBody::Whole)
+    }
+
+    fn of_error(text: String) -> Excuse {
+        let status = match text.split(' ').next() {
+            Some("NOAUTH" | "WRONGPASS") => StatusCode::UNAUTHORIZED,
+            Some("DENIED" | "NOPERM") => StatusCode::FORBIDDEN,
+            Some("LOADING" | "MASTERDOWN") => StatusCode::SERVICE_UNAVAILABLE,
+            Some("ERR") if text == "ERR max number of clients reached" => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Excuse(status, text)
+    }
+}
+
+impl From<Refusal> for Excuse {
+    fn from(refusal: Refusal) -> Excuse {
+        match refusal {
+            Refusal::Error(text) => Excuse::of_error(text),
+            Refusal::Behind => {
+                Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "this server is behind that version")
+            }
+            Refusal::Closed(error) => {
+                Excuse::new(StatusCode::SERVICE_UNAVAILABLE, format!("the connection was closed: {error}"))
+            }
+        }
+    }
+}
+
+/// Answers a request.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Response<AnswerBody> {
+    // A ticket is asked for without a body; what there is of one is not looked at.
+    let (head, _) = request.into_parts();
+    let config = server.config.snapshot();
+    let page = Page::of(&head.headers, &config.http_watch_origins);
+    let answered = match page {
+        Page::Foreign => {
+            Err(Excuse::new(StatusCode::FORBIDDEN, "the page's origin is not in http-watch-origins"))
+        }
+        _ if head.method == Method::OPTIONS => Ok(preflight()),
+        _ => route(&head, &config, visitor, server).await,
+    };
+    let mut response = answered.unwrap_or_else(Excuse::into_response);
+    let headers = response.headers_mut();
+    page.let_have(headers);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn preflight() -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::Whole(Full::default()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, OPTIONS"));
+    origins::permit(response.headers_mut());
+    response
+}
+
+async fn route(
+    head: &Parts,
+    config: &Config,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<AnswerBody>, Excuse> {
+    let allowed = match head.uri.path() {
+        "/watch" => Method::GET,
+        "/watch/ticket" => Method::POST,
+        _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
+    };
+    if head.method != allowed {
+        let allowed = if allowed == Method::GET { "GET, OPTIONS" } else { "POST, OPTIONS" };
+        return Ok(not_allowed(allowed).map(AnswerBody::Whole));
+    }
+    if server.is_stopping() {
+        return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+    }
+    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
+    let credentials = Credentials::of(&head.headers).map_err(malformed)?;
+    if allowed == Method::POST {
+        ticket(&head.headers, config, credentials, visitor, server).await
+    } else {
+        let bad = |reason| Excuse::new(StatusCode::BAD_REQUEST, reason);
+        let wish = Wish::parse(head.uri.query().unwrap_or_default(), &head.headers).map_err(bad)?;
+        watch(&head.headers, config, wish, credentials, visitor, server).await
+    }
+}
+
+/// A foreign name that leads here is an attack, unless who uses it shows a password or a ticket: pages under that name
+/// count as ours.
+fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(), Excuse> {
+    let is_ours = door::is_addressed_to_us(headers, &config.http_watch_bind);
+    let is_listed =
+        || door::named_host(headers).is_some_and(|host| config.http_watch_origins.have_host(&host));
+    if has_shown || is_ours || is_listed() {
+        return Ok(());
+    }
+    let reason =
+        "ask by an IP address, by a name in http-watch-bind or http-watch-origins, or with a password";
+    Err(Excuse::new(StatusCode::MISDIRECTED_REQUEST, reason))
+}
+
+/// A session of the user with these credentials, or of the default user.
+async fn introduce(
+    credentials: Option<&Credentials>,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Session, Excuse> {
+    let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+    if let Some(Credentials { user, password }) = credentials {
+        words.extend([b"AUTH", user.as_slice(), password.as_slice()]);
+    }
+    words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
+    let opened = Session::open(server, visitor.into_peer());
+    let mut session = opened.map_err(Refusal::Closed)?;
+    // A connection that is turned away may be closed before it is written to; what it was told can be read.
+    let sent = session.send(&words).await;
+    let reply = match (session.receive().await, sent) {
+        (Ok(reply), _) => reply,
+        (Err(_), Err(error)) | (Err(error), Ok(())) => return Err(Refusal::Closed(error).into()),
+    };
+    if !reply.is_error() {
+        return Ok(session);
+    }
+    if reply.text().starts_with("WRONGPASS") {
+        tokio::time::sleep(WRONG_PASSWORD_COSTS).await;
+    }
+    Err(Excuse::of_error(reply.text()))
+}
+
+async fn ticket(
+    headers: &HeaderMap,
+    config: &Config,
+    credentials: Option<Credentials>,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<AnswerBody>, Excuse> {
+    look_at_host(headers, config, credentials.is_some())?;
+    drop(introduce(credentials.as_ref(), visitor, server).await?);
+    let too_many = || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "too many tickets are not used yet");
+    let ticket = TICKETS.issue(credentials, Instant::now()).ok_or_else(too_many)?;
+    let text = json!({ "ticket": ticket, "seconds": tickets::GOOD_FOR.as_secs() }).to_string();
+    Ok(of_type(StatusCode::OK, JSON, text).map(AnswerBody::Whole))
+}
+
+async fn watch(
+    headers: &HeaderMap,
+    config: &Config,
+    wish: Wish,
+    credentials: Option<Credentials>,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<AnswerBody>, Excuse> {
+    look_at_host(headers, config, credentials.is_some() || wish.ticket.is_some())?;
+    let credentials = match &wish.ticket {
+        None => credentials,
+        Some(ticket) => match TICKETS.redeem(ticket, Instant::now()) {
+            Some(credentials) => credentials,
+            None => {
+                tokio::time::sleep(WRONG_PASSWORD_COSTS).await;
+                return Err(Excuse::new(StatusCode::UNAUTHORIZED, "the ticket was used, or is too old"));
+            }
+        },
+    };
+    let too_many =
+        || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "there are http-watch-max-streams streams");
+    let place = StreamPlace::take(config.streams_max()).ok_or_else(too_many)?;
+    let session = introduce(credentials.as_ref(), visitor, server).await?;
+    let body = match Events::begin(session, wish, place).await {
+        Ok(events) => AnswerBody::Stream(Box::new(events)),
+        // A browser does not come again after an error; after an empty stream it does.
+        Err(Refusal::Behind) => AnswerBody::Whole(Full::from(events::COME_AGAIN)),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    // nginx would keep events back until there are many.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}

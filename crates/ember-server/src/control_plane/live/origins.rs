@@ -1,0 +1,101 @@
+//! Which pages may watch: those of the origins in `http-watch-origins`.
+//!
+//! Browsers say for a page of another origin which one it is, and give it the answer only if that names it. A page without
+//! one is of the same origin (behind a proxy that serves both), or the request is none of a page's.
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
+};
+
+use crate::config::origins::Origins;
+
+/// Seconds in which a browser need not ask again whether it may ask.
+const PREFLIGHT_SECONDS: &str = "600";
+
+/// What a request's head says of the page it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    /// There is none, or one of the same origin.
+    Own,
+    /// One of an origin that may watch.
+    Allowed(HeaderValue),
+    /// One of another.
+    Foreign,
+}
+
+impl Page {
+    /// Reads a head.
+    pub(super) fn of(headers: &HeaderMap, origins: &Origins) -> Page {
+        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        if matches!(site, Some(b"same-origin" | b"none")) {
+            return Page::Own;
+        }
+        match headers.get(ORIGIN) {
+            Some(origin) if origin.to_str().is_ok_and(|origin| origins.allow(origin)) => {
+                Page::Allowed(origin.clone())
+            }
+            Some(_) => Page::Foreign,
+            // A picture or a frame of another page, which could not read it.
+            None if site.is_some() => Page::Foreign,
+            None => Page::Own,
+        }
+    }
+
+    /// Lets the page have the answer.
+    pub(super) fn let_have(&self, headers: &mut HeaderMap) {
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        if let Page::Allowed(origin) = self {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        }
+    }
+}
+
+/// Says what a page of an allowed origin may ask for.
+pub(super) fn permit(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Last-Event-ID"),
+        (ACCESS_CONTROL_MAX_AGE, PREFLIGHT_SECONDS),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderName;
+
+    use super::*;
+
+    fn page(fields: &[(&'static str, &'static str)], origins: &str) -> Page {
+        let field = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        Page::of(&fields.iter().map(field).collect(), &Origins::parse(origins).unwrap())
+    }
+
+    #[test]
+    fn only_pages_of_listed_origins_get_an_answer() {
+        let listed = "https://app.example http://127.0.0.1:8080";
+        let app = ("origin", "https://app.example");
+        let allowed = Page::Allowed(HeaderValue::from_static("https://app.example"));
+        assert_eq!(page(&[app], listed), allowed);
+        assert_eq!(page(&[app, ("sec-fetch-site", "cross-site")], listed), allowed);
+        assert_eq!(page(&[app], ""), Page::Foreign);
+        assert_eq!(page(&[("origin", "https://app.example.evil")], listed), Page::Foreign);
+        assert_eq!(page(&[("origin", "null")], listed), Page::Foreign);
+        assert_eq!(page(&[("origin", "null")], "*"), Page::Allowed(HeaderValue::from_static("null")));
+    }
+
+    #[test]
+    fn programs_and_pages_of_the_same_origin_need_not_be_listed() {
+        assert_eq!(page(&[], ""), Page::Own);
+        assert_eq!(
+            page(&[("sec-fetch-site", "same-origin"), ("origin", "https://x.example")], ""),
+            Page::Own
+        );
+        assert_eq!(page(&[("sec-fetch-site", "none")], ""), Page::Own);
+        for site in ["cross-site", "same-site"] {
+            assert_eq!(page(&[("sec-fetch-site", site)], "*"), Page::Foreign);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A client of a stream: the other end of a socket that a worker has, on which it speaks RESP3.
+
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ember_protocol::client::{Value, encode_command, read_value};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::UnixStream;
+
+use crate::clients::client::Peer;
+use crate::clients::listener::Incoming;
+use crate::clients::mailbox::Message;
+use crate::server::Server;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 * 1024;
+
+/// With so many bytes read it is looked whether they are a whole value, however much more there is.
+const LOOK_AT_BYTES: usize = 256 * 1024;
+
+/// Room for input that is kept while there is none.
+const KEPT_BYTES: usize = 4 * 1024;
+
+/// A connection to a worker. What has come is bounded by the longest state, which the worker bounds.
+pub(super) struct Session {
+    socket: UnixStream,
+    input: Vec<u8>,
+    /// How much of that was taken.
+    taken: usize,
+    /// Something has come since it was looked at.
+    is_fresh: bool,
+}
+
+impl Session {
+    /// Hands the other end of a pair of sockets to the worker with the fewest connections.
+    ///
+    /// # Errors
+    /// What the system says when it has no sockets left.
+    pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<Session> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(ours)?;
+        let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
+        server.workers[server.reserve_place()].mailbox.send(Message::Accept(incoming));
+        Ok(Session { socket, input: Vec::new(), taken: 0, is_fresh: false })
+    }
+
+    /// Sends a command.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub(super) async fn send<A: AsRef<[u8]>>(&self, words: &[A]) -> io::Result<()> {
+        let mut request = Vec::new();
+        encode_command(words, &mut request);
+        let mut rest = request.as_slice();
+        while !rest.is_empty() {
+            self.socket.writable().await?;
+            match self.socket.try_write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a reply or a push.
+    ///
+    /// # Errors
+    /// What the socket says; that it was closed.
+    pub(super) async fn receive(&mut self) -> io::Result<Value> {
+        std::future::poll_fn(|context| self.poll_receive(context)).await
+    }
+
+    /// As [`Session::receive`].
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
+        loop {
+            if self.is_fresh
+                && let Some(value) = self.take()?
+            {
+                return Poll::Ready(Ok(value));
+            }
+            // A long value is not looked at again for each piece of it.
+            let until = self.input.len() + LOOK_AT_BYTES;
+            while self.input.len() < until {
+                match self.poll_read(context) {
+                    Poll::Ready(Ok(())) => self.is_fresh = true,
+                    // What came before the end counts first; the end is seen again.
+                    Poll::Ready(Err(_)) | Poll::Pending if self.is_fresh => break,
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        }
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = [0; READ_BYTES];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        ready!(Pin::new(&mut self.socket).poll_read(context, &mut buffer))?;
+        if buffer.filled().is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        self.input.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next value, if it is whole.
+    fn take(&mut self) -> io::Result<Option<Value>> {
+        let mut rest = &self.input[self.taken..];
+        let value = match read_value(&mut rest) {
+            Ok(value) => value,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.is_fresh = false;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.taken = self.input.len() - rest.len();
+        if rest.is_empty() {
+            self.input.clear();
+            self.input.shrink_to(KEPT_BYTES);
+            (self.taken, self.is_fresh) = (0, false);
+        } else if self.taken >= LOOK_AT_BYTES {
+            self.input.drain(..self.taken);
+            self.taken = 0;
+        }
+        Ok(Some(value))
+    }
+}

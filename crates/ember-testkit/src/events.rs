@@ -1,0 +1,114 @@
+//! Server-sent events as a browser gets them: one connection, one event after the other.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long the next event may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What the client is to say when it comes again.
+    pub id: String,
+    /// Its text.
+    pub data: String,
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub struct EventStream {
+    stream: BufReader<TcpStream>,
+    /// The status code.
+    pub status: u16,
+    /// The lines of the head.
+    pub head: String,
+    /// What has come, without the frames of the transfer.
+    text: Vec<u8>,
+}
+
+impl EventStream {
+    /// Asks for a path with GET and further lines of a head, and reads the head of the answer.
+    ///
+    /// # Errors
+    /// When there is no connection, or the answer is none of HTTP.
+    pub fn open(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> io::Result<EventStream> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        let mut request = format!("GET {path} HTTP/1.1\r\n");
+        if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            request += &format!("Host: {address}\r\n");
+        }
+        fields.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
+        stream.write_all((request + "\r\n").as_bytes())?;
+        let mut stream = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer of HTTP"))?;
+        Ok(EventStream { stream, status, head, text: Vec::new() })
+    }
+
+    /// The value of a header field, named in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The next event; none at the end of the stream.
+    ///
+    /// # Errors
+    /// When none comes in time, or the connection breaks.
+    pub fn next_event(&mut self) -> io::Result<Option<Event>> {
+        loop {
+            let Some(block) = self.next_block()? else { return Ok(None) };
+            let (mut id, mut data) = (None, None);
+            for line in block.lines() {
+                match line.split_once(": ") {
+                    Some(("id", value)) => id = Some(value.to_owned()),
+                    Some(("data", value)) => data = Some(value.to_owned()),
+                    _ => {}
+                }
+            }
+            if let (Some(id), Some(data)) = (id, data) {
+                return Ok(Some(Event { id, data }));
+            }
+        }
+    }
+
+    /// The lines up to the next empty one.
+    fn next_block(&mut self) -> io::Result<Option<String>> {
+        let mut looked_at: usize = 0;
+        loop {
+            let from = looked_at.saturating_sub(1);
+            if let Some(at) = self.text[from..].windows(2).position(|pair| pair == b"\n\n") {
+                let block: Vec<u8> = self.text.drain(..from + at + 2).collect();
+                let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+                return String::from_utf8(block).map(Some).map_err(wrong);
+            }
+            looked_at = self.text.len();
+            if !self.read_chunk()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads a piece of the transfer; false at its end.
+    fn read_chunk(&mut self) -> io::Result<bool> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let count = u64::from_str_radix(line.trim_end(), 16).unwrap_or(0);
+        if count == 0 {
+            return Ok(false);
+        }
+        self.stream.by_ref().take(count).read_to_end(&mut self.text)?;
+        let mut end = [0; 2];
+        self.stream.read_exact(&mut end)?;
+        Ok(true)
+    }
+}
