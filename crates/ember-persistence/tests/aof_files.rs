@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Batch, Part, TornEnd};
 use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
-use ember_persistence::files::{Disk, Faults, SimulatedDisk, read_whole};
+use ember_persistence::files::{Disk, Faults, Reread, SimulatedDisk, read_whole};
 use ember_persistence::key_writer::KeyWriter;
-use ember_persistence::rdb_file::{KeyForm, Reread, Source};
+use ember_persistence::rdb_file::{KeyForm, Source};
 use ember_protocol::OwnedBatch;
 use ember_testkit::Random;
 use emberkv_core::local::Local;

@@ -47,10 +47,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
 
 /// Files whose tests or tools may sleep, each with its reason.
 const SLEEPING_FILES: &[(&str, &str)] = &[
-    (
-        "crates/ember-persistence/src/files/lock.rs",
-        "a lock that somebody holds to look at it is asked for again",
-    ),
+    ("crates/ember-storage/src/files/lock.rs", "a lock that somebody holds to look at it is asked for again"),
     ("crates/ember-cli/src/pause.rs", "to pause is what `-i` asks for"),
     ("crates/ember-peers/src/walk.rs", "a server that a document starts gives no signal when it listens"),
     ("crates/ember-server/src/commands/server/debug/mod.rs", "to sleep is what DEBUG SLEEP is for"),

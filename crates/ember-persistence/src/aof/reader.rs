@@ -10,7 +10,8 @@ use super::AofError;
 use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, parse_identity, parse_time};
 use super::tail::{self, Unreadable, Verdict};
 use crate::encryption::{Ending, FileSource};
-use crate::rdb_file::{RdbReader, Reread, Source, VersionCheck};
+use crate::files::Reread;
+use crate::rdb_file::{RdbReader, Source, VersionCheck};
 
 /// The longest line: Redis reads 128 characters, its checker 1024.
 const LINE_MAX_BYTES: usize = 1024;

@@ -15,8 +15,8 @@
 use std::io;
 
 use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine};
-use crate::files::LostSector;
-use crate::rdb_file::{Reread, Source};
+use crate::files::{LostSector, Reread};
+use crate::rdb_file::Source;
 
 /// How far bytes that are missing or were inserted can have moved a batch. The greater it is, the likelier is one of many
 /// made-up lines in a value taken for one that was moved: with this, one in eight thousand million.

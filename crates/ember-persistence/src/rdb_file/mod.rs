@@ -46,7 +46,7 @@ pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
 pub use loading::load;
 pub use reader::{RdbReader, Step, VersionCheck};
-pub use source::{Reread, Source};
+pub use source::Source;
 pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};
 
 /// What stands before the value of a key, or instead of one.

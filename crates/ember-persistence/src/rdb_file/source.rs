@@ -4,24 +4,10 @@ use std::io::{self, Read};
 
 use crc_fast::{CrcAlgorithm, Digest};
 
+use crate::files::Reread;
+
 /// Read at once: large enough that a call costs nothing beside the copy.
 const BUFFER_BYTES: usize = 256 * 1024;
-
-/// What can be read again from some offset on.
-pub trait Reread: Read {
-    /// The next byte that is read is that at `offset`, which has been read before.
-    ///
-    /// # Errors
-    /// Those of reading.
-    fn restart_at(&mut self, offset: u64) -> io::Result<()>;
-}
-
-impl<T: AsRef<[u8]>> Reread for io::Cursor<T> {
-    fn restart_at(&mut self, offset: u64) -> io::Result<()> {
-        self.set_position(offset);
-        Ok(())
-    }
-}
 
 /// Reads `R` through a buffer.
 #[derive(Debug)]

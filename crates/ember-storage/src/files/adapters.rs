@@ -13,6 +13,22 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// How the names of files that are not finished begin.
 const TEMPORARY_PREFIX: &str = "temp-ember-";
 
+/// What can be read again from some offset on.
+pub trait Reread: Read {
+    /// The next byte that is read is that at `offset`, which has been read before.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn restart_at(&mut self, offset: u64) -> io::Result<()>;
+}
+
+impl<T: AsRef<[u8]>> Reread for io::Cursor<T> {
+    fn restart_at(&mut self, offset: u64) -> io::Result<()> {
+        self.set_position(offset);
+        Ok(())
+    }
+}
+
 /// Reads a file from some offset to its end.
 #[derive(Debug)]
 pub struct FileReader {
@@ -30,10 +46,12 @@ impl FileReader {
     pub fn offset(&self) -> u64 {
         self.offset
     }
+}
 
-    /// The next byte is that at `offset`.
-    pub fn restart_at(&mut self, offset: u64) {
+impl Reread for FileReader {
+    fn restart_at(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset;
+        Ok(())
     }
 }
 

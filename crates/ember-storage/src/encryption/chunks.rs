@@ -29,7 +29,7 @@ type Head = [u8; HEAD_BYTES];
 type ChunkHead = [u8; CHUNK_HEAD_BYTES];
 
 /// Seals the chunks of a file.
-pub(crate) struct Sealer {
+pub struct Sealer {
     key: LessSafeKey,
     head: Head,
     /// Where the next chunk goes in the file.
@@ -59,7 +59,7 @@ fn random_nonce() -> u128 {
 
 impl Sealer {
     /// Begins a file with the current key; its head.
-    pub(crate) fn begin(keys: &KeyRing) -> (Sealer, Head) {
+    pub fn begin(keys: &KeyRing) -> (Sealer, Head) {
         let salt = random::<SALT_BYTES>();
         let mut head = [0; HEAD_BYTES];
         let parts = [&MAGIC[..], &[VERSION, 0, 0, 0], keys.current().fingerprint_bytes(), &salt];
@@ -80,22 +80,22 @@ impl Sealer {
     }
 
     /// Whether the file has its last chunk.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// Where the next chunk goes in the file.
-    pub(crate) fn offset(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// The next chunk goes there: those from there on have not been written.
-    pub(crate) fn back_to(&mut self, offset: u64) {
+    pub fn back_to(&mut self, offset: u64) {
         self.offset = offset;
     }
 
     /// Adds `plain` in chunks to `out`; `durable` bytes before them are durable. The last chunk of the file is `is_last`.
-    pub(crate) fn seal(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
+    pub fn seal(&mut self, plain: &[u8], durable: u64, is_last: bool, out: &mut Vec<u8>) {
         let mut rest = plain;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(CHUNK_BYTES_MAX));

@@ -68,7 +68,7 @@ impl EncryptionError {
     }
 
     /// The error of an encrypted file inside one of `std::io`.
-    pub(crate) fn inside(error: &io::Error) -> Option<&EncryptionError> {
+    pub fn inside(error: &io::Error) -> Option<&EncryptionError> {
         error.get_ref().and_then(|inner| inner.downcast_ref::<EncryptionError>())
     }
 

@@ -10,7 +10,7 @@ const ZEROS_MIN: u64 = 8;
 
 /// Looks through the bytes of a write, in order, for a sector that was lost.
 #[derive(Debug)]
-pub(crate) struct LostSector {
+pub struct LostSector {
     /// The offset in the file of the next byte.
     at: u64,
     /// How many bytes of this sector there were, and how many of the last ones are zeros.
@@ -21,12 +21,12 @@ pub(crate) struct LostSector {
 
 impl LostSector {
     /// For what begins at an offset of a file.
-    pub(crate) fn new(at: u64) -> LostSector {
+    pub fn new(at: u64) -> LostSector {
         LostSector { at, bytes: 0, zeros: 0, is_found: false }
     }
 
     /// Looks at the next bytes.
-    pub(crate) fn look(&mut self, mut bytes: &[u8]) {
+    pub fn look(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let left = SECTOR_BYTES - self.at % SECTOR_BYTES;
             let (piece, rest) = bytes.split_at(bytes.len().min(left as usize));
@@ -43,7 +43,7 @@ impl LostSector {
     }
 
     /// Whether there was one, when all of the write was looked at.
-    pub(crate) fn is_found(&self) -> bool {
+    pub fn is_found(&self) -> bool {
         self.is_found || (self.bytes > 0 && self.zeros >= self.bytes.min(ZEROS_MIN))
     }
 }

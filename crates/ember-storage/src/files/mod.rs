@@ -1,4 +1,4 @@
-//! The file layer: every read, write, sync, rename and removal of persistence goes through a [`Disk`].
+//! The file layer: every read, write, sync, rename and removal of what ember keeps goes through a [`Disk`].
 //!
 //! [`OsDisk`] is the real one. [`SimulatedDisk`] keeps files in memory, forgets what was not synced when its power is
 //! cut, and fails where a test wants it to.
@@ -22,10 +22,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use adapters::{FileReader, FileWriter, TemporaryFile, read_whole, remove_leftovers, unfinished_target};
+pub use adapters::{
+    FileReader, FileWriter, Reread, TemporaryFile, read_whole, remove_leftovers, unfinished_target,
+};
 pub use lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use os::OsDisk;
-pub(crate) use sectors::LostSector;
+pub use sectors::LostSector;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
 /// What was tried with a file.

@@ -39,7 +39,7 @@ impl Unsealer {
     }
 
     /// Opens a file that [`super::is_encrypted`].
-    pub(crate) fn open(
+    pub fn open(
         file: Arc<dyn StoredFile>,
         encryption: &Encryption,
         ending: Ending,
@@ -207,7 +207,7 @@ impl Unsealer {
 
     /// Goes to the end of the chunk whose end is at `said`, of what is encrypted; what seals the chunks from there on. None
     /// if no chunk ends there.
-    pub(crate) fn sealer_at(mut self, said: u64) -> Result<Option<Sealer>, EncryptionError> {
+    pub fn sealer_at(mut self, said: u64) -> Result<Option<Sealer>, EncryptionError> {
         while self.said < said && !self.is_over {
             self.next_chunk()?;
         }

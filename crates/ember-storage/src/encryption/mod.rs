@@ -39,12 +39,11 @@ pub use keys::{Key, KeyError, KeyRing};
 pub use sink::FileSink;
 
 #[cfg(feature = "encryption")]
-pub(crate) use chunks::Sealer;
+pub use chunks::Sealer;
 #[cfg(feature = "encryption")]
 pub use source::Unsealer;
 
-use crate::files::{FileReader, StoredFile};
-use crate::rdb_file::Reread;
+use crate::files::{FileReader, Reread, StoredFile};
 
 /// The environment variable with the keys, which counts when no file of keys is named.
 pub const KEY_VARIABLE: &str = "EMBER_ENCRYPTION_KEY";
@@ -88,8 +87,9 @@ impl Encryption {
         false
     }
 
+    /// The keys, if files are encrypted.
     #[cfg(feature = "encryption")]
-    pub(crate) fn keys(&self) -> Option<&Arc<KeyRing>> {
+    pub fn keys(&self) -> Option<&Arc<KeyRing>> {
         self.keys.as_ref()
     }
 
@@ -146,7 +146,7 @@ impl Read for FileSource {
 impl Reread for FileSource {
     fn restart_at(&mut self, offset: u64) -> io::Result<()> {
         match self {
-            FileSource::Plain(reader) => reader.restart_at(offset),
+            FileSource::Plain(reader) => reader.restart_at(offset)?,
             #[cfg(feature = "encryption")]
             FileSource::Encrypted(unsealer) => unsealer.restart_at(offset)?,
         }
