@@ -6,21 +6,21 @@ use super::keys::{FINGERPRINT_BYTES, KeyRing, SALT_BYTES};
 use super::{EncryptionProblem, MAGIC};
 
 /// Bytes of the head of a file.
-pub(super) const HEAD_BYTES: usize = MAGIC.len() + 4 + FINGERPRINT_BYTES + SALT_BYTES;
+pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 4 + FINGERPRINT_BYTES + SALT_BYTES;
 const VERSION: u8 = 2;
 
 /// How a chunk begins.
 pub(super) const MARK: &[u8; 4] = b"EChk";
-pub(super) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
+pub(crate) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 /// What a chunk ends with: no zero, so that a chunk that ends with one has lost its end.
 const END: u8 = b'\n';
 /// The fewest bytes a chunk has.
-pub(super) const STORED_BYTES_MIN: usize = CHUNK_HEAD_BYTES + TAG_BYTES + 1;
+pub(crate) const STORED_BYTES_MIN: usize = CHUNK_HEAD_BYTES + TAG_BYTES + 1;
 
 /// How much is encrypted in a chunk at most: what must be read before a byte of it can be given.
-pub(super) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
 /// In the length of the last chunk.
 const LAST: u32 = 1 << 31;
@@ -136,18 +136,18 @@ fn associated(head: &Head, chunk_head: &ChunkHead) -> [u8; HEAD_BYTES + CHUNK_HE
 
 /// What the head of a chunk says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkParts {
+pub(crate) struct ChunkParts {
     pub(super) is_marked: bool,
-    pub(super) len: usize,
+    pub(crate) len: usize,
     pub(super) is_last: bool,
     /// Where in the file it was written.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     nonce: [u8; NONCE_BYTES],
     pub(super) durable: u64,
 }
 
 impl ChunkParts {
-    pub(super) fn of(head: &ChunkHead) -> ChunkParts {
+    pub(crate) fn of(head: &ChunkHead) -> ChunkParts {
         let mut rest = &head[..];
         let mut eight = || {
             let (bytes, after) = rest.split_at(8);
@@ -173,18 +173,18 @@ impl ChunkParts {
     }
 
     /// Whether it can be the head of a chunk at all.
-    pub(super) fn is_possible(&self) -> bool {
+    pub(crate) fn is_possible(&self) -> bool {
         self.is_marked && self.len <= CHUNK_BYTES_MAX
     }
 
     /// Bytes of the chunk with its head, tag and end.
-    pub(super) fn stored_bytes(&self) -> usize {
+    pub(crate) fn stored_bytes(&self) -> usize {
         STORED_BYTES_MIN + self.len
     }
 }
 
 /// Opens the chunks of a file.
-pub(super) struct Opener {
+pub(crate) struct Opener {
     key: LessSafeKey,
     head: Head,
 }
@@ -197,7 +197,7 @@ impl std::fmt::Debug for Opener {
 
 impl Opener {
     /// For the file with a head.
-    pub(super) fn new(head: Head, keys: &KeyRing) -> Result<Opener, EncryptionProblem> {
+    pub(crate) fn new(head: Head, keys: &KeyRing) -> Result<Opener, EncryptionProblem> {
         debug_assert_eq!(AES_256_GCM.tag_len(), TAG_BYTES, "the cipher's tag has the format's length");
         let (version, rest) = (head[MAGIC.len()], &head[MAGIC.len() + 4..]);
         if version != VERSION {
@@ -212,7 +212,7 @@ impl Opener {
     }
 
     /// Opens a chunk, all of whose bytes are in `chunk`; where its bytes are then. None if it is not authentic.
-    pub(super) fn open(&self, chunk: &mut [u8]) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn open(&self, chunk: &mut [u8]) -> Option<std::ops::Range<usize>> {
         let (chunk_head, sealed) = chunk.split_first_chunk_mut::<CHUNK_HEAD_BYTES>()?;
         let parts = ChunkParts::of(chunk_head);
         let aad = associated(&self.head, chunk_head);

@@ -41,6 +41,10 @@ pub use sink::FileSink;
 #[cfg(feature = "encryption")]
 pub use chunks::Sealer;
 #[cfg(feature = "encryption")]
+pub(crate) use chunks::{
+    CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, ChunkParts, HEAD_BYTES as FILE_HEAD_BYTES, Opener, STORED_BYTES_MIN,
+};
+#[cfg(feature = "encryption")]
 pub use source::Unsealer;
 
 use crate::files::{FileReader, Reread, StoredFile};

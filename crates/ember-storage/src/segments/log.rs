@@ -1,0 +1,585 @@
+//! The log itself: appending, reading, writing buffers, removing segments.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::buffers::Buffers;
+use super::codec::{self, Encoder, Extent};
+use super::holds::{Holds, SegmentHold};
+use super::live::LiveBytes;
+use super::location::{Location, SegmentNumber};
+use super::record::{self, Record, RecordHead};
+use super::records::Records;
+use super::segment::{OpenFiles, Segment};
+use super::{BUFFER_BYTES, HEAD_BYTES, segment_bytes};
+use crate::encryption::Encryption;
+use crate::files::{Disk, DiskError};
+
+/// How the names of segments begin and end; between stands the number since the start.
+const NAME_PREFIX: &str = "segment-";
+const NAME_SUFFIX: &str = ".tier";
+
+/// Where a log is, and how much it may take.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// The directory of the segments: this log's alone.
+    pub directory: PathBuf,
+    /// Bytes that all files may take. What is moved may take one segment more.
+    pub limit_bytes: u64,
+    /// Whether the files are encrypted, and with which key.
+    pub encryption: Encryption,
+}
+
+/// Who appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Who needs room below the limit.
+    Demoted,
+    /// Who makes room by it: a segment above the limit is for that.
+    Moved,
+}
+
+/// Which buffers are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Full ones.
+    Full,
+    /// The one that is filled, too.
+    All,
+}
+
+/// Why nothing was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFull {
+    /// Buffers are to be written first.
+    Buffers,
+    /// The files have reached the limit.
+    Limit,
+    /// A write has failed and has not been made good.
+    Failing,
+    /// The record is longer than a record can be.
+    TooLarge,
+}
+
+impl Display for LogFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LogFull::Buffers => "all buffers wait to be written",
+            LogFull::Limit => "the segments have reached their limit",
+            LogFull::Failing => "the last write has failed",
+            LogFull::TooLarge => "the record is too large",
+        })
+    }
+}
+
+impl std::error::Error for LogFull {}
+
+/// Buffers could not be written. What is in them can be read as before.
+#[derive(Debug)]
+pub struct WriteFailed {
+    /// What the disk said.
+    pub cause: DiskError,
+}
+
+impl Display for WriteFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl std::error::Error for WriteFailed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Why a record could not be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The disk failed.
+    Disk(DiskError),
+    /// What is there is not what was written.
+    Damaged {
+        /// In which file.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+    },
+    /// The segment has been removed, or there never was a record.
+    Gone,
+}
+
+impl Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Disk(error) => error.fmt(f),
+            ReadError::Damaged { path, offset } => {
+                write!(f, "{} at offset {offset}: the record there is not what was written", path.display())
+            }
+            ReadError::Gone => f.write_str("its segment has been removed"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// A segment as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentInfo {
+    /// Which.
+    pub number: SegmentNumber,
+    /// Bytes of its file, with those not written yet.
+    pub stored_bytes: u64,
+    /// Bytes of records that somebody points to.
+    pub live_bytes: u64,
+    /// Nothing is appended to it any more.
+    pub is_sealed: bool,
+}
+
+/// Figures of a log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogStatistics {
+    /// Segments, without those that are removed and only held.
+    pub segments: u64,
+    /// Bytes of all files, with those not written yet and those that are only held.
+    pub stored_bytes: u64,
+    /// Bytes of records that somebody points to.
+    pub live_bytes: u64,
+    /// Memory of the buffers.
+    pub buffer_bytes: u64,
+    /// What the files may take.
+    pub limit_bytes: u64,
+    /// Bytes of records appended by [`Room::Demoted`] since the start, as stored.
+    pub demoted_bytes: u64,
+    /// Bytes of records appended by [`Room::Moved`] since the start, as stored.
+    pub moved_bytes: u64,
+    /// Bytes written to the disk since the start.
+    pub written_bytes: u64,
+    /// Writes that have failed.
+    pub write_errors: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    demoted_bytes: AtomicU64,
+    moved_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    write_errors: AtomicU64,
+}
+
+/// Where the next record goes.
+#[derive(Debug, Default)]
+struct Tail {
+    open: Option<(Arc<Segment>, Encoder)>,
+    buffers: Buffers,
+    /// A write has failed since the last that did not.
+    is_failing: bool,
+    next_number: u32,
+    next_sequence: u64,
+}
+
+/// A log of records in segments. All functions may be called from any thread.
+///
+/// Locks are taken in this order: writing, tail, the table of segments, a segment's buffers, a buffer.
+#[derive(Debug)]
+pub struct SegmentLog {
+    // Fixed from the beginning.
+    files: OpenFiles,
+    directory: PathBuf,
+    encryption: Encryption,
+    live: Arc<LiveBytes>,
+    holds: Arc<Holds>,
+    // Behind locks.
+    /// Who has it writes buffers or removes segments: it is kept while the disk works, unlike all others.
+    writing: Mutex<()>,
+    tail: Mutex<Tail>,
+    table: RwLock<HashMap<SegmentNumber, Arc<Segment>>>,
+    // Shared.
+    limit_bytes: AtomicU64,
+    /// Of all segments, with those that are removed and not freed.
+    stored_bytes: AtomicU64,
+    counters: Counters,
+}
+
+impl SegmentLog {
+    /// An empty log. What another process has left in the directory is removed.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<SegmentLog, DiskError> {
+        disk.create_directory(&options.directory)?;
+        for name in disk.list(&options.directory)? {
+            if is_segment_name(&name.to_string_lossy()) {
+                disk.remove(&options.directory.join(name))?;
+            }
+        }
+        Ok(SegmentLog {
+            files: OpenFiles::new(disk),
+            directory: options.directory,
+            encryption: options.encryption,
+            live: Arc::default(),
+            holds: Arc::default(),
+            writing: Mutex::new(()),
+            tail: Mutex::default(),
+            table: RwLock::default(),
+            limit_bytes: AtomicU64::new(options.limit_bytes),
+            stored_bytes: AtomicU64::new(0),
+            counters: Counters::default(),
+        })
+    }
+
+    /// The live bytes of its segments: [`SegmentLog::append`] adds to them, whoever forgets a location discounts it.
+    pub fn live(&self) -> &Arc<LiveBytes> {
+        &self.live
+    }
+
+    /// From now on the files may take this much.
+    pub fn set_limit(&self, bytes: u64) {
+        self.limit_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Appends a record to a buffer: it can be read at once. The disk is not asked.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn append(&self, head: &RecordHead<'_>, value: &[u8], room: Room) -> Result<Location, LogFull> {
+        let len = record::record_bytes(head, value).ok_or(LogFull::TooLarge)?;
+        let stored = codec::stored_bytes(&self.encryption, len);
+        u32::try_from(stored + HEAD_BYTES).map_err(|_| LogFull::TooLarge)?;
+        let mut tail = self.tail.lock();
+        if tail.is_failing {
+            return Err(LogFull::Failing);
+        }
+        let (segment, offset) = self.make_room(&mut tail, stored, room)?;
+        let at = Location::new(segment.number, offset, stored);
+        let Tail { open: Some((_, encoder)), buffers, .. } = &mut *tail else {
+            unreachable!("room was made in an open segment")
+        };
+        let buffer = buffers.open().expect("room was made in an open buffer");
+        encoder.put(segment.place(offset), head, value, &mut buffer.bytes.write());
+        segment.set_end(offset + stored);
+        self.stored_bytes.fetch_add(stored, Ordering::Relaxed);
+        self.live.add(at, stored);
+        let counter = match room {
+            Room::Demoted => &self.counters.demoted_bytes,
+            Room::Moved => &self.counters.moved_bytes,
+        };
+        counter.fetch_add(stored, Ordering::Relaxed);
+        Ok(at)
+    }
+
+    /// The segment and its end, which are those of the buffer that is filled, with room for `stored` bytes.
+    fn make_room(&self, tail: &mut Tail, stored: u64, room: Room) -> Result<(Arc<Segment>, u64), LogFull> {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        let segment_bytes = segment_bytes(limit);
+        let limit = if room == Room::Moved { limit.saturating_add(segment_bytes) } else { limit };
+        let used = self.stored_bytes.load(Ordering::Relaxed);
+        let fits = tail.open.as_ref().is_some_and(|(segment, _)| segment.end() + stored <= segment_bytes);
+        let needed = if fits { stored } else { stored + HEAD_BYTES };
+        if used.saturating_add(needed) > limit {
+            return Err(LogFull::Limit);
+        }
+        if let Some((segment, _)) = tail.open.as_ref().filter(|_| fits) {
+            let segment = Arc::clone(segment);
+            let offset = segment.end();
+            let filled = tail.buffers.open().map(|buffer| buffer.bytes.read().len() as u64);
+            let capacity = BUFFER_BYTES.min((segment_bytes - offset) as usize).max(stored as usize);
+            if filled.is_none_or(|filled| filled + stored > BUFFER_BYTES as u64)
+                && !tail.buffers.begin(&segment, offset, capacity)
+            {
+                return Err(LogFull::Buffers);
+            }
+            return Ok((segment, offset));
+        }
+        self.begin_segment(tail, stored, segment_bytes).ok_or(LogFull::Buffers)
+    }
+
+    /// A new segment, with a buffer that has its head; None if there are too many buffers.
+    fn begin_segment(&self, tail: &mut Tail, stored: u64, segment_bytes: u64) -> Option<(Arc<Segment>, u64)> {
+        let mut table = self.table.write();
+        let mut number = SegmentNumber::new(tail.next_number);
+        // A table of all numbers would be 64 TiB of segments: the limit of the disk comes first.
+        while table.contains_key(&number) {
+            number = SegmentNumber::new(number.get() + 1);
+        }
+        let (encoder, decoder, head) = codec::begin(&self.encryption);
+        let path = self.directory.join(format!("{NAME_PREFIX}{}{NAME_SUFFIX}", tail.next_sequence));
+        let segment = Arc::new(Segment::new(number, tail.next_sequence, path, decoder));
+        let capacity = BUFFER_BYTES.min(segment_bytes as usize).max((HEAD_BYTES + stored) as usize);
+        if !tail.buffers.begin(&segment, 0, capacity) {
+            return None;
+        }
+        tail.next_number = number.get() + 1;
+        tail.next_sequence += 1;
+        if let Some(buffer) = tail.buffers.open() {
+            buffer.bytes.write().extend_from_slice(&head);
+        }
+        segment.set_end(HEAD_BYTES);
+        self.stored_bytes.fetch_add(HEAD_BYTES, Ordering::Relaxed);
+        self.live.begin(number);
+        table.insert(number, Arc::clone(&segment));
+        if let Some((before, _)) = tail.open.replace((Arc::clone(&segment), encoder)) {
+            before.seal();
+        }
+        Some((segment, HEAD_BYTES))
+    }
+
+    /// What is appended next begins a new segment.
+    pub fn seal(&self) {
+        if let Some((segment, _)) = self.tail.lock().open.take() {
+            segment.seal();
+        }
+    }
+
+    /// Whether [`SegmentLog::write_buffers`] has something to do for [`Which::Full`].
+    pub fn has_full_buffer(&self) -> bool {
+        self.tail.lock().buffers.has_full()
+    }
+
+    /// Writes buffers, oldest first; how many bytes. Appending goes on meanwhile. After an error the buffers are as before,
+    /// and nothing is appended until this has succeeded or [`SegmentLog::take_back`] has emptied them.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn write_buffers(&self, which: Which) -> Result<u64, WriteFailed> {
+        let _writing = self.writing.lock();
+        if which == Which::All {
+            self.tail.lock().buffers.close();
+        }
+        let mut written = 0;
+        loop {
+            let first = self.tail.lock().buffers.first();
+            let Some((segment, buffer)) = first else { break };
+            match segment.write(&self.files, &buffer) {
+                Ok(bytes) => written += bytes,
+                Err(cause) => {
+                    self.counters.write_errors.fetch_add(1, Ordering::Relaxed);
+                    self.tail.lock().is_failing = true;
+                    return Err(WriteFailed { cause });
+                }
+            }
+            self.counters.written_bytes.fetch_add(buffer.bytes.read().len() as u64, Ordering::Relaxed);
+            self.tail.lock().buffers.pop();
+        }
+        self.tail.lock().is_failing = false;
+        Ok(written)
+    }
+
+    /// Gives back every record that is only in a buffer, and forgets them: whoever pointed there must not do so any more when
+    /// `each` has returned for the last one. Then records can be appended again. They are not discounted by this.
+    pub fn take_back(&self, each: &mut dyn FnMut(Location, Record<'_>)) {
+        let _writing = self.writing.lock();
+        let buffers = {
+            let mut tail = self.tail.lock();
+            // Nothing may come in behind what is given back.
+            tail.is_failing = true;
+            tail.buffers.all()
+        };
+        for (segment, buffer) in &buffers {
+            let mut bytes = buffer.bytes.read().clone();
+            let mut at = HEAD_BYTES.saturating_sub(buffer.offset) as usize;
+            while at < bytes.len() {
+                let offset = buffer.offset + at as u64;
+                let stored = &mut bytes[at..];
+                let Extent::Stored(len) = segment.decoder.extent(segment.place(offset), stored) else {
+                    unreachable!("a buffer holds what was put into it")
+                };
+                let record = segment.decoder.open(segment.place(offset), &mut stored[..len as usize]);
+                let record = record.expect("a buffer holds what was put into it");
+                each(Location::new(segment.number, offset, len), record);
+                at += len as usize;
+            }
+        }
+        let mut tail = self.tail.lock();
+        tail.buffers.discard(None);
+        for (segment, buffer) in buffers.iter().rev() {
+            segment.drop_buffer(buffer);
+            // What is behind the last written buffer of a segment is nothing.
+            let end = if segment.is_created() { buffer.offset } else { 0 };
+            self.stored_bytes.fetch_sub(segment.end() - end, Ordering::Relaxed);
+            segment.set_end(end);
+            segment.seal();
+            if end == 0 {
+                self.table.write().remove(&segment.number);
+            }
+        }
+        tail.open.take_if(|(segment, _)| segment.is_sealed());
+        tail.is_failing = false;
+    }
+
+    fn segment(&self, number: SegmentNumber) -> Result<Arc<Segment>, ReadError> {
+        self.table.read().get(&number).cloned().ok_or(ReadError::Gone)
+    }
+
+    /// Reads the record at a location, into `buffer`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not what was written.
+    pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
+        let segment = self.segment(at.segment())?;
+        let (offset, end) = (at.offset(), segment.end());
+        let stored = at.stored_bytes().unwrap_or(end.saturating_sub(HEAD_BYTES));
+        if offset < HEAD_BYTES || offset + stored > end {
+            return Err(ReadError::Gone);
+        }
+        buffer.resize(stored as usize, 0);
+        let count = match segment.read(&self.files, offset, buffer) {
+            Ok(count) => count,
+            Err(_) if segment.is_removed() => return Err(ReadError::Gone),
+            Err(error) => return Err(ReadError::Disk(error)),
+        };
+        let damaged = ReadError::Damaged { path: segment.path.clone(), offset };
+        if (count as u64) < stored {
+            return Err(damaged);
+        }
+        segment.decoder.open(segment.place(offset), buffer).ok_or(damaged)
+    }
+
+    /// Whether the record at a location is in a buffer.
+    pub fn is_buffered(&self, at: Location) -> bool {
+        self.segment(at.segment()).is_ok_and(|segment| segment.is_buffered(at.offset()))
+    }
+
+    /// The segments, those that are removed left out, in no order.
+    pub fn segments(&self) -> Vec<SegmentInfo> {
+        let table = self.table.read();
+        let there = table.values().filter(|segment| !segment.is_removed());
+        there.map(|segment| self.info(segment)).collect()
+    }
+
+    fn info(&self, segment: &Segment) -> SegmentInfo {
+        SegmentInfo {
+            number: segment.number,
+            stored_bytes: segment.end(),
+            live_bytes: self.live.of(segment.number),
+            is_sealed: segment.is_sealed(),
+        }
+    }
+
+    /// The sealed and written segment with the least share of live bytes, if that is below `percent`.
+    pub fn choose(&self, percent: u64) -> Option<SegmentNumber> {
+        let table = self.table.read();
+        let ready = table.values().filter(|segment| {
+            segment.is_sealed() && !segment.is_removed() && segment.is_created() && !segment.has_buffers()
+        });
+        let shares = ready.map(|segment| {
+            let share = self.live.of(segment.number) * 1_000_000 / segment.end().max(1);
+            (share, segment.number)
+        });
+        let (share, number) = shares.min()?;
+        (share < percent * 10_000).then_some(number)
+    }
+
+    /// The records of a segment in order, live or not. It is to be sealed, or the end is where it is now.
+    ///
+    /// # Errors
+    /// If there is no such segment.
+    pub fn records(&self, segment: SegmentNumber) -> Result<Records<'_>, ReadError> {
+        Ok(Records::new(&self.files, self.segment(segment)?))
+    }
+
+    /// Removes a segment: at once, or when the last hold that was taken before this is gone and something is removed again.
+    /// Nobody may point there except those who hold.
+    ///
+    /// # Errors
+    /// Those of the disk; it is tried again with the next that is removed.
+    pub fn remove(&self, segment: SegmentNumber) -> Result<(), DiskError> {
+        let _writing = self.writing.lock();
+        self.remove_some(|info| info.number == segment).map(|_| ())
+    }
+
+    /// Removes the sealed segments without live bytes, as [`SegmentLog::remove`] does; how many.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn remove_empty(&self) -> Result<usize, DiskError> {
+        let _writing = self.writing.lock();
+        self.remove_some(|info| info.is_sealed && info.live_bytes == 0)
+    }
+
+    /// Removes all segments, as [`SegmentLog::remove`] does. Nobody may append meanwhile.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn clear(&self) -> Result<(), DiskError> {
+        let _writing = self.writing.lock();
+        self.remove_some(|_| true).map(|_| ())
+    }
+
+    /// Marks segments as removed, and frees all that nobody holds. The caller has `writing`.
+    fn remove_some(&self, is_chosen: impl Fn(&SegmentInfo) -> bool) -> Result<usize, DiskError> {
+        let mut count = 0;
+        let mut tail = self.tail.lock();
+        for segment in self.table.read().values() {
+            if !segment.is_removed() && is_chosen(&self.info(segment)) {
+                count += 1;
+                segment.seal();
+                segment.mark_removed();
+                tail.open.take_if(|(open, _)| Arc::ptr_eq(open, segment));
+                self.holds.remove(Arc::clone(segment));
+            }
+        }
+        drop(tail);
+        self.free()?;
+        Ok(count)
+    }
+
+    fn free(&self) -> Result<(), DiskError> {
+        let mut failed = None;
+        for segment in self.holds.free() {
+            self.tail.lock().buffers.discard(Some(&segment));
+            if segment.is_created()
+                && let Err(error) = self.files.disk.remove(&segment.path)
+                && !error.is_missing()
+            {
+                self.holds.put_back(segment);
+                failed = Some(error);
+                continue;
+            }
+            self.table.write().remove(&segment.number);
+            self.stored_bytes.fetch_sub(segment.end(), Ordering::Relaxed);
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// What is there now stays readable until the hold is dropped.
+    pub fn hold(&self) -> SegmentHold {
+        self.holds.take()
+    }
+
+    /// Its figures.
+    pub fn statistics(&self) -> LogStatistics {
+        let segments = self.segments();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogStatistics {
+            segments: segments.len() as u64,
+            stored_bytes: count(&self.stored_bytes),
+            live_bytes: segments.iter().map(|segment| segment.live_bytes).sum(),
+            buffer_bytes: self.tail.lock().buffers.capacity() as u64,
+            limit_bytes: count(&self.limit_bytes),
+            demoted_bytes: count(&self.counters.demoted_bytes),
+            moved_bytes: count(&self.counters.moved_bytes),
+            written_bytes: count(&self.counters.written_bytes),
+            write_errors: count(&self.counters.write_errors),
+        }
+    }
+}
+
+fn is_segment_name(name: &str) -> bool {
+    let sequence = name.strip_prefix(NAME_PREFIX).and_then(|rest| rest.strip_suffix(NAME_SUFFIX));
+    sequence.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+impl Drop for SegmentLog {
+    fn drop(&mut self) {
+        // It is a cache: nobody can read it after this. What stays is removed when it is opened again.
+        for segment in self.table.get_mut().values() {
+            let _ = self.files.disk.remove(&segment.path);
+        }
+    }
+}

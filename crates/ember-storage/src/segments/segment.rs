@@ -1,0 +1,205 @@
+//! One segment: its file, and the buffers that are not written to it yet.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::buffers::Buffer;
+use super::codec::Decoder;
+use super::location::SegmentNumber;
+use super::record::Place;
+use crate::files::{Disk, DiskError, StoredFile};
+
+/// Files that are open at once: far below what a process may have, since clients need the others.
+const OPEN_FILES_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Segment {
+    // Fixed from the beginning.
+    pub(super) number: SegmentNumber,
+    pub(super) sequence: u64,
+    pub(super) path: PathBuf,
+    pub(super) decoder: Decoder,
+    // Shared. What is set with Release is read with Acquire by those who go by it without a lock.
+    /// Stored bytes, with those in buffers.
+    end: AtomicU64,
+    /// Nothing is appended any more.
+    is_sealed: AtomicBool,
+    /// The file is there: the first buffer has been written.
+    is_created: AtomicBool,
+    /// It is to go as soon as nobody holds it.
+    is_removed: AtomicBool,
+    /// In the order of their offsets.
+    buffers: RwLock<Vec<Arc<Buffer>>>,
+    file: Mutex<Option<Arc<dyn StoredFile>>>,
+}
+
+impl Segment {
+    pub(super) fn new(number: SegmentNumber, sequence: u64, path: PathBuf, decoder: Decoder) -> Segment {
+        Segment {
+            number,
+            sequence,
+            path,
+            decoder,
+            end: AtomicU64::new(0),
+            is_sealed: AtomicBool::new(false),
+            is_created: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
+            buffers: RwLock::default(),
+            file: Mutex::default(),
+        }
+    }
+
+    pub(super) fn place(&self, offset: u64) -> Place {
+        Place { sequence: self.sequence, offset }
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_end(&self, end: u64) {
+        self.end.store(end, Ordering::Release);
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.is_sealed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn seal(&self) {
+        self.is_sealed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_created(&self) -> bool {
+        self.is_created.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn mark_removed(&self) {
+        self.is_removed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_buffers(&self) -> bool {
+        !self.buffers.read().is_empty()
+    }
+
+    pub(super) fn add_buffer(&self, buffer: &Arc<Buffer>) {
+        self.buffers.write().push(Arc::clone(buffer));
+    }
+
+    pub(super) fn drop_buffer(&self, buffer: &Arc<Buffer>) {
+        self.buffers.write().retain(|other| !Arc::ptr_eq(other, buffer));
+    }
+
+    /// Whether the byte at `offset` is in a buffer.
+    pub(super) fn is_buffered(&self, offset: u64) -> bool {
+        self.buffers.read().iter().any(|buffer| {
+            let len = buffer.bytes.read().len() as u64;
+            (buffer.offset..buffer.offset + len).contains(&offset)
+        })
+    }
+
+    /// Reads from `offset` on as much as is in one place; 0 at the end.
+    fn read_some(
+        self: &Arc<Segment>,
+        files: &OpenFiles,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<usize, DiskError> {
+        let mut len = out.len();
+        for buffer in &*self.buffers.read() {
+            if buffer.offset > offset {
+                len = len.min((buffer.offset - offset) as usize);
+                break;
+            }
+            let bytes = buffer.bytes.read();
+            if let Some(rest) = bytes.get((offset - buffer.offset) as usize..).filter(|rest| !rest.is_empty())
+            {
+                let count = rest.len().min(len);
+                out[..count].copy_from_slice(&rest[..count]);
+                return Ok(count);
+            }
+        }
+        // A buffer goes after it was written, so what is in none is in the file.
+        if !self.is_created() {
+            return Ok(0);
+        }
+        files.of(self)?.read_at(offset, &mut out[..len])
+    }
+
+    /// Reads from `offset` on until `out` is full or nothing more is there; how many bytes.
+    pub(super) fn read(
+        self: &Arc<Segment>,
+        files: &OpenFiles,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<usize, DiskError> {
+        let mut len = 0;
+        while len < out.len() {
+            match self.read_some(files, offset + len as u64, &mut out[len..])? {
+                0 => break,
+                count => len += count,
+            }
+        }
+        Ok(len)
+    }
+
+    /// Writes a buffer to the file, which is created with the first one.
+    pub(super) fn write(self: &Arc<Segment>, files: &OpenFiles, buffer: &Buffer) -> Result<u64, DiskError> {
+        let file = if self.is_created() { files.of(self)? } else { files.create(self)? };
+        let bytes = buffer.bytes.read();
+        file.write_at(buffer.offset, &bytes)?;
+        self.is_created.store(true, Ordering::Release);
+        Ok(bytes.len() as u64)
+    }
+}
+
+/// The files that are open, some of all segments: the one that was opened first is closed for the next.
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    pub(super) disk: Arc<dyn Disk>,
+    order: Mutex<VecDeque<Weak<Segment>>>,
+}
+
+impl OpenFiles {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> OpenFiles {
+        OpenFiles { disk, order: Mutex::default() }
+    }
+
+    fn of(&self, segment: &Arc<Segment>) -> Result<Arc<dyn StoredFile>, DiskError> {
+        let mut file = segment.file.lock();
+        if let Some(file) = &*file {
+            return Ok(Arc::clone(file));
+        }
+        let opened = self.disk.open(&segment.path)?;
+        *file = Some(Arc::clone(&opened));
+        drop(file);
+        self.enter(segment);
+        Ok(opened)
+    }
+
+    fn create(&self, segment: &Arc<Segment>) -> Result<Arc<dyn StoredFile>, DiskError> {
+        let created = self.disk.create(&segment.path)?;
+        *segment.file.lock() = Some(Arc::clone(&created));
+        self.enter(segment);
+        Ok(created)
+    }
+
+    fn enter(&self, segment: &Arc<Segment>) {
+        let mut order = self.order.lock();
+        order.push_back(Arc::downgrade(segment));
+        while order.len() > OPEN_FILES_MAX {
+            let first = order.pop_front().and_then(|first| first.upgrade());
+            if let Some(first) = first {
+                // Who reads from it has a handle of its own.
+                first.file.lock().take();
+            }
+        }
+    }
+}
