@@ -166,8 +166,8 @@ complete -c ember-server -l supervised -d 'Which supervisor is told when the ser
 systemd\t''
 auto\t''
 no\t''"
-complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for clients to read their last replies. (default: 10)' -r
-complete -c ember-server -l shutdown-on-sigint -d 'How SIGINT ends the server: as SHUTDOWN with these options does. now changes nothing, because no replicas are waited for. (default: default)' -r
+complete -c ember-server -l shutdown-timeout -d 'Seconds a shutdown may wait for replicas to get all that was written, and then for clients to read their last replies. (default: 10)' -r
+complete -c ember-server -l shutdown-on-sigint -d 'How SIGINT ends the server: as SHUTDOWN with these options does. (default: default)' -r
 complete -c ember-server -l shutdown-on-sigterm -d 'How SIGTERM ends the server, likewise. (default: default)' -r
 complete -c ember-server -l oom-score-adj -d 'Whether the system is told which process to end when memory runs out: absolute, the value below; relative or yes, by how much the value that there was changes. (default: no)' -r -f -a "no\t''
 yes\t''

@@ -229,6 +229,7 @@ fn check_commands(source: Source<FileSource>, path: &Path, ending: Ending) -> Re
                 let first = facts.times.map_or(at_s, |(first, _)| first);
                 facts.times = Some((first, at_s));
             }
+            Part::Origin(_) => {}
             Part::End => {
                 facts.is_checked = reader.is_checked();
                 facts.torn = reader.torn_end();

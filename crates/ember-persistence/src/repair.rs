@@ -146,6 +146,8 @@ fn good_end(mut reader: AofReader<FileSource>, plan: &Plan) -> Result<GoodEnd, F
                 return Ok(end);
             }
             Ok(Part::Time(at_s)) => since_kept.time(at_s),
+            // What is written behind the bytes that are kept are commands.
+            Ok(Part::Origin(_)) => {}
             Ok(Part::End) => {
                 end.cut = reader.torn_end().map(|torn| {
                     format!("{} bytes at offset {} are torn: {}", torn.torn_bytes, torn.valid_to, torn.what)

@@ -13,6 +13,7 @@ use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Batch
 use ember_persistence::encryption::{Encryption, Ending, Key, KeyRing};
 use ember_persistence::files::{Disk, Faults, Reread, SimulatedDisk, read_whole};
 use ember_persistence::key_writer::KeyWriter;
+use ember_persistence::origin::Origin;
 use ember_persistence::rdb_file::{KeyForm, Source};
 use ember_protocol::OwnedBatch;
 use ember_testkit::Random;
@@ -34,7 +35,7 @@ fn units_of<R: Reread>(reader: &mut AofReader<R>) -> Result<Vec<Unit>, AofError>
     loop {
         match reader.next(&mut unit)? {
             Part::End => return Ok(units),
-            Part::Time(_) => {}
+            Part::Time(_) | Part::Origin(_) => {}
             Part::Unit => units.push(
                 (0..unit.len())
                     .map(|index| unit.command(index).iter().map(<[u8]>::to_vec).collect())
@@ -104,6 +105,26 @@ fn units_come_back_with_transactions_as_one() {
         let transaction = [unit(&["INCR", "b"]), unit(&["DEL", ""])].concat();
         assert_eq!(units, [unit(&["SET", "a", "\r\n*1\r\n#CRC:"]), transaction, unit(&["SELECT", "9"])]);
     }
+}
+
+#[test]
+fn a_file_says_where_its_data_stand() {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+    let path = Path::new("d/a");
+    let mut writer = AofWriter::create(&disk, path, &Encryption::off()).unwrap();
+    let origin = Origin::new(&[b'a'; 40], 1234, 3).unwrap();
+    let mut batch = Batch::new();
+    batch.command(&[b"SET", b"a", b"1"]);
+    writer.append(&mut batch).unwrap();
+    batch.clear();
+    batch.origin(&origin);
+    writer.append(&mut batch).unwrap();
+    writer.close().unwrap();
+    let opened = Encryption::off().open(disk.open_to_read(path).unwrap(), Ending::Whole).unwrap();
+    let mut reader = AofReader::new(Source::new(opened, 0), path, Ending::Whole);
+    let mut commands = OwnedBatch::new();
+    let parts = [(); 3].map(|()| reader.next(&mut commands).unwrap());
+    assert_eq!(parts, [Part::Unit, Part::Origin(origin), Part::End]);
 }
 
 #[test]

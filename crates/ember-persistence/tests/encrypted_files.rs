@@ -194,7 +194,7 @@ fn units(disk: &Arc<dyn Disk>, path: &Path, ending: Ending) -> Result<usize, Str
     loop {
         match reader.next(&mut unit).map_err(|error| error.to_string())? {
             Part::Unit => count += 1,
-            Part::Time(_) => {}
+            Part::Time(_) | Part::Origin(_) => {}
             Part::End => return Ok(count),
         }
     }

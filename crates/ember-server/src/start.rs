@@ -38,6 +38,7 @@ use crate::migration::Migrations;
 use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, role};
 use crate::replication::primary::{Primary, StreamSubscriber};
+use crate::replication::shutdown::stage::Shutdown;
 use crate::server::conditions::Condition;
 use crate::server::services::Services;
 use crate::server::{Parts, Server};
@@ -120,6 +121,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(SnapshotState::default())
         .with(Link::default())
         .with(Failover::default())
+        .with(Shutdown::default())
         .with(ActiveDefrag::default())
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))

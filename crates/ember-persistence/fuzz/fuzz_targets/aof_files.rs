@@ -17,7 +17,7 @@ fn read(bytes: &[u8], ending: Ending) -> Option<(u64, u64)> {
     loop {
         match reader.next(&mut unit).ok()? {
             Part::Unit => units += 1,
-            Part::Time(_) => {}
+            Part::Time(_) | Part::Origin(_) => {}
             Part::End => {
                 let end = reader.torn().map_or(bytes.len() as u64, |torn| torn.valid_to);
                 return Some((units, end));

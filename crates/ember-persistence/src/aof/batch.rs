@@ -16,6 +16,8 @@ use crc_fast::{CrcAlgorithm, Digest, checksum};
 use ember_protocol::client::encode_command;
 use ember_protocol::number;
 
+use crate::origin::Origin;
+
 /// How the line before a batch begins.
 pub(super) const BATCH_LINE: &[u8] = b"#CRC:";
 
@@ -172,6 +174,11 @@ impl Batch {
         self.bytes.extend_from_slice(TIME_LINE);
         self.bytes.extend_from_slice(itoa::Buffer::new().format(now_s).as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Says where the data stand in a replication stream with all commands so far. Not inside a transaction.
+    pub fn origin(&mut self, origin: &Origin) {
+        self.bytes.extend_from_slice(origin.line().as_bytes());
     }
 
     /// All that was added, encoded.

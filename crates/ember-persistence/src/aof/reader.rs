@@ -11,6 +11,7 @@ use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine, IDENTITY_LINE, crc, 
 use super::tail::{self, Unreadable, Verdict};
 use crate::encryption::{Ending, FileSource};
 use crate::files::Reread;
+use crate::origin::{ORIGIN_LINE, Origin};
 use crate::rdb_file::{RdbReader, Source, VersionCheck};
 
 /// The longest line: Redis reads 128 characters, its checker 1024.
@@ -29,6 +30,8 @@ pub enum Part {
     Unit,
     /// What follows was written at this Unix time in s or later.
     Time(i64),
+    /// Where the data stand in a replication stream, if no unit follows.
+    Origin(Origin),
     /// Nothing.
     End,
 }
@@ -151,6 +154,7 @@ impl Input for WholeBatch {
 enum Item {
     Command,
     Time(i64),
+    Origin(Origin),
     Identity(u64),
     /// A line before a batch; its bytes stand in the reader's line.
     BatchLine,
@@ -174,6 +178,9 @@ fn item(
             return parse_identity(line)
                 .map(Item::Identity)
                 .ok_or(Stop::Wrong("the file's identity is none"));
+        }
+        Some(b'#') if line.starts_with(ORIGIN_LINE) => {
+            return Ok(Origin::parse_line(line).map_or(Item::Nothing, Item::Origin));
         }
         Some(b'#') => return Ok(parse_time(line).map_or(Item::Nothing, Item::Time)),
         _ => return Err(Stop::Wrong(NO_COMMAND)),
@@ -349,6 +356,8 @@ impl<R: Reread> AofReader<R> {
             Ok(Item::Command) => Ok(self.command(unit)),
             Ok(Item::Time(_)) if self.in_transaction => Ok(None),
             Ok(Item::Time(at_s)) => Ok(Some(Part::Time(at_s))),
+            Ok(Item::Origin(_)) if self.in_transaction => Ok(None),
+            Ok(Item::Origin(origin)) => Ok(Some(Part::Origin(origin))),
             Ok(Item::Identity(identity)) if self.identity.is_none() && !in_batch => {
                 self.identity = Some(identity);
                 Ok(None)

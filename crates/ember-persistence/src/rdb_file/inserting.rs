@@ -55,6 +55,11 @@ impl<'k> Inserter<'k> {
         Inserter { replaces, ..self }
     }
 
+    /// From now on keys whose time has come are not left out.
+    pub fn keep_expired(&mut self) {
+        self.turn.replay_at(self.turn.now_ms);
+    }
+
     /// Inserts all keys of a batch. O(its bytes).
     ///
     /// # Errors

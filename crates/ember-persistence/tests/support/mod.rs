@@ -288,7 +288,7 @@ fn start_file(
                 local.database = 0;
                 return Ok(reader.torn_end());
             }
-            Part::Time(_) => {}
+            Part::Time(_) | Part::Origin(_) => {}
             Part::Unit => {
                 for index in 0..commands.len() {
                     let words: Vec<&[u8]> = commands.command(index).iter().collect();

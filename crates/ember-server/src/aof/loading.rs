@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::Ending;
+use ember_persistence::origin::Origin;
 use ember_persistence::rdb_file::Source;
 use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
@@ -141,7 +142,10 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
     let files = directory.live_files();
     let last_increment = directory.manifest().increments.len();
     let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
-    SnapshotState::of(server).loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
+    let loading = &SnapshotState::of(server).loading;
+    loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
+    // The commands behind the base say what has expired.
+    loading.keep_expired(true);
     let mut player = Player::new(server, config);
     let mut torn = None;
     for (number, path) in files.iter().enumerate() {
@@ -169,6 +173,7 @@ fn load_files(server: &Server, config: &Config, directory: &AofDirectory) -> Res
             repair_command(file)
         ));
     }
+    loading.set_origin(player.origin);
     if player.failed > 0 {
         tracing::warn!("{} commands of the AOF have failed, as they may have before", player.failed);
     }
@@ -214,6 +219,7 @@ fn load_file(
                 }
             }
             Part::Time(_) => {}
+            Part::Origin(origin) => player.origin = Some(origin),
             Part::End => {
                 loading.end_file(total);
                 return Ok(reader.torn_end());
@@ -246,6 +252,8 @@ struct Player<'s> {
     /// Commands that were run, and those that failed.
     commands: u64,
     failed: u64,
+    /// Where the data stand in a replication stream, if a file says so of all that was run.
+    origin: Option<Origin>,
 }
 
 impl<'s> Player<'s> {
@@ -257,7 +265,8 @@ impl<'s> Player<'s> {
         turn.settings.encoding = config.encoding_limits();
         turn.replay_at(now_ms);
         let reply = Reply::new(Protocol::Resp2);
-        Player { server, config, turn, guards: Guards::None, database: 0, reply, commands: 0, failed: 0 }
+        let (guards, origin) = (Guards::None, None);
+        Player { server, config, turn, guards, database: 0, reply, commands: 0, failed: 0, origin }
     }
 
     /// Each file says the database for itself.
@@ -267,6 +276,7 @@ impl<'s> Player<'s> {
 
     /// Runs commands that count as a whole. Those of a file of ours succeed, or something is wrong with it.
     fn play(&mut self, unit: &OwnedBatch, path: &Path, offset: u64, is_own: bool) -> Result<(), String> {
+        self.origin = None;
         for number in 0..unit.len() {
             let args = unit.command(number);
             self.commands += 1;

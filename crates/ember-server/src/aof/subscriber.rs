@@ -35,6 +35,7 @@ use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
 use super::service::Aof;
 use crate::config::{AppendFsync, Config};
 use crate::journal::stream::{Pause, Records, Subscriber};
+use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
@@ -252,11 +253,23 @@ impl AofSubscriber {
                 Ok(())
             }
             Order::Stop { behind } => {
+                self.write_place(behind)?;
                 self.end(behind);
                 self.is_over = true;
                 Ok(())
             }
         }
+    }
+
+    /// Writes where the data stand in the stream as the last line, if all of them are in the file.
+    fn write_place(&mut self, behind: u64) -> Result<(), AofError> {
+        let has_all = self.skipped <= behind && self.pending.is_empty() && self.has_base();
+        let place = Primary::of(self.server).last_place(self.server).filter(|_| has_all);
+        if let (Some(place), Some(files)) = (place, &mut self.files) {
+            self.lead.origin(&place);
+            write_lead(&mut self.lead, &mut files.writer)?;
+        }
+        Ok(())
     }
 
     fn begin(&mut self, beginning: Beginning) {

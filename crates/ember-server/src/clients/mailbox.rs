@@ -10,6 +10,7 @@ use super::listener::{Incoming, Listener};
 use super::live_queries::State;
 use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
+use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
 /// Something for a worker to do.
@@ -44,8 +45,8 @@ pub(crate) enum Message {
     Primary(PrimaryOrder),
     /// Accept connections here, and from now on nowhere else over TCP.
     Listen(Vec<Arc<Listener>>),
-    /// A signal asks for the end: save, then ask for it.
-    SaveAndEnd { is_forced: bool },
+    /// A signal asks for the end with these options.
+    Shutdown(ShutdownOptions),
     /// Stop serving: send what is ready and end.
     Stop,
 }

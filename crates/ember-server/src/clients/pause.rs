@@ -1,4 +1,4 @@
-//! `CLIENT PAUSE` and FAILOVER: commands that wait for their end.
+//! `CLIENT PAUSE`, FAILOVER and SHUTDOWN: commands that wait for their end.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -13,6 +13,8 @@ pub(crate) struct Pause {
     all: AtomicBool,
     /// Those that write wait until a replica has taken over.
     for_failover: AtomicBool,
+    /// Those that write wait until replicas have all, and the server ends.
+    for_shutdown: AtomicBool,
 }
 
 /// Why commands wait, which, and for how long.
@@ -40,13 +42,29 @@ impl Pause {
     /// Ends the pause of `CLIENT PAUSE`.
     pub(crate) fn end(&self) {
         self.until_ms.store(0, Ordering::Relaxed);
-        self.is_any.store(self.for_failover.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.note_any();
     }
 
     /// Begins or ends the pause of FAILOVER.
     pub(crate) fn wait_for_failover(&self, waits: bool) {
         self.for_failover.store(waits, Ordering::Relaxed);
-        self.is_any.store(waits || self.until_ms.load(Ordering::Relaxed) != 0, Ordering::Relaxed);
+        self.note_any();
+    }
+
+    /// Begins or ends the pause of SHUTDOWN.
+    pub(crate) fn wait_for_shutdown(&self, waits: bool) {
+        self.for_shutdown.store(waits, Ordering::Relaxed);
+        self.note_any();
+    }
+
+    fn note_any(&self) {
+        let is_any = self.writes_wait() || self.until_ms.load(Ordering::Relaxed) != 0;
+        self.is_any.store(is_any, Ordering::Relaxed);
+    }
+
+    /// Whether those that write wait for something that is not over at a known time.
+    fn writes_wait(&self) -> bool {
+        self.for_failover.load(Ordering::Relaxed) || self.for_shutdown.load(Ordering::Relaxed)
     }
 
     /// The pause there is.
@@ -55,6 +73,9 @@ impl Pause {
         let all = left_ms > 0 && self.all.load(Ordering::Relaxed);
         if self.for_failover.load(Ordering::Relaxed) {
             return Some(Paused { reason: "failover_in_progress", all, left_ms });
+        }
+        if self.for_shutdown.load(Ordering::Relaxed) {
+            return Some(Paused { reason: "shutdown_in_progress", all, left_ms });
         }
         (left_ms > 0).then_some(Paused { reason: "client_pause", all, left_ms })
     }
@@ -67,7 +88,7 @@ impl Pause {
 
     #[cold]
     fn holds_now(&self, now_ms: i64, writes: bool) -> bool {
-        (writes && self.for_failover.load(Ordering::Relaxed))
+        (writes && self.writes_wait())
             || (self.until_ms.load(Ordering::Relaxed) > now_ms
                 && (writes || self.all.load(Ordering::Relaxed)))
     }

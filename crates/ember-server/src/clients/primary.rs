@@ -258,8 +258,8 @@ pub(crate) enum PrimaryOrder {
     BeginAof,
     /// The server has become a replica: whoever waits for a key is told so.
     Demote,
-    /// The replica that is to take over may have all by now.
-    FailOver,
+    /// A replica that is waited for may have all by now.
+    LookAtReplicas,
     /// No replica takes over, and this server stays the primary.
     StayPrimary { why: String },
 }

@@ -8,13 +8,13 @@ use emberkv_core::types::limits::EncodingLimits;
 use super::bind_address::BindAddress;
 use super::client_memory_limit::ClientMemoryLimit;
 use super::cpu_list::CpuList;
-use super::on_signal::OnSignal;
 use super::oom_score_values::OomScoreValues;
 use super::origins::Origins;
 use super::output_buffer_limit::OutputBufferLimits;
 use super::primary_address::PrimaryAddress;
 use super::rename::RenameDirective;
 use super::save_rules::SaveRules;
+use super::shutdown_options::ShutdownOptions;
 use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
@@ -237,8 +237,8 @@ config! {
     supervised: Supervised,
     /// In seconds.
     shutdown_timeout: u32,
-    shutdown_on_sigint: OnSignal,
-    shutdown_on_sigterm: OnSignal,
+    shutdown_on_sigint: ShutdownOptions,
+    shutdown_on_sigterm: ShutdownOptions,
     oom_score_adj: OomScoreAdj,
     oom_score_adj_values: OomScoreValues,
     server_cpulist: CpuList,

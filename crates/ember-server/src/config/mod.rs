@@ -19,7 +19,6 @@ mod file;
 mod handle;
 mod launch;
 mod lookup;
-mod on_signal;
 mod oom_score_values;
 pub(crate) mod origins;
 mod output_buffer_limit;
@@ -30,6 +29,7 @@ mod reference;
 mod rename;
 mod rewrite;
 mod save_rules;
+mod shutdown_options;
 mod store;
 mod stored;
 mod table;
@@ -46,11 +46,11 @@ pub(crate) use launch::{Launch, launch};
 pub(crate) use lookup::{
     is_key_file_parameter, is_secret_parameter, notice_of_those, notice_without_effect, tls_parameter,
 };
-pub(crate) use on_signal::OnSignal;
 pub(crate) use output_buffer_limit::{OutputBufferLimit, OutputBufferLimits};
 pub(crate) use primary_address::PrimaryAddress;
 pub(crate) use reference::{Description, descriptions};
 pub(crate) use rename::RenameDirective;
+pub(crate) use shutdown_options::ShutdownOptions;
 pub(crate) use table::SYNC_REPLICAS_MAX;
 pub(crate) use users::{StoredUser, UserDirective};
 pub(crate) use value::{

@@ -3,3 +3,4 @@
 pub(crate) mod failover;
 pub(crate) mod link;
 pub(crate) mod primary;
+pub(crate) mod shutdown;

@@ -30,10 +30,10 @@ use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::subscriptions::PubSub;
 use crate::clients::tracking::Trackers;
-use crate::config::{ConfigHandle, OnSignal};
+use crate::config::{ConfigHandle, ShutdownOptions};
 use crate::files::data_lock::DataLock;
 use crate::files::encryption::FileEncryption;
-use crate::journal::JournalHub;
+use crate::journal::{JournalHub, Reader};
 use crate::observability::command_log::CommandLog;
 use crate::observability::hot_keys::HotKeys;
 use crate::observability::latency::LatencyMonitor;
@@ -268,12 +268,15 @@ impl Server {
         }
     }
 
-    /// Ends the process because of a signal. If the data set is to be saved, by the options or because there are save rules,
-    /// worker 0 does that first; when it fails, the process goes on unless it is forced.
-    pub(crate) fn end_by_signal(&self, on_signal: OnSignal) {
-        let saves = on_signal.saves.unwrap_or_else(|| !self.config.snapshot().save.is_empty());
-        if saves && !self.is_loading() && !self.is_stopping() {
-            self.workers[0].mailbox.send(Message::SaveAndEnd { is_forced: on_signal.is_forced });
+    /// Ends the process because of a signal. If data are to be saved, by the options or because there are save rules, or
+    /// replicas to be waited for, worker 0 sees to that first.
+    pub(crate) fn end_by_signal(&self, options: ShutdownOptions) {
+        let config = self.config.snapshot();
+        let saves = options.saves.unwrap_or_else(|| !config.save.is_empty());
+        let is_busy = self.scripting.running.busy_error(config.busy_reply_threshold).is_some();
+        let has_work = saves || (self.journal.is_read_by(Reader::Replicas) && !is_busy);
+        if has_work && !self.is_loading() && !self.is_stopping() {
+            self.workers[0].mailbox.send(Message::Shutdown(options));
         } else {
             self.request_stop();
         }

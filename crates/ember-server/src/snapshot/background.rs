@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::point_in_time::{Claim, PointInTime, Purpose, begin};
-use super::saving::write_file;
+use super::saving::{write_file, write_place};
 use crate::config::Config;
 use crate::executor::Executor;
+use crate::replication::primary::Primary;
+use crate::replication::primary::place::Place;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
@@ -146,9 +148,9 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let background = &SnapshotState::of(server).background;
     background.is_scheduled.store(false, Ordering::Relaxed);
     background.tried_ms.store(unix_ms(), Ordering::Relaxed);
-    let point = executor.with_exclusive_access(|executor, _| {
+    let (point, place) = executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        begin(&claim, executor)
+        (begin(&claim, executor), Primary::of(server).place(server))
     });
     background.since_ms.store(unix_ms(), Ordering::Relaxed);
     let config = Arc::clone(&executor.config);
@@ -156,7 +158,7 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let spawned = thread::Builder::new().name("bgsave".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
         affinity::keep_to(&config.bgsave_cpulist, "bgsave_cpulist");
-        run(server, point, claim, &config);
+        run(server, point, place, claim, &config);
         background.note_end();
     });
     if let Err(error) = spawned {
@@ -170,10 +172,13 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     Ok(())
 }
 
-fn run(server: &Server, point: PointInTime, claim: Claim, config: &Config) {
+fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, config: &Config) {
     let begun = Instant::now();
     let changes = point.changes;
-    let written = write_file(server, config, |writer| point.fill(writer, false));
+    let written = write_file(server, config, |writer| {
+        write_place(place, writer)?;
+        point.fill(writer, false)
+    });
     // Before anybody is told: who knows that it has ended may begin the next one.
     drop(claim);
     let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());

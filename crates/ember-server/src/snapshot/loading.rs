@@ -6,15 +6,17 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ember_persistence::encryption::Ending;
 use ember_persistence::files::{directory_of, remove_leftovers};
+use ember_persistence::origin::{Origin, OriginFields};
 use ember_persistence::rdb_file::{self, Batch, Inserter, RdbError, RdbProblem, RdbReader, Source, Step};
 use ember_scripting::library::Libraries;
 use emberkv_core::turn::Turn;
+use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::executor::Executor;
@@ -47,8 +49,10 @@ pub(crate) struct Loading {
     read_bytes: AtomicU64,
     /// How much memory the data set took where it was saved, as far as the file says so.
     pub(crate) used_bytes: AtomicU64,
-    /// The database that the next command is for of the stream that the data are from, as far as the file says so.
-    stream_database: AtomicUsize,
+    /// What the files say of the stream that the data are from.
+    origin: Mutex<OriginFields>,
+    /// Keys whose time has come are not left out: others have them, and are to be told when they go.
+    keeps_expired: AtomicBool,
 }
 
 impl Loading {
@@ -56,6 +60,8 @@ impl Loading {
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.since_ms.store(unix_ms(), Ordering::Relaxed);
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
+        self.set_origin(None);
+        self.keep_expired(false);
     }
 
     /// Notes how many bytes of a file were read.
@@ -86,20 +92,33 @@ impl Loading {
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Notes what a file says of the stream that its data are from.
-    fn note_stream_database(&self, text: &[u8]) {
-        let database = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-        self.stream_database.store(database.unwrap_or(0), Ordering::Relaxed);
+    /// Notes what an RDB file says of the stream that its data are from.
+    fn note_origin(&self, name: &[u8], value: &[u8]) {
+        let mut origin = self.origin.lock();
+        origin.note(name, value);
+        if origin.origin().is_some() {
+            self.keep_expired(true);
+        }
+    }
+
+    /// Notes where the data stand in a stream, or that it is not known.
+    pub(crate) fn set_origin(&self, origin: Option<Origin>) {
+        *self.origin.lock() = origin.map(OriginFields::from).unwrap_or_default();
+    }
+
+    /// Where the data stand in a stream, as far as the files say so.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        self.origin.lock().origin()
     }
 
     /// The database that the next command is for of the stream that the data are from.
     pub(crate) fn stream_database(&self) -> usize {
-        self.stream_database.load(Ordering::Relaxed)
+        self.origin.lock().database()
     }
 
-    /// Data of another stream are loaded now.
-    pub(crate) fn forget_origin(&self) {
-        self.stream_database.store(0, Ordering::Relaxed);
+    /// Says whether keys are loaded whose time has come. What is behind them may build on them, or others have them, too.
+    pub(crate) fn keep_expired(&self, keeps: bool) {
+        self.keeps_expired.store(keeps, Ordering::Relaxed);
     }
 
     /// When it began, Unix time in s.
@@ -247,8 +266,7 @@ pub(crate) fn load_from(
                 Step::Aux { name, value } => {
                     match &name[..] {
                         b"used-mem" => state.loading.note_used(&value),
-                        b"repl-stream-db" => state.loading.note_stream_database(&value),
-                        _ => {}
+                        _ => state.loading.note_origin(&name, &value),
                     }
                     Ok(())
                 }
@@ -294,13 +312,19 @@ fn insert_into<'s>(
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    if config.replicaof.get().is_some() {
-        // What has expired its primary says.
+    // What has expired its primary says.
+    let mut keeps_expired = config.replicaof.get().is_some();
+    if keeps_expired {
         turn.replay_at(turn.now_ms);
     }
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits())
         .replacing(present == Present::Replaced);
     move |batch| {
+        // The file says so before its first key.
+        if !keeps_expired && SnapshotState::of(server).loading.keeps_expired.load(Ordering::Relaxed) {
+            keeps_expired = true;
+            inserter.keep_expired();
+        }
         let inserted = inserter.insert(batch)?;
         SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
         SnapshotState::of(server).expired.fetch_add(inserted.expired, Ordering::Relaxed);

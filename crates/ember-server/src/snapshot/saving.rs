@@ -13,6 +13,8 @@ use emberkv_core::turn::Turn;
 
 use crate::config::Config;
 use crate::executor::Executor;
+use crate::replication::primary::Primary;
+use crate::replication::primary::place::Place;
 use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
@@ -30,34 +32,40 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    save(server, &config, &turn)
+    let place = Primary::of(server).last_place(server).map(Place::Known);
+    save_at(server, &config, &turn, place)
 }
 
-/// Saves because the server is to end, and lets it be saved again at the end if there are changes until then. What is saved
-/// in the background is given up. The worker is inside the gate and holds no lock.
+/// Saves because the server is to end, and lets it be saved again at the end if there are changes until then. The worker has
+/// exclusive access and has published what it did; nothing is saved in the background any more.
 ///
 /// # Errors
 /// Those of [`save`]; the server is to go on then.
 pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     let server = executor.server;
-    SnapshotState::of(server).background.give_up(server, None);
-    let saved = executor.with_exclusive_access(|executor, _| {
-        executor.publish();
-        save(server, &executor.config, &executor.turn)
-    });
+    let saved = save(server, &executor.config, &executor.turn);
     SnapshotState::of(server).saves_at_end.store(saved.is_ok(), Ordering::Relaxed);
     SnapshotState::of(server).is_given_up.store(saved.is_ok(), Ordering::Relaxed);
     saved
 }
 
-/// Writes the file. The calling worker has exclusive access and holds no lock; `turn` is its own. O(N) for N bytes.
+/// Writes the file. The calling worker has exclusive access, holds no lock and has published what it did; `turn` is its own.
+/// O(N) for N bytes.
 ///
 /// # Errors
 /// One line that says what failed. The file that was there before is there still.
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
+    save_at(server, config, turn, Primary::of(server).place(server))
+}
+
+/// The same; the data stand at this place of the stream.
+fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) -> Result<(), String> {
     let begun = Instant::now();
     let changes = server.sum(|stats| &stats.changes);
-    let written = write_file(server, config, |writer| write_all(server, turn, false, writer))?;
+    let written = write_file(server, config, |writer| {
+        write_place(place, writer)?;
+        write_all(server, turn, false, writer)
+    })?;
     SnapshotState::of(server).note_saved(changes);
     SnapshotState::of(server).background.note_success(server);
     let seconds = begun.elapsed().as_secs_f64();
@@ -82,6 +90,11 @@ pub(super) fn write_file(
     };
     let written = rdb_file::save(&server.disk, Path::new(&config.dbfilename), &options, fill);
     written.map_err(|error| error.to_string())
+}
+
+/// Writes where the data stand in the stream, once that is known.
+pub(super) fn write_place(place: Option<Place>, writer: &mut RdbWriter<FileSink>) -> io::Result<()> {
+    place.and_then(Place::wait).map_or(Ok(()), |origin| origin.write(writer))
 }
 
 /// Writes all data. The caller has exclusive access, or no worker runs.

@@ -48,7 +48,7 @@ impl Worker {
                 Message::TryAgain => self.resume_paused(),
                 Message::Primary(order) => self.follow(order),
                 Message::Listen(listeners) => self.listen(listeners),
-                Message::SaveAndEnd { is_forced } => self.ending = Some(is_forced),
+                Message::Shutdown(options) => self.ending = Some(options),
                 Message::Stop => self.stop(),
             }
         }

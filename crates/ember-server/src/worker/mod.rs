@@ -52,6 +52,7 @@ use ember_protocol::{Batch, Limits, Reply};
 use crate::clients::connection::{self, Connection, RequestLimits};
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::Message;
+use crate::config::ShutdownOptions;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::observability::hot_keys::Announced;
@@ -130,8 +131,8 @@ pub(crate) struct Worker {
     looks_at_tls_at: Instant,
     /// What there is to do for live queries.
     queries: QueryWork,
-    /// A signal has asked for the end, and saving for that is still to be done.
-    ending: Option<bool>,
+    /// A signal has asked for the end with these options, and it has not begun.
+    ending: Option<ShutdownOptions>,
     stop_at: Option<Instant>,
     /// When it last began to work.
     woke_at: Instant,
@@ -254,8 +255,8 @@ impl Worker {
             self.observed("expire-cycle", Worker::expire);
         }
         self.work_on_queries();
-        if let Some(is_forced) = self.ending {
-            self.save_and_end(is_forced);
+        if let Some(options) = self.ending {
+            self.begin_shutdown(options);
         }
         if Instant::now() >= self.next_tick {
             self.tick();

@@ -8,14 +8,15 @@ use emberkv_core::keys::Guards;
 use super::Worker;
 use crate::aof::rewriting;
 use crate::aof::service::Aof;
+use crate::config::ShutdownOptions;
 use crate::defragmentation;
 use crate::executor::Executor;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
 use crate::observability::rates::Totals;
 use crate::replication::primary::upkeep;
+use crate::replication::shutdown;
 use crate::snapshot::background::begin_bgsave;
-use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
 /// References that active expiry looks at in one turn with the least effort: about 0.1 ms, so that a million keys due at
@@ -89,26 +90,16 @@ impl Worker {
         }
     }
 
-    /// Saves because a signal asks for the end, then ends; goes on serving if that fails, unless the end is forced.
+    /// Begins to end the server, because a signal asks for that.
     #[cold]
-    pub(super) fn save_and_end(&mut self, is_forced: bool) {
+    pub(super) fn begin_shutdown(&mut self, options: ShutdownOptions) {
         if !self.executor.enter_gate() {
             return; // after the script that runs
         }
         self.ending = None;
-        let saved = saving::save_before_end(&mut self.executor);
+        shutdown::begin(&mut self.executor, options, None);
         self.server.gate.leave(self.executor.index);
-        match saved {
-            Ok(()) => self.server.request_stop(),
-            Err(error) if is_forced => {
-                tracing::error!("the data set is not saved: {error}");
-                self.server.request_stop();
-            }
-            Err(error) => {
-                tracing::error!("the server does not end, because the data set is not saved: {error}");
-                SnapshotState::of(self.server).is_ending.store(false, Ordering::Relaxed);
-            }
-        }
+        self.executor.publish();
     }
 
     /// Does periodic work, which is an event of the latency monitor when it takes too long.

@@ -15,8 +15,8 @@ use crate::aof::rewriting;
 use crate::clients::listener;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{FromPrimary, NewPrimary, PrimaryOrder};
-use crate::replication::failover;
 use crate::replication::link::role;
+use crate::replication::{failover, shutdown};
 
 impl Worker {
     /// Does what the thread of the link wants.
@@ -27,9 +27,10 @@ impl Worker {
             PrimaryOrder::Empty { change, done } => self.empty(change, done),
             PrimaryOrder::BeginAof => self.begin_aof(),
             PrimaryOrder::Demote => self.demote(),
-            PrimaryOrder::FailOver => {
-                self.observed("replication", |worker| failover::work(&mut worker.executor))
-            }
+            PrimaryOrder::LookAtReplicas => self.observed("replication", |worker| {
+                failover::work(&mut worker.executor);
+                shutdown::work(&mut worker.executor);
+            }),
             PrimaryOrder::StayPrimary { why } => self.stay_primary(why),
         }
     }

@@ -7,6 +7,7 @@ mod failover;
 mod hostile_primary;
 mod pairs;
 mod primary;
+mod resuming;
 mod roles;
 mod stream;
 mod synchronous;

@@ -1,19 +1,21 @@
 //! SHUTDOWN.
 
+use ember_protocol::{Args, Reply};
+use emberkv_core::call::Wait;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
+use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::clients::client::Client;
+use crate::config::ShutdownOptions;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
-use crate::server::Server;
-use crate::snapshot::saving::save_before_end;
+use crate::replication::shutdown;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "shutdown",
-        summary: "Saves the data set, if there are save rules or it is asked for, and ends the server. Connections get the \
-                  replies that are ready.",
+        summary: "Waits until replicas have all, saves the data set, if there are save rules or it is asked for, and ends the \
+                  server. Connections get the replies that are ready.",
         since: "1.0.0",
         group: Group::Server,
         complexity: "O(N) for N keys when saving, otherwise O(N) for N connections.",
@@ -37,50 +39,57 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn shutdown(session: &mut Session<'_>) -> SessionResult {
-    let args = session.args;
-    let (mut saves, mut aborts) = (None, false);
+    let server = session.server;
+    let Some(options) = options(session.args)? else {
+        return if shutdown::abort(server) {
+            session.reply.ok();
+            Ok(Outcome::Done)
+        } else {
+            Err("ERR No shutdown in progress.".into())
+        };
+    };
+    let busy_error = server.scripting.running.busy_error(server.config.snapshot().busy_reply_threshold);
+    if options.saves != Some(false)
+        && let Some(error) = busy_error
+    {
+        return Err(error);
+    }
+    tracing::info!("client {} asked for the shutdown", session.client.view.id);
+    if server.is_loading() || busy_error.is_some() {
+        // There is nothing to save, or a script keeps everybody from it.
+        server.request_stop();
+        return Ok(Outcome::Close);
+    }
+    Ok(Outcome::Continue(begin))
+}
+
+fn begin(execution: &mut Execution<'_>) -> SessionResult {
+    let Execution { executor, client, command, args, reply } = execution;
+    let Some(options) = options(*args)? else { return Err(CommandError::Syntax) };
+    let waiting = Wait { timeout_ms: None, empty_reply: Reply::null, instead: None };
+    let mut blocked = executor.enlist(command, waiting, *args, client, &mut Guards::None, reply);
+    // It goes on, whatever becomes of the client.
+    blocked.is_under_way = true;
+    shutdown::begin(executor, options, Some(&blocked.waiter));
+    Ok(Outcome::Wait(blocked))
+}
+
+/// What is asked for; nothing if it is the end of what is under way.
+fn options(args: Args<'_>) -> Result<Option<ShutdownOptions>, CommandError> {
+    let (mut options, mut aborts) = (ShutdownOptions::default(), false);
     for arg in 1..args.len() {
         let is = |word| is_word(args, arg, word);
-        match saves {
-            None | Some(false) if is("NOSAVE") => saves = Some(false),
-            None | Some(true) if is("SAVE") => saves = Some(true),
-            _ if is("NOW") || is("FORCE") => {}
+        match options.saves {
+            None | Some(false) if is("NOSAVE") => options.saves = Some(false),
+            None | Some(true) if is("SAVE") => options.saves = Some(true),
+            _ if is("NOW") => options.is_immediate = true,
+            _ if is("FORCE") => options.is_forced = true,
             _ if is("ABORT") => aborts = true,
             _ => return Err(CommandError::Syntax),
         }
     }
-    if aborts {
-        // A shutdown that has begun lets no new command in, this one included.
-        let error = if args.len() > 2 { CommandError::Syntax } else { "ERR No shutdown in progress.".into() };
-        return Err(error);
+    if aborts && options != ShutdownOptions::default() {
+        return Err(CommandError::Syntax);
     }
-    let server = session.server;
-    if saves != Some(false)
-        && let Some(error) =
-            server.scripting.running.busy_error(server.config.snapshot().busy_reply_threshold)
-    {
-        return Err(error);
-    }
-    if !server.is_loading() && saves.unwrap_or_else(|| !server.config.snapshot().save.is_empty()) {
-        return Ok(Outcome::Continue(save_and_end));
-    }
-    end(server, session.client)
-}
-
-/// Saves, then ends; with FORCE also when that has failed.
-fn save_and_end(execution: &mut Execution<'_>) -> SessionResult {
-    let server = execution.executor.server;
-    if let Err(error) = save_before_end(execution.executor) {
-        tracing::error!("the data set is not saved: {error}");
-        if !(1..execution.args.len()).any(|arg| is_word(execution.args, arg, "FORCE")) {
-            return Err("ERR Errors trying to SHUTDOWN. Check logs.".into());
-        }
-    }
-    end(server, execution.client)
-}
-
-fn end(server: &Server, client: &Client) -> SessionResult {
-    tracing::info!("client {} asked for the shutdown", client.view.id);
-    server.request_stop();
-    Ok(Outcome::Close)
+    Ok((!aborts).then_some(options))
 }

@@ -2,9 +2,9 @@
 
 use super::bounds::{DIRECTORY, INT_MAX};
 use crate::config::cpu_list::CpuList;
-use crate::config::on_signal::OnSignal;
 use crate::config::oom_score_values::OomScoreValues;
 use crate::config::parameter::{Field, Kind, Parameter};
+use crate::config::shutdown_options::ShutdownOptions;
 use crate::config::stored::check_title_template;
 use crate::config::value::{self, OomScoreAdj, Supervised};
 
@@ -13,7 +13,7 @@ macro_rules! on_signal {
         Kind::Words {
             shape: "`default`, or some of `save`, `nosave`, `now`, `force`",
             get: |config| config.$field.format(),
-            set: |config, text| OnSignal::parse(text).map(|on_signal| config.$field = on_signal),
+            set: |config, text| ShutdownOptions::parse(text).map(|on_signal| config.$field = on_signal),
         }
     };
 }
@@ -71,7 +71,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(shutdown_timeout, 0..=INT_MAX),
         default: "10",
         mutable: true,
-        about: "Seconds a shutdown may wait for clients to read their last replies.",
+        about: "Seconds a shutdown may wait for replicas to get all that was written, and then for clients to read their last \
+                replies.",
     },
     Parameter {
         name: "shutdown-on-sigint",
@@ -79,8 +80,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: on_signal!(shutdown_on_sigint),
         default: "default",
         mutable: true,
-        about: "How SIGINT ends the server: as SHUTDOWN with these options does. `now` changes nothing, because no replicas \
-                are waited for.",
+        about: "How SIGINT ends the server: as SHUTDOWN with these options does.",
     },
     Parameter {
         name: "shutdown-on-sigterm",

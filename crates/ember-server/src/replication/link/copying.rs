@@ -86,7 +86,6 @@ pub(super) fn receive(
     }
     tracing::info!("loading the data of the primary {origin}");
     let state = SnapshotState::of(server);
-    state.loading.forget_origin();
     state.loading.begin(total.unwrap_or(0));
     state.loaded.store(0, Ordering::Relaxed);
     state.expired.store(0, Ordering::Relaxed);

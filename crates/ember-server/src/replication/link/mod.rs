@@ -28,6 +28,7 @@ use crate::clients::primary::{PrimaryLink, PrimaryOrder};
 use crate::config::PrimaryAddress;
 use crate::journal::Reader;
 use crate::replication::primary::Primary;
+use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
@@ -210,6 +211,13 @@ impl Link {
         }
     }
 
+    /// Nothing more of what the primary sends is applied: the server ends. The caller has exclusive access.
+    pub(crate) fn cut(&self) {
+        if let Some(link) = &self.state.lock().link {
+            link.cut();
+        }
+    }
+
     /// Whether no later change of the role has come behind change number `change`.
     fn is_current(&self, change: u64) -> bool {
         self.state.lock().change == change
@@ -223,7 +231,10 @@ impl Link {
             if server.is_stopping() {
                 return None;
             }
+            // What came now would be behind what is saved.
+            let goes_on = Shutdown::of(server).stage() != ShutdownStage::Ending;
             if state.stopped.is_none()
+                && goes_on
                 && let Some((host, port)) = state.primary.get()
             {
                 return Some((host.to_owned(), port, state.change));

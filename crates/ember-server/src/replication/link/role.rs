@@ -17,6 +17,7 @@ use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::loading;
+use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
@@ -120,15 +121,29 @@ fn change_if(
 /// Takes the role that the configuration says at the start, when the data set is loaded. No worker is inside the gate.
 ///
 /// # Errors
-/// If the system gives no thread.
+/// If the system gives no thread, or no random numbers.
 pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     let primary = server.config.snapshot().replicaof.clone();
-    if primary.get().is_some() {
+    let (link, is_replica) = (Link::of(server), primary.get().is_some());
+    if is_replica {
         start_thread(server).map_err(|error| format!("cannot start a thread for the link: {error}"))?;
-        let link = Link::of(server);
         take(&mut link.state.lock(), server, primary);
-        link.changed.notify_all();
     }
+    resume(server, is_replica)?;
+    link.changed.notify_all();
+    Ok(())
+}
+
+/// Goes on where the data that were loaded stand in a stream, if their files say so.
+fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
+    let Some(origin) = SnapshotState::of(server).loading.origin() else { return Ok(()) };
+    if origin.database >= server.keyspace.databases() {
+        return Ok(());
+    }
+    Link::of(server).state.lock().database = origin.database;
+    let resumed = Primary::of(server).resume(server, &origin, is_replica);
+    resumed.map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    tracing::info!("the data are those of history {} at offset {}", origin.id(), origin.position);
     Ok(())
 }
 

@@ -167,6 +167,7 @@ fn settle_take_over(
 
 /// Waits for the end of a link. Meanwhile the primary is told each second how far this server is.
 fn watch(server: &Server, link: &Link, primary: &Arc<PrimaryLink>) {
+    link.see_to_aof(server);
     while !primary.wait_for_end(TICK) {
         link.see_to_aof(server);
         let timeout_ms = i64::from(server.config.snapshot().repl_timeout) * 1000;

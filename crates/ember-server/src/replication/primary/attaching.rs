@@ -15,6 +15,7 @@ use crate::clients::replica::Contents;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;
+use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 
 /// What a replica has: the data of the stream of this name, up to this position.
 pub(crate) struct Held<'a> {
@@ -122,8 +123,10 @@ impl Primary {
         view.acknowledge(position, durable, self.end(), now_ms);
         self.serve_waits(server);
         self.release_replies(server);
-        if Failover::of(server).stage() == FailoverStage::Waiting && self.is_all(position) {
-            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::FailOver));
+        let waits = Failover::of(server).stage() == FailoverStage::Waiting
+            || Shutdown::of(server).stage() == ShutdownStage::Waiting;
+        if waits && self.is_all(position) {
+            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::LookAtReplicas));
         }
     }
 }

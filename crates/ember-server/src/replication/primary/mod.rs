@@ -8,6 +8,7 @@
 //! relay.rs       the stream of a server that is a replica itself: what its primary sends
 //! waiting.rs     clients that wait until replicas have what they have written
 //! upkeep.rs      what is done periodically
+//! place.rs       where the data stand in the stream: what files say of it
 //! good_replicas.rs   whether there are enough replicas to write
 //! ```
 //!
@@ -24,6 +25,7 @@ mod copy;
 mod feed;
 pub(crate) mod good_replicas;
 mod orders;
+pub(crate) mod place;
 pub(crate) mod relay;
 pub(crate) mod replica;
 mod spool;
@@ -90,6 +92,8 @@ pub(crate) struct Primary {
     stream: Mutex<Stream>,
     /// The position behind the last byte of the stream.
     end: AtomicU64,
+    /// The server has become a replica, and not all that it did before is in the stream yet.
+    gives_over: AtomicBool,
     /// Whether records go into the stream.
     is_on: AtomicBool,
     replicas: Mutex<BTreeMap<u64, Arc<ReplicaView>>>,
@@ -129,6 +133,7 @@ impl Primary {
             history: Mutex::new(History::new(id)),
             stream: Mutex::new(Stream::new(0, 0)),
             end: AtomicU64::new(0),
+            gives_over: AtomicBool::new(false),
             is_on: AtomicBool::new(false),
             replicas: Mutex::default(),
             listeners: (0..workers).map(|_| CachePadded::default()).collect(),

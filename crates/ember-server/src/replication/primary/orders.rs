@@ -11,6 +11,8 @@ pub(super) enum Order {
     Meet { behind: u64, copy: Arc<Copy> },
     /// A command that changes nothing here, but concerns replicas.
     PassOn { behind: u64, command: Vec<u8> },
+    /// Somebody wants to know at which position that is.
+    Tell { behind: u64, position: SyncSender<u64> },
     /// The stream ends.
     End { behind: u64 },
     /// The server is a replica: what comes behind this record is not in the stream, which is whole then.
@@ -23,6 +25,7 @@ impl Order {
     pub(super) fn behind(&self) -> u64 {
         let (Order::Meet { behind, .. }
         | Order::PassOn { behind, .. }
+        | Order::Tell { behind, .. }
         | Order::End { behind }
         | Order::GiveOver { behind, .. }
         | Order::TakeAgain { behind }) = self;

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use ember_cluster::replication::history::History;
+use ember_persistence::origin::Origin;
 
 use super::orders::Order;
 use super::{Primary, Stream};
@@ -28,6 +29,26 @@ impl Primary {
         *stream = Stream::new(position, 0);
         self.end.store(position, Ordering::Release);
         self.is_on.store(true, Ordering::SeqCst);
+    }
+
+    /// The data are those that a file has, which says where they stand in a stream. A primary goes on from there, under a
+    /// name of its own. No worker is inside the gate.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    pub(crate) fn resume(
+        &self,
+        server: &Server,
+        origin: &Origin,
+        is_replica: bool,
+    ) -> Result<(), getrandom::Error> {
+        let name = random_name()?;
+        self.begin_relay(origin.id().to_owned(), origin.position);
+        if !is_replica {
+            self.take_stream(server, name);
+            server.journal.call_thread();
+        }
+        Ok(())
     }
 
     /// The history goes on under this name.
@@ -55,6 +76,7 @@ impl Primary {
     /// it has done before is. The caller has exclusive access, has published what it did, and calls the journal's thread.
     pub(crate) fn give_stream_over(&self, server: &Server) -> Receiver<()> {
         let behind = server.journal.switch(Reader::Replicas, false);
+        self.gives_over.store(true, Ordering::SeqCst);
         let (done, given_over) = sync_channel(1);
         self.orders.add(Order::GiveOver { behind, done });
         given_over

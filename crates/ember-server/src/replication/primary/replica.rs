@@ -74,6 +74,11 @@ impl ReplicaView {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
+    /// Whether it gets a copy of the data alone.
+    pub(crate) fn is_copied_only(&self) -> bool {
+        self.is_copied_only
+    }
+
     /// What it has confirmed: the position that it has run the stream up to.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)

@@ -11,6 +11,7 @@ use super::{Primary, Stream};
 use crate::config::Config;
 use crate::journal::stream::{Pause, Records, Subscriber};
 use crate::replication::failover::stage::{Failover, FailoverStage};
+use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 
 /// How long the thread sleeps at most while there is no stream.
@@ -51,6 +52,10 @@ impl StreamSubscriber {
         }
     }
 
+    fn shutdown(&self) -> ShutdownStage {
+        Shutdown::of(self.server).stage()
+    }
+
     fn ping_period(&self) -> Duration {
         Duration::from_secs(self.config.repl_ping_replica_period.into())
     }
@@ -68,6 +73,8 @@ impl StreamSubscriber {
             }
             Order::PassOn { command, .. } if self.reads => self.add(&command, None),
             Order::PassOn { .. } => {}
+            // Nobody waits if it has taken too long.
+            Order::Tell { position, .. } => _ = position.send(self.primary.end()),
             Order::End { .. } => {
                 self.reads = false;
                 self.primary.is_on.store(false, Ordering::SeqCst);
@@ -75,6 +82,7 @@ impl StreamSubscriber {
             }
             Order::GiveOver { done, .. } => {
                 self.reads = false;
+                self.primary.gives_over.store(false, Ordering::SeqCst);
                 // Nobody waits if the role has changed again.
                 let _ = done.send(());
             }
@@ -122,8 +130,8 @@ impl StreamSubscriber {
             return;
         }
         self.next_ping = now + self.ping_period();
-        // A replica that is to take over must get to the end.
-        if Failover::of(self.server).stage() != FailoverStage::Off {
+        // Replicas that are waited for must get to the end.
+        if Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off {
             return;
         }
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
@@ -176,7 +184,7 @@ impl Subscriber for StreamSubscriber {
             return;
         }
         self.ping_if_due();
-        if self.primary.wants_acks.swap(false, Ordering::SeqCst) {
+        if self.primary.wants_acks.swap(false, Ordering::SeqCst) && self.shutdown() != ShutdownStage::Ending {
             self.ask();
         }
     }

@@ -8,7 +8,7 @@ use super::{Primary, feed, good_replicas, taking};
 use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
-use crate::replication::failover;
+use crate::replication::{failover, shutdown};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
@@ -22,6 +22,7 @@ pub(crate) fn work(executor: &mut Executor) {
     primary.serve_waits(server);
     good_replicas::refuse_writes(server, &executor.config);
     failover::work(executor);
+    shutdown::work(executor);
     if server.journal.is_read_by(Reader::Replicas) {
         end_if_alone(executor, primary);
     }

@@ -20,6 +20,7 @@ use crate::replication::failover::stage::Failover;
 use crate::replication::link::{Link, LinkReport, Phase};
 use crate::replication::primary::Primary;
 use crate::replication::primary::replica::Stage;
+use crate::replication::shutdown::stage::Shutdown;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::supervisor;
@@ -50,6 +51,9 @@ pub(super) fn server(report: &mut Report<'_>) {
     let Config { port, tls_port, .. } = *report.config;
     report.line("tcp_port", if port == 0 { tls_port } else { port });
     report.line("server_time_usec", now.as_micros());
+    if let Some(left_ms) = Shutdown::of(server).left_ms(report.now_ms) {
+        report.line("shutdown_in_milliseconds", left_ms);
+    }
     report.line("uptime_in_seconds", uptime);
     report.line("uptime_in_days", uptime / SECONDS_PER_DAY);
     report.line("hz", report.config.hz);

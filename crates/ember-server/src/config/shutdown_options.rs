@@ -1,33 +1,33 @@
-//! How a signal ends the server: the options of SHUTDOWN that it stands for.
+//! How the server ends: the options of SHUTDOWN, and those that a signal stands for.
 
 /// The options of SHUTDOWN; none of them for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OnSignal {
+pub(crate) struct ShutdownOptions {
     /// Whether the data set is saved; none: if there are save rules.
     pub(crate) saves: Option<bool>,
-    /// `now`: nobody is waited for. Only replicas would be.
-    is_immediate: bool,
+    /// Replicas are not waited for.
+    pub(crate) is_immediate: bool,
     /// Whether the server ends also when the data set cannot be saved.
     pub(crate) is_forced: bool,
 }
 
 const WORDS: &str = "default, save, nosave, now, force";
 
-impl OnSignal {
+impl ShutdownOptions {
     /// Reads words.
     ///
     /// # Errors
     /// A sentence of Redis's.
-    pub(super) fn parse(text: &str) -> Result<OnSignal, String> {
-        let mut on_signal = OnSignal::default();
+    pub(super) fn parse(text: &str) -> Result<ShutdownOptions, String> {
+        let mut options = ShutdownOptions::default();
         let (mut saves, mut saves_not) = (false, false);
         for word in text.split_whitespace() {
             match word.to_ascii_lowercase().as_str() {
                 "default" => {}
                 "save" => saves = true,
                 "nosave" => saves_not = true,
-                "now" => on_signal.is_immediate = true,
-                "force" => on_signal.is_forced = true,
+                "now" => options.is_immediate = true,
+                "force" => options.is_forced = true,
                 _ => return Err(format!("argument(s) must be one of the following: {WORDS}")),
             }
         }
@@ -37,8 +37,8 @@ impl OnSignal {
         if saves && saves_not {
             return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
         }
-        on_signal.saves = (saves || saves_not).then_some(saves);
-        Ok(on_signal)
+        options.saves = (saves || saves_not).then_some(saves);
+        Ok(options)
     }
 
     /// The words.
@@ -66,16 +66,16 @@ mod tests {
             ("nosave", "nosave"),
             ("default now", "now"),
         ] {
-            assert_eq!(OnSignal::parse(text).unwrap().format(), shown);
+            assert_eq!(ShutdownOptions::parse(text).unwrap().format(), shown);
         }
     }
 
     #[test]
     fn what_contradicts_itself_is_refused() {
-        let refused = OnSignal::parse("save nosave").unwrap_err();
+        let refused = ShutdownOptions::parse("save nosave").unwrap_err();
         assert_eq!(refused, "shutdown options SAVE and NOSAVE can't be used simultaneously");
         for text in ["", "never", "save,now"] {
-            let refused = OnSignal::parse(text).unwrap_err();
+            let refused = ShutdownOptions::parse(text).unwrap_err();
             assert_eq!(refused, format!("argument(s) must be one of the following: {WORDS}"));
         }
     }

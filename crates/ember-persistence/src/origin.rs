@@ -1,0 +1,167 @@
+//! Where data stand in a replication stream: what a server that starts with them needs to go on where they end.
+//!
+//! ```text
+//! RDB   aux fields   repl-stream-db, repl-id, repl-offset                   (as Redis has them)
+//! AOF   the last line   #REPL:<id>:<offset>:<database>                      (Redis skips it)
+//! ```
+//!
+//! The line of an AOF is true of the commands before it: with one behind it, it says nothing of the data any more.
+
+use std::io::{self, Write};
+
+use ember_protocol::number;
+
+use crate::rdb_file::RdbWriter;
+
+/// Hexadecimal digits of a stream's name.
+const ID_DIGITS: usize = 40;
+
+/// The greatest position that is believed: a stream that is written for a thousand years stays below.
+const POSITION_MAX: u64 = 1 << 62;
+
+/// How the line begins.
+pub(crate) const ORIGIN_LINE: &[u8] = b"#REPL:";
+
+/// A position in a stream, and what has to be known to go on there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    id: [u8; ID_DIGITS],
+    /// Bytes of the stream before it.
+    pub position: u64,
+    /// The database that the next command of the stream is for, if that does not say so itself.
+    pub database: usize,
+}
+
+impl Origin {
+    /// A position of the stream `id`; nothing if that is no name of a stream.
+    pub fn new(id: &[u8], position: u64, database: usize) -> Option<Origin> {
+        let id: [u8; ID_DIGITS] = id.try_into().ok()?;
+        let is_possible = id.iter().all(u8::is_ascii_hexdigit) && position <= POSITION_MAX;
+        is_possible.then_some(Origin { id, position, database })
+    }
+
+    /// The name of the stream.
+    pub fn id(&self) -> &str {
+        std::str::from_utf8(&self.id).expect("hexadecimal digits are text")
+    }
+
+    /// The line of an AOF.
+    pub(crate) fn line(&self) -> String {
+        format!("#REPL:{}:{}:{}\r\n", self.id(), self.position, self.database)
+    }
+
+    /// Reads the line of an AOF.
+    pub(crate) fn parse_line(line: &[u8]) -> Option<Origin> {
+        let facts = line.strip_prefix(ORIGIN_LINE)?.strip_suffix(b"\r\n")?;
+        let mut facts = facts.split(|&byte| byte == b':');
+        let (id, position, database) = (facts.next()?, facts.next()?, facts.next()?);
+        let database = usize::try_from(number::parse_u64(database)?).ok()?;
+        facts.next().is_none().then_some(())?;
+        Origin::new(id, number::parse_u64(position)?, database)
+    }
+
+    /// Says it in an RDB file.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn write(&self, writer: &mut RdbWriter<impl Write>) -> io::Result<()> {
+        writer.aux(b"repl-stream-db", self.database.to_string().as_bytes())?;
+        writer.aux(b"repl-id", &self.id)?;
+        writer.aux(b"repl-offset", self.position.to_string().as_bytes())
+    }
+}
+
+/// What the aux fields of an RDB file say of it.
+#[derive(Clone, Debug, Default)]
+pub struct OriginFields {
+    id: Vec<u8>,
+    position: Option<u64>,
+    database: usize,
+}
+
+impl From<Origin> for OriginFields {
+    fn from(origin: Origin) -> OriginFields {
+        OriginFields { id: origin.id.to_vec(), position: Some(origin.position), database: origin.database }
+    }
+}
+
+impl OriginFields {
+    /// Takes a field, if it is one of these. What is no number is as good as not said.
+    pub fn note(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"repl-stream-db" => {
+                let database = number::parse_u64(value).and_then(|number| usize::try_from(number).ok());
+                self.database = database.unwrap_or(0);
+            }
+            b"repl-id" if value.len() == ID_DIGITS => self.id = value.to_vec(),
+            b"repl-offset" => self.position = number::parse_u64(value),
+            _ => {}
+        }
+    }
+
+    /// The database that the next command of the stream is for.
+    pub fn database(&self) -> usize {
+        self.database
+    }
+
+    /// The whole of it, if the file says it.
+    pub fn origin(&self) -> Option<Origin> {
+        Origin::new(&self.id, self.position?, self.database)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdb_file::FILE_VERSION;
+
+    const ID: &[u8] = b"0123456789abcdef0123456789abcdef01234567";
+
+    #[test]
+    fn a_line_says_what_it_was_made_of() {
+        for (position, database) in [(0, 0), (POSITION_MAX, 15)] {
+            let origin = Origin::new(ID, position, database).unwrap();
+            let line = origin.line();
+            assert!(line.len() < 128, "Redis reads no longer ones");
+            assert_eq!(Origin::parse_line(line.as_bytes()), Some(origin));
+        }
+        let id = String::from_utf8_lossy(ID);
+        for wrong in [
+            "#REPL:\r\n".to_owned(),
+            format!("#REPL:{id}:1:0"),
+            format!("#REPL:{id}:1\r\n"),
+            format!("#REPL:{id}:1:0:0\r\n"),
+            format!("#REPL:{id}:-1:0\r\n"),
+            format!("#REPL:{id}:{}:0\r\n", POSITION_MAX + 1),
+            format!("#REPL:{}g:1:0\r\n", &id[1..]),
+            format!("#REPL:{}:1:0\r\n", &id[1..]),
+        ] {
+            assert_eq!(Origin::parse_line(wrong.as_bytes()), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_file_say_it_when_all_are_there() {
+        let mut fields = OriginFields::default();
+        fields.note(b"repl-stream-db", b"3");
+        fields.note(b"repl-id", ID);
+        assert_eq!((fields.origin(), fields.database()), (None, 3));
+        fields.note(b"repl-offset", b"77");
+        assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
+        fields.note(b"repl-offset", b"-1");
+        assert_eq!(fields.origin(), None, "as Redis says that there is none");
+        fields.note(b"repl-offset", b"77");
+        fields.note(b"repl-id", b"short");
+        assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
+    }
+
+    #[test]
+    fn a_file_says_it_in_the_words_of_redis() {
+        let mut writer = RdbWriter::new(Vec::new(), FILE_VERSION, false).unwrap();
+        Origin::new(ID, 1234, 5).unwrap().write(&mut writer).unwrap();
+        let (bytes, _) = writer.finish().unwrap();
+        let has = |part: &[u8]| memchr::memmem::find(&bytes, part).is_some();
+        assert!(has(b"\x0erepl-stream-db\xc0\x05") || has(b"\x0erepl-stream-db\x015"));
+        assert!(has(&[b"\x07repl-id\x28", ID].concat()) && has(b"\x0brepl-offset"));
+    }
+}

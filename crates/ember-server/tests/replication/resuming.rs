@@ -1,0 +1,227 @@
+//! Servers that end and come back: whoever has all goes on where it is, and nobody needs a copy of the data.
+
+use std::time::{Duration, Instant};
+
+use ember_testkit::{Directory, RawClient, Server, Value, wait_until};
+
+use crate::pairs::{ARGUMENTS, assert_same, follow};
+use crate::{MODES, program, replicaof, start};
+
+/// Ways to keep data.
+const KEEPING: [&[&str]; 2] =
+    [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
+
+fn start_in(directory: &Directory, port: Option<u16>, arguments: &[&[&str]]) -> Server {
+    let mut builder = Server::builder(program()).directory(&directory.0);
+    for arguments in arguments {
+        builder = builder.arguments(arguments);
+    }
+    match port {
+        Some(port) => builder.port(port).start(),
+        None => builder.start(),
+    }
+}
+
+fn end(server: &mut Server, how: &str) {
+    server.client().send(format!("{how}\r\n").as_bytes()).unwrap();
+    assert!(server.wait().success(), "{}", server.log());
+}
+
+fn fill(client: &mut RawClient) {
+    let keys: Vec<Vec<String>> =
+        (0..1000).map(|number| vec!["SET".to_owned(), format!("key:{number}"), "x".repeat(100)]).collect();
+    client.pipeline(&keys).unwrap();
+    client.run("SELECT 3");
+    for number in 0..100 {
+        client.run(&format!("RPUSH l {number}"));
+    }
+    // One that has expired when it is loaded again: whoever has it is to be told.
+    client.run("SET short 1 PX 200");
+    client.run("SELECT 0");
+}
+
+#[test]
+fn a_replica_that_was_restarted_goes_on() {
+    for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
+        let directory = Directory::new("resuming-replica");
+        let primary = start(mode, &ARGUMENTS);
+        let mut one = primary.client();
+        fill(&mut one);
+        let of = format!("127.0.0.1 {}", primary.port());
+        let arguments = [*mode, &ARGUMENTS, keeping, &["--replicaof", &of]];
+        let mut replica = start_in(&directory, None, &arguments);
+        let mut other = replica.client();
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        one.run("SELECT 5");
+        one.run("INCR n");
+        assert_same(&mut one, &mut other);
+        if keeping.contains(&"yes") {
+            wait_until("the file has all", || {
+                other.info("aof_enabled") == "1" && other.info("aof_rewrite_in_progress") == "0"
+            });
+        }
+        end(&mut replica, "SHUTDOWN");
+        one.run("INCR n");
+        let replica = start_in(&directory, None, &arguments);
+        let mut other = replica.client();
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        assert_same(&mut one, &mut other);
+        assert_eq!(
+            (one.info("sync_full"), one.info("sync_partial_ok")),
+            ("1".into(), "1".into()),
+            "{keeping:?}"
+        );
+    }
+}
+
+#[test]
+fn replicas_of_a_primary_that_was_restarted_go_on() {
+    for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
+        let directory = Directory::new("resuming-primary");
+        let arguments = [*mode, &ARGUMENTS, keeping];
+        let mut primary = start_in(&directory, None, &arguments);
+        let port = primary.port();
+        let replica = start(mode, &ARGUMENTS);
+        let mut other = replica.client();
+        follow(&mut other, &primary);
+        fill(&mut primary.client());
+        end(&mut primary, "SHUTDOWN");
+        let primary = start_in(&directory, Some(port), &arguments);
+        let mut one = primary.client();
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        one.run("INCR n");
+        wait_until("what has expired is gone on both", || {
+            one.run("SELECT 3");
+            other.run("SELECT 3");
+            one.run("DBSIZE") == Value::Integer(1) && other.run("DBSIZE") == Value::Integer(1)
+        });
+        assert_same(&mut one, &mut other);
+        assert_eq!(
+            (one.info("sync_full"), one.info("sync_partial_ok")),
+            ("0".into(), "1".into()),
+            "{keeping:?}"
+        );
+        assert!(one.info_number("second_repl_offset") > 1);
+    }
+}
+
+#[test]
+fn after_a_crash_nobody_goes_on_with_what_is_lost() {
+    for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
+        let directory = Directory::new("resuming-crash");
+        let arguments = [*mode, &ARGUMENTS, keeping];
+        let mut primary = start_in(&directory, None, &arguments);
+        let port = primary.port();
+        let replica = start(mode, &ARGUMENTS);
+        let mut other = replica.client();
+        follow(&mut other, &primary);
+        fill(&mut primary.client());
+        end(&mut primary, "SHUTDOWN");
+        let primary = start_in(&directory, Some(port), &arguments);
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        let mut one = primary.client();
+        one.run("SET lost 1");
+        assert_same(&mut one, &mut other);
+        // It is killed.
+        drop(primary);
+        let primary = start_in(&directory, Some(port), &arguments);
+        let mut one = primary.client();
+        wait_until("the link is up", || other.info("master_link_status") == "up");
+        assert_same(&mut one, &mut other);
+        assert_eq!(one.info("sync_full"), "1", "{keeping:?}");
+    }
+}
+
+#[test]
+fn a_shutdown_waits_for_replicas() {
+    for mode in MODES {
+        let servers = [&["--save", ""][..], &[]].map(|more| start(mode, &[&ARGUMENTS, more].concat()));
+        let [mut one, mut other] = [servers[0].client(), servers[1].client()];
+        follow(&mut other, &servers[0]);
+        let [mut primary, replica] = servers;
+        // The replica reads nothing.
+        replica.signal("STOP");
+        one.run("SET k 1");
+        let mut asks = primary.client();
+        asks.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+        wait_until("it waits", || one.info("paused_reason") == "shutdown_in_progress");
+        assert!(one.info_number("shutdown_in_milliseconds") <= 10_000);
+        // Nothing is written meanwhile, and it can be given up.
+        let mut writes = primary.client();
+        writes.send(b"SET k 2\r\n").unwrap();
+        assert_eq!(one.run("GET k").text(), "1");
+        assert_eq!(one.run("SHUTDOWN ABORT"), Value::ok());
+        assert_eq!(asks.read_value().unwrap().text(), "ERR Errors trying to SHUTDOWN. Check logs.");
+        assert_eq!(writes.read_value().unwrap(), Value::ok());
+        assert_eq!(one.run("SHUTDOWN ABORT").text(), "ERR No shutdown in progress.");
+        asks.send(b"SHUTDOWN\r\n").unwrap();
+        wait_until("it waits", || one.info("paused_reason") == "shutdown_in_progress");
+        replica.signal("CONT");
+        assert!(primary.wait().success(), "{}", primary.log());
+        assert_eq!(other.run("GET k").text(), "2");
+        assert!(!primary.log().contains("have not got all"), "{}", primary.log());
+    }
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_ever() {
+    for mode in MODES {
+        for (how, timeout) in [("SHUTDOWN NOW", "60"), ("SHUTDOWN", "1"), ("SHUTDOWN", "0")] {
+            let arguments = [&ARGUMENTS[..], &["--save", "", "--shutdown-timeout", timeout]].concat();
+            let servers = [start(mode, &arguments), start(mode, &ARGUMENTS)];
+            follow(&mut servers[1].client(), &servers[0]);
+            let [mut primary, replica] = servers;
+            replica.signal("STOP");
+            primary.client().run("SET k 1");
+            let begun = Instant::now();
+            end(&mut primary, how);
+            assert!(begun.elapsed() < Duration::from_secs(20), "{how} {timeout}");
+            assert!(primary.log().contains("1 of 1 replicas have not got all"), "{}", primary.log());
+            replica.signal("CONT");
+        }
+    }
+}
+
+#[test]
+fn a_shutdown_that_cannot_save_is_given_up() {
+    for mode in MODES {
+        let directory = Directory::new("resuming-unsaved");
+        let mut primary =
+            start_in(&directory, None, &[mode, &ARGUMENTS, &["--save", "3600 1", "--appendonly", "no"]]);
+        let replica = start(mode, &ARGUMENTS);
+        let (mut one, mut other) = (primary.client(), replica.client());
+        follow(&mut other, &primary);
+        one.run("SET k 1");
+        // A folder stands where the file is to be.
+        std::fs::create_dir_all(directory.0.join("dump.rdb").join("x")).unwrap();
+        assert_eq!(one.run("SHUTDOWN").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
+        assert_eq!(one.run("SET k 2"), Value::ok());
+        assert_same(&mut one, &mut other);
+        end(&mut primary, "SHUTDOWN FORCE");
+    }
+}
+
+#[test]
+fn a_chain_goes_on_when_its_middle_was_restarted() {
+    for mode in MODES {
+        let directory = Directory::new("resuming-chain");
+        let (first, last) = (start(mode, &ARGUMENTS), start(mode, &ARGUMENTS));
+        let of = format!("127.0.0.1 {}", first.port());
+        let arguments = [mode, &ARGUMENTS[..], &["--save", "3600 1", "--replicaof", &of]];
+        let mut middle = start_in(&directory, None, &arguments);
+        let (port, mut end_of_chain) = (middle.port(), last.client());
+        wait_until("the link is up", || middle.client().info("master_link_status") == "up");
+        replicaof(&mut end_of_chain, port);
+        wait_until("the link is up", || end_of_chain.info("master_link_status") == "up");
+        let mut one = first.client();
+        fill(&mut one);
+        end(&mut middle, "SHUTDOWN");
+        one.run("INCR n");
+        let middle = start_in(&directory, Some(port), &arguments);
+        wait_until("the link is up", || end_of_chain.info("master_link_status") == "up");
+        assert_same(&mut one, &mut end_of_chain);
+        let mut two = middle.client();
+        assert_eq!((two.info("sync_full"), two.info("sync_partial_ok")), ("0".into(), "1".into()));
+        assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "1".into()));
+    }
+}
