@@ -351,6 +351,40 @@ impl DoubleEndedIterator for ArgsIter<'_> {
 
 impl ExactSizeIterator for ArgsIter<'_> {}
 
+/// One command that is kept for long, in as little memory as it needs.
+#[derive(Debug)]
+pub struct StoredCommand {
+    spans: Box<[Span]>,
+    bytes: Box<[u8]>,
+}
+
+impl StoredCommand {
+    /// A copy of a command; none if it has 4 GiB.
+    pub fn new(args: Args<'_>) -> Option<StoredCommand> {
+        let mut spans = Vec::with_capacity(args.len());
+        let mut bytes = Vec::with_capacity(args.total_bytes());
+        for argument in args {
+            let (offset, len) = (u32::try_from(bytes.len()).ok()?, u32::try_from(argument.len()).ok()?);
+            if len > SPAN_LEN_MAX {
+                return None;
+            }
+            spans.push(Span::new(offset, len));
+            bytes.extend_from_slice(argument);
+        }
+        Some(StoredCommand { spans: spans.into(), bytes: bytes.into() })
+    }
+
+    /// Its arguments.
+    pub fn args(&self) -> Args<'_> {
+        Args { spans: &self.spans, input: &self.bytes, buffers: &[] }
+    }
+
+    /// The memory in bytes that it takes besides itself.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&self.spans[..]) + self.bytes.len()
+    }
+}
+
 /// Commands together with their bytes: what one thread hands to another, and what a test makes up.
 #[derive(Debug, Default)]
 pub struct OwnedBatch {

@@ -34,7 +34,7 @@ mod parser;
 mod reply;
 mod request;
 
-pub use arguments::{Args, ArgsIter, Batch, OwnedBatch};
+pub use arguments::{Args, ArgsIter, Batch, OwnedBatch, StoredCommand};
 pub use limits::{
     LARGE_ARGUMENT_MIN, Limits, UNAUTHENTICATED_BULK_LEN_MAX, UNAUTHENTICATED_MULTIBULK_COUNT_MAX,
 };

@@ -126,7 +126,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Migrations::default())
         .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
         .with(Listening::new(&listeners))
-        .with(LiveQueries::new(workers))
+        .with(LiveQueries::default())
         .with(History::default())
         .with(LastFigures::default())
         .with(Primary::new(workers, run_id.clone()));

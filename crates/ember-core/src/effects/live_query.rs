@@ -7,33 +7,31 @@
 //!
 //! So no change is lost: one that comes before the mark is taken back is seen by the run, a later one marks the query again.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ember_protocol::{Args, OwnedBatch, Protocol};
+use ember_protocol::{Args, Protocol, StoredCommand};
 
+use crate::entries::hash::TAG_BITS;
 use crate::sync::{AtomicBool, Mutex};
 
-/// About what a query takes besides its words, with its place at one key, in bytes.
-const QUERY_BYTES: usize = 224;
+/// What a query takes besides its words, with its place at one key, in bytes.
+const QUERY_BYTES: usize = size_of::<LiveQuery>() + 2 * size_of::<usize>() + KEY_BYTES;
 
-/// About what each further key takes.
-const KEY_BYTES: usize = 48;
+/// About what each key takes: its place in the shard's list, which has some room left, and in the filter.
+const KEY_BYTES: usize = size_of::<Place>() + size_of::<Place>() / 8 + 4;
 
-/// A command that is watched: all who watch the same words in the same database and protocol share it.
+/// A command that is watched: all who watch the same words in the same database and protocol share it. There may be millions:
+/// its fields are as small as what they count allows.
 pub struct LiveQuery {
     // Fixed.
-    call: OwnedBatch,
+    call: StoredCommand,
+    database: u32,
+    home: u16,
     /// What the server knows the command by.
     pub command: u16,
-    /// The number of its database.
-    pub database: usize,
     /// The protocol of its results.
     pub protocol: Protocol,
-    /// The worker that runs it.
-    pub home: usize,
     // Shared.
     /// A key has changed since the query was last run.
     is_marked: AtomicBool,
@@ -43,13 +41,42 @@ pub struct LiveQuery {
     pub not_before: AtomicU64,
 }
 
+/// A connection that watches a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// Its client's id.
+    pub client_id: u64,
+    /// Its number at its worker.
+    pub token: u32,
+    /// The number that it knows the query by.
+    pub number: u32,
+}
+
+/// A receiver, its worker, and whether it wants equal results too.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    receiver: Receiver,
+    worker: u16,
+    wants_equal: bool,
+}
+
 /// Who is to be told of a query's results.
 #[derive(Debug, Default)]
 pub struct Audience {
-    /// The workers with connections that watch it, and how many watchers each has that want equal results too.
-    pub workers: Vec<(u16, u32)>,
-    /// The hash of the result that all of them know; `None` if some know another.
-    pub known: Option<u128>,
+    seats: Seats,
+    /// The hash of the result that all of them know, in halves, if there is one.
+    known: [u64; 2],
+    is_known: bool,
+}
+
+/// One, nearly always.
+#[derive(Debug, Default)]
+enum Seats {
+    #[default]
+    None,
+    One(Seat),
+    #[expect(clippy::box_collection, reason = "a vector in its place would make every query larger")]
+    Many(Box<Vec<Seat>>),
 }
 
 impl std::fmt::Debug for LiveQuery {
@@ -62,30 +89,45 @@ impl std::fmt::Debug for LiveQuery {
 }
 
 impl LiveQuery {
-    /// A query that nobody watches yet.
-    pub fn new(args: Args<'_>, command: u16, database: usize, protocol: Protocol, home: usize) -> LiveQuery {
-        let mut call = OwnedBatch::new();
-        call.append(args);
-        LiveQuery {
-            call,
+    /// A query that nobody watches yet, of a database and with a home, the worker that runs it; none if the words are more
+    /// than can be kept.
+    pub fn new(
+        args: Args<'_>,
+        command: u16,
+        database: usize,
+        protocol: Protocol,
+        home: usize,
+    ) -> Option<LiveQuery> {
+        Some(LiveQuery {
+            call: StoredCommand::new(args)?,
             command,
-            database,
+            database: database as u32,
             protocol,
-            home,
+            home: home as u16,
             is_marked: AtomicBool::new(false),
             audience: Mutex::new(Audience::default()),
             not_before: AtomicU64::new(0),
-        }
+        })
     }
 
     /// The call.
     pub fn call(&self) -> Args<'_> {
-        self.call.command(0)
+        self.call.args()
+    }
+
+    /// The number of its database.
+    pub fn database(&self) -> usize {
+        self.database as usize
+    }
+
+    /// The worker that runs it.
+    pub fn home(&self) -> usize {
+        usize::from(self.home)
     }
 
     /// Whether it is this call.
     pub fn is_for(&self, args: Args<'_>, database: usize, protocol: Protocol) -> bool {
-        self.database == database && self.protocol == protocol && self.call().iter().eq(args.iter())
+        self.database() == database && self.protocol == protocol && self.call().iter().eq(args.iter())
     }
 
     /// About the memory in bytes that it takes when it has `keys` keys.
@@ -116,127 +158,233 @@ impl LiveQuery {
 }
 
 impl Audience {
-    /// Adds a watcher of a worker.
-    pub fn add(&mut self, worker: usize, wants_equal: bool) {
-        let worker = worker as u16;
-        let at = self.workers.iter().position(|&(other, _)| other == worker).unwrap_or_else(|| {
-            self.workers.reserve_exact(1);
-            self.workers.push((worker, 0));
-            self.workers.len() - 1
-        });
-        self.workers[at].1 += u32::from(wants_equal);
+    fn seats(&self) -> &[Seat] {
+        match &self.seats {
+            Seats::None => &[],
+            Seats::One(seat) => std::slice::from_ref(seat),
+            Seats::Many(seats) => seats,
+        }
     }
 
-    /// Takes a watcher of a worker away, the last one there if `is_last`.
-    pub fn remove(&mut self, worker: usize, wants_equal: bool, is_last: bool) {
-        let worker = worker as u16;
-        if let Some(at) = self.workers.iter().position(|&(other, _)| other == worker) {
-            self.workers[at].1 -= u32::from(wants_equal);
-            if is_last {
-                self.workers.swap_remove(at);
+    /// Whether nobody is to be told.
+    pub fn is_empty(&self) -> bool {
+        self.seats().is_empty()
+    }
+
+    /// Adds a receiver of a worker that is not there.
+    pub fn add(&mut self, worker: usize, receiver: Receiver, wants_equal: bool) {
+        let seat = Seat { receiver, worker: worker as u16, wants_equal };
+        self.seats = match std::mem::take(&mut self.seats) {
+            Seats::None => Seats::One(seat),
+            Seats::One(first) => Seats::Many(Box::new(vec![first, seat])),
+            Seats::Many(mut seats) => {
+                seats.push(seat);
+                Seats::Many(seats)
+            }
+        };
+    }
+
+    /// Takes a receiver away, if it is there. O(receivers).
+    pub fn remove(&mut self, receiver: Receiver) {
+        match &mut self.seats {
+            Seats::One(seat) if seat.receiver == receiver => self.seats = Seats::None,
+            Seats::None | Seats::One(_) => {}
+            Seats::Many(seats) => {
+                if let Some(at) = seats.iter().position(|seat| seat.receiver == receiver) {
+                    seats.swap_remove(at);
+                }
+                if let [last] = seats[..] {
+                    self.seats = Seats::One(last);
+                } else if seats.len() < seats.capacity() / 4 {
+                    seats.shrink_to_fit();
+                }
             }
         }
     }
 
+    /// The receivers of a worker.
+    pub fn receivers_of(&self, worker: usize) -> impl Iterator<Item = Receiver> {
+        let seats = self.seats().iter().filter(move |seat| usize::from(seat.worker) == worker);
+        seats.map(|seat| seat.receiver)
+    }
+
+    /// The workers that have receivers, each once.
+    pub fn workers(&self) -> Vec<u16> {
+        let mut workers = Vec::new();
+        for seat in self.seats() {
+            if !workers.contains(&seat.worker) {
+                workers.push(seat.worker);
+            }
+        }
+        workers
+    }
+
     /// Whether somebody wants equal results too.
     pub fn wants_equal(&self) -> bool {
-        self.workers.iter().any(|&(_, count)| count > 0)
+        self.seats().iter().any(|seat| seat.wants_equal)
+    }
+
+    /// The hash of the result that all of them know; `None` if some know another.
+    pub fn known(&self) -> Option<u128> {
+        let [high, low] = self.known;
+        self.is_known.then_some(u128::from(high) << 64 | u128::from(low))
+    }
+
+    /// Notes which result all of them know.
+    pub fn set_known(&mut self, hash: Option<u128>) {
+        self.is_known = hash.is_some();
+        let hash = hash.unwrap_or_default();
+        self.known = [(hash >> 64) as u64, hash as u64];
     }
 }
+
+/// A query, with the tag of the hash of one of its keys.
+type Place = (u32, Arc<LiveQuery>);
 
 /// The queries of a shard's keys, by the tags of their keys' hashes. Two keys may have the same tag: then a change of one
 /// runs the queries of the other too, whose results are the same as before.
 #[derive(Default)]
-pub(super) struct Queries(HashMap<u32, Few, BuildHasherDefault<TagHasher>>);
-
-/// One query, nearly always.
-enum Few {
-    One(Arc<LiveQuery>),
-    Many(Vec<Arc<LiveQuery>>),
-}
-
-impl Few {
-    fn as_slice(&self) -> &[Arc<LiveQuery>] {
-        match self {
-            Few::One(query) => std::slice::from_ref(query),
-            Few::Many(queries) => queries,
-        }
-    }
+pub(super) struct Queries {
+    /// By ascending tag. Exact to within an eighth: a table with room for growth takes twice the memory.
+    places: Vec<Place>,
+    filter: Filter,
 }
 
 impl Queries {
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.places.is_empty()
+    }
+
+    /// Whether there may be one of keys with this tag. False is certain, and needs one line of memory.
+    pub(super) fn may_have(&self, tag: u32) -> bool {
+        self.filter.has(tag)
     }
 
     /// The queries of all keys, some of them several times.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
-        self.0.values().flat_map(Few::as_slice)
+        self.places.iter().map(|(_, query)| query)
     }
 
     /// Those of keys with this tag.
-    pub(super) fn of(&self, tag: u32) -> &[Arc<LiveQuery>] {
-        self.0.get(&tag).map_or(&[], Few::as_slice)
+    pub(super) fn of(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
+        let from = if self.may_have(tag) { self.begin_of(tag) } else { self.places.len() };
+        self.places[from..].iter().take_while(move |(other, _)| *other == tag).map(|(_, query)| query)
     }
 
-    /// Enters a query for a key with this tag, once.
+    fn begin_of(&self, tag: u32) -> usize {
+        self.places.partition_point(|(other, _)| *other < tag)
+    }
+
+    /// Enters a query for a key with this tag, once. O(queries of the shard), a copy of their places.
     pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        match self.0.get_mut(&tag) {
-            None => _ = self.0.insert(tag, Few::One(Arc::clone(query))),
-            Some(few) if few.as_slice().iter().any(|other| Arc::ptr_eq(other, query)) => {}
-            Some(Few::Many(queries)) => queries.push(Arc::clone(query)),
-            Some(few) => *few = Few::Many(few.as_slice().iter().chain([query]).cloned().collect()),
+        if self.of(tag).any(|other| Arc::ptr_eq(other, query)) {
+            return;
         }
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve_exact(1 + self.places.len() / 8);
+        }
+        self.places.insert(self.begin_of(tag), (tag, Arc::clone(query)));
+        self.filter.enter(tag, &self.places);
     }
 
-    /// Takes a query away from the keys with this tag.
+    /// Takes a query away from the keys with this tag. O(queries of the shard), a copy of their places.
     pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>) {
-        let is_it = |other: &Arc<LiveQuery>| Arc::ptr_eq(other, query);
-        let is_over = match self.0.get_mut(&tag) {
-            None => false,
-            Some(Few::One(only)) => is_it(only),
-            Some(Few::Many(queries)) => {
-                queries.retain(|other| !is_it(other));
-                queries.is_empty()
-            }
-        };
-        if is_over {
-            self.0.remove(&tag);
+        let from = self.begin_of(tag);
+        let Some(at) = self.of(tag).position(|other| Arc::ptr_eq(other, query)) else { return };
+        self.places.remove(from + at);
+        if self.places.len() < self.places.capacity() / 2 {
+            self.places.shrink_to_fit();
         }
-        if self.0.len() < self.0.capacity() / 8 {
-            self.0.shrink_to_fit();
-        }
+        self.filter.leave(tag, from, &self.places);
     }
 }
 
-/// Spreads tags, which are random bits already, over all bits that a table looks at.
+/// One bit for all tags that begin alike, set if one of them is there. At most an eighth of the bits is set, or there is one
+/// for each tag.
 #[derive(Default)]
-struct TagHasher(u64);
+struct Filter {
+    words: Box<[u64]>,
+    /// Which bits of a tag do not count.
+    shift: u32,
+}
 
-impl Hasher for TagHasher {
-    fn finish(&self) -> u64 {
-        self.0
+/// The fewest bits of a filter, and the most, as powers of two.
+const FILTER_BITS_MIN: u32 = 6;
+const FILTER_BITS_MAX: u32 = TAG_BITS;
+
+impl Filter {
+    fn has(&self, tag: u32) -> bool {
+        let at = tag >> self.shift;
+        self.words.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+    fn bits_for(places: usize) -> u32 {
+        let bits = (8 * places).next_power_of_two().trailing_zeros();
+        bits.clamp(FILTER_BITS_MIN, FILTER_BITS_MAX)
     }
 
-    fn write_u32(&mut self, tag: u32) {
-        // 2^64 divided by the golden ratio: neighbouring tags end far from each other.
-        self.0 = (self.0 ^ u64::from(tag)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn bits(&self) -> u32 {
+        TAG_BITS - self.shift
+    }
+
+    fn set(&mut self, tag: u32) {
+        let at = tag >> self.shift;
+        self.words[at as usize / 64] |= 1 << (at % 64);
+    }
+
+    fn rebuild(&mut self, places: &[Place]) {
+        let bits = Filter::bits_for(places.len());
+        self.shift = TAG_BITS - bits;
+        self.words = vec![0; 1 << (bits - FILTER_BITS_MIN)].into();
+        places.iter().for_each(|&(tag, _)| self.set(tag));
+    }
+
+    /// Notes a tag that is among `places` by now.
+    fn enter(&mut self, tag: u32, places: &[Place]) {
+        if self.words.is_empty() || self.bits() < Filter::bits_for(places.len()) {
+            self.rebuild(places);
+        } else {
+            self.set(tag);
+        }
+    }
+
+    /// Notes that a place of a tag is gone, which others with that tag or larger ones follow at `from`.
+    fn leave(&mut self, tag: u32, from: usize, places: &[Place]) {
+        if places.is_empty() {
+            *self = Filter::default();
+        } else if self.bits() > Filter::bits_for(places.len()) + 1 {
+            self.rebuild(places);
+        } else {
+            let is_like =
+                |at: usize| places.get(at).is_some_and(|(other, _)| other >> self.shift == tag >> self.shift);
+            if !is_like(from) && !from.checked_sub(1).is_some_and(is_like) {
+                let at = tag >> self.shift;
+                self.words[at as usize / 64] &= !(1 << (at % 64));
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ember_protocol::OwnedBatch;
+
     use super::*;
 
     fn query(name: &str) -> Arc<LiveQuery> {
         let mut batch = OwnedBatch::new();
         batch.push(&[b"GET", name.as_bytes()]);
-        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0))
+        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0).unwrap())
+    }
+
+    fn receiver(client_id: u64) -> Receiver {
+        Receiver { client_id, token: 1, number: 7 }
+    }
+
+    #[test]
+    fn a_query_is_small() {
+        assert!(size_of::<LiveQuery>() <= 112, "{}", size_of::<LiveQuery>());
     }
 
     #[test]
@@ -254,26 +402,71 @@ mod tests {
         for (tag, query) in [(1, &a), (1, &b), (1, &b), (2, &c)] {
             queries.enter(tag, query);
         }
-        assert_eq!((queries.of(1).len(), queries.of(2).len(), queries.of(3).len()), (2, 1, 0));
+        let count = |queries: &Queries, tag: u32| queries.of(tag).count();
+        assert_eq!([1, 2, 3].map(|tag| count(&queries, tag)), [2, 1, 0]);
         queries.leave(1, &a);
         queries.leave(1, &c);
-        assert!(Arc::ptr_eq(&queries.of(1)[0], &b) && queries.of(1).len() == 1);
+        assert!(Arc::ptr_eq(queries.of(1).next().unwrap(), &b) && count(&queries, 1) == 1);
         queries.leave(1, &b);
         queries.leave(2, &c);
-        assert!(queries.is_empty());
+        assert!(queries.is_empty() && !queries.may_have(1));
     }
 
     #[test]
-    fn the_audience_ends_with_the_last_watcher_of_each_worker() {
+    fn the_filter_knows_every_tag_and_few_others() {
+        const TAGS: u32 = 1 << TAG_BITS;
+        // Spread over all tags, with neighbours that share bits.
+        let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
+        let (mut queries, a) = (Queries::default(), query("a"));
+        let check = |queries: &Queries, there: &[u32]| {
+            assert!(there.iter().all(|&tag| queries.may_have(tag) && queries.of(tag).count() == 1));
+            let falsely = (0..TAGS).step_by(97).filter(|&tag| queries.may_have(tag)).count();
+            let tested = TAGS as usize / 97;
+            assert!(falsely <= tested / 6, "{falsely} of {tested} beside {}", there.len());
+        };
+        let mut tags: Vec<u32> = (0..3000).map(tag).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        for (count, &tag) in tags.iter().enumerate() {
+            queries.enter(tag, &a);
+            if (count + 1).is_power_of_two() && count > 100 {
+                check(&queries, &tags[..=count]);
+            }
+        }
+        check(&queries, &tags);
+        while let Some(tag) = tags.pop() {
+            queries.leave(tag, &a);
+            if tags.len().is_power_of_two() && tags.len() > 100 {
+                check(&queries, &tags);
+            }
+        }
+        assert!((0..TAGS).step_by(97).all(|tag| !queries.may_have(tag)));
+    }
+
+    #[test]
+    fn the_audience_is_told_by_workers_until_the_last_receiver_has_left() {
         let mut audience = Audience::default();
-        audience.add(3, true);
-        audience.add(3, false);
-        audience.add(1, false);
-        assert!(audience.wants_equal());
-        audience.remove(3, true, false);
-        assert!(!audience.wants_equal() && audience.workers.len() == 2);
-        audience.remove(3, false, true);
-        audience.remove(1, false, true);
-        assert!(audience.workers.is_empty());
+        audience.add(3, receiver(1), true);
+        audience.add(3, receiver(2), false);
+        audience.add(1, receiver(3), false);
+        assert!(audience.wants_equal() && audience.workers() == [3, 1]);
+        assert_eq!(audience.receivers_of(3).collect::<Vec<_>>(), [receiver(1), receiver(2)]);
+        audience.remove(receiver(1));
+        audience.add(3, receiver(1), false);
+        assert!(!audience.wants_equal() && audience.receivers_of(3).count() == 2);
+        (1..=3).for_each(|id| audience.remove(receiver(id)));
+        assert!(audience.is_empty() && audience.workers().is_empty());
+    }
+
+    #[test]
+    fn hashes_are_kept_whole() {
+        let mut audience = Audience::default();
+        assert_eq!(audience.known(), None);
+        for hash in [0, 1, u128::MAX, 1 << 64] {
+            audience.set_known(Some(hash));
+            assert_eq!(audience.known(), Some(hash));
+        }
+        audience.set_known(None);
+        assert_eq!(audience.known(), None);
     }
 }

@@ -181,10 +181,16 @@ impl Observers {
             && self.queries.is_empty()
     }
 
+    /// Whether somebody may want to know that a key whose hash has this tag has changed; false is certain.
+    pub fn may_concern(&self, tag: u32) -> bool {
+        self.queries.may_have(tag)
+            || !(self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty())
+    }
+
     /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
     pub fn notify_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         for query in self.queries.of(tag) {
-            if query.database == database && query.mark() {
+            if query.database() == database && query.mark() {
                 notices.queries.push(Arc::clone(query));
             }
         }
@@ -196,7 +202,7 @@ impl Observers {
     }
 
     /// The live queries of keys whose hashes have this tag.
-    pub fn queries(&self, tag: u32) -> &[Arc<LiveQuery>] {
+    pub fn queries(&self, tag: u32) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.queries.of(tag)
     }
 

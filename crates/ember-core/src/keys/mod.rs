@@ -174,7 +174,7 @@ impl<'c, 'k> Keys<'c, 'k> {
     pub fn find_query(&self, arg: usize, is_it: impl Fn(&LiveQuery) -> bool) -> Option<Arc<LiveQuery>> {
         let hash = self.hash(arg);
         let observers = self.guards.data(hash.shard()).observers()?;
-        observers.queries(hash.tag()).iter().find(|query| is_it(query)).cloned()
+        observers.queries(hash.tag()).find(|query| is_it(query)).cloned()
     }
 
     /// Enters a live query for the key in argument `arg`.

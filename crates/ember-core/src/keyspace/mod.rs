@@ -384,7 +384,7 @@ impl Keyspace {
         notices.ready.extend(awaited.map(|key| (observed, key.into())));
         for query in observers.all_queries() {
             // A word that is no key may have a key's name: then the result is the same as before.
-            if query.database == observed && query.call().iter().skip(1).any(is_there) && query.mark() {
+            if query.database() == observed && query.call().iter().skip(1).any(is_there) && query.mark() {
                 notices.queries.push(Arc::clone(query));
             }
         }

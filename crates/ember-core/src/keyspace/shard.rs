@@ -324,7 +324,7 @@ impl ShardData {
 
     #[cold]
     fn notify_observers(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
-        if self.observers.is_some() {
+        if self.observers.as_ref().is_some_and(|observers| observers.may_concern(tag)) {
             self.edit_observers(|observers| observers.notify_change(database, tag, key, notices));
         }
         if notices.collects_changes {

@@ -10,7 +10,7 @@ use emberkv_core::dispatch::{self, Access, Context, Waiting, live};
 use emberkv_core::keys::{Guards, Keys};
 use emberkv_core::keyspace::entry::{NewValue, StringValue};
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
-use emberkv_core::live_query::LiveQuery;
+use emberkv_core::live_query::{LiveQuery, Receiver};
 use emberkv_core::spec::{Command, Flags, KeyFlags, KeySpec, Spec};
 use emberkv_core::sync::Mutex;
 use emberkv_core::turn::Turn;
@@ -57,6 +57,11 @@ struct World {
     letters: Mutex<Vec<Arc<LiveQuery>>>,
     /// What the audience was told last.
     told: Mutex<Option<i64>>,
+}
+
+/// The only connection of a worker.
+fn receiver(worker: usize) -> Receiver {
+    Receiver { client_id: worker as u64, token: 0, number: 0 }
 }
 
 const KEYS: [&[u8]; 2] = [b"a", b"b"];
@@ -113,14 +118,16 @@ impl World {
                 let args = call.command(0);
                 let known = keys.find_query(1, |query| query.is_for(args, 0, Protocol::Resp2));
                 let is_new = known.is_none();
-                let query = known.unwrap_or_else(|| Arc::new(LiveQuery::new(args, 0, 0, Protocol::Resp2, 0)));
+                let query = known
+                    .unwrap_or_else(|| Arc::new(LiveQuery::new(args, 0, 0, Protocol::Resp2, 0).unwrap()));
                 if is_new {
                     (1..=KEYS.len()).for_each(|arg| keys.enter_query(arg, &query));
                 }
                 query.with_audience(|audience| {
-                    audience.add(worker, false);
+                    audience.add(worker, receiver(worker), false);
                     let hash = Some(u128::from(result.unsigned_abs()));
-                    audience.known = if is_new || audience.known == hash { hash } else { None };
+                    let is_known = is_new || audience.known() == hash;
+                    audience.set_known(hash.filter(|_| is_known));
                 });
                 *self.told.lock() = Some(result);
                 query
@@ -134,8 +141,8 @@ impl World {
             || (),
             |keys, _| {
                 let is_over = query.with_audience(|audience| {
-                    audience.remove(worker, false, true);
-                    audience.workers.is_empty()
+                    audience.remove(receiver(worker));
+                    audience.is_empty()
                 });
                 if is_over {
                     (1..=KEYS.len()).for_each(|arg| keys.leave_query(arg, query));
@@ -155,8 +162,8 @@ impl World {
             |_, result| {
                 query.with_audience(|audience| {
                     let hash = u128::from(result.unsigned_abs());
-                    if audience.known != Some(hash) && !audience.workers.is_empty() {
-                        audience.known = Some(hash);
+                    if audience.known() != Some(hash) && !audience.is_empty() {
+                        audience.set_known(Some(hash));
                         *self.told.lock() = Some(result);
                     }
                 });

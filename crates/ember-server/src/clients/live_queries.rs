@@ -8,6 +8,14 @@ use emberkv_core::live_query::LiveQuery;
 
 use super::subscriptions::Name;
 
+/// A live query that is to be run again.
+#[derive(Debug)]
+pub(crate) struct Marked {
+    pub(crate) query: Arc<LiveQuery>,
+    /// When the batch began in which one of its keys has changed.
+    pub(crate) since: Instant,
+}
+
 /// The result of a live query at one moment.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -17,6 +25,8 @@ pub(crate) struct State {
     /// The result is that of the keyspace after the records of the journal up to this one, if there are records.
     pub(crate) record: Option<u64>,
     pub(crate) hash: u128,
+    /// When the first change began that it shows and the one before does not.
+    pub(crate) since: Instant,
     /// The result as the command replies it.
     pub(crate) body: Arc<Vec<u8>>,
 }
@@ -41,28 +51,37 @@ pub(crate) struct Pace {
     pub(crate) interval: Duration,
 }
 
-/// One interest in a query.
+/// One interest in a query. There may be millions, nearly all of them without [`Extra`].
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) query: Arc<LiveQuery>,
-    pub(crate) form: Form,
-    pub(crate) pace: Pace,
     /// The number and the hash of the last state that it was sent.
     pub(crate) sequence: u64,
     pub(crate) hash: u128,
     /// The generation of the users when its rights were looked at.
     pub(crate) generation: u64,
-    /// When it may be sent the next one, if not at once.
-    pub(crate) not_before: Option<Instant>,
     /// The newest state, if that has to wait.
     pub(crate) waiting: Option<Arc<State>>,
     /// States that it was sent, and those that newer ones have replaced before.
     pub(crate) sent: u64,
     pub(crate) coalesced: u64,
+    extra: Option<Box<Extra>>,
+    wants_equal: bool,
+    /// Whether it is told versions in every protocol.
+    is_open: bool,
 }
 
-/// About what a watcher takes in the tables of its connection and of its worker, in bytes.
-pub(crate) const WATCHER_BYTES: usize = size_of::<Watcher>() + 96;
+/// What few watchers have.
+#[derive(Debug)]
+struct Extra {
+    channel: Option<Name>,
+    interval: Duration,
+    /// When it may be sent the next state, if not at once.
+    not_before: Option<Instant>,
+}
+
+/// About what the place of a watcher takes in the tables of its connection and of its query, in bytes.
+const PLACE_BYTES: usize = 56;
 
 /// What becomes of a state that has come for a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,18 +96,72 @@ pub(crate) enum Reception {
     WaitsUntil(Instant),
 }
 
+impl Extra {
+    fn begin_interval(&mut self, now: Instant) {
+        self.not_before = now.checked_add(self.interval).filter(|_| !self.interval.is_zero());
+    }
+}
+
 impl Watcher {
+    /// One that was just sent the state with this number and hash, and whose rights were looked at in this generation.
+    pub(crate) fn new(
+        query: &Arc<LiveQuery>,
+        form: &Form,
+        pace: Pace,
+        (sequence, hash): (u64, u128),
+        generation: u64,
+    ) -> Watcher {
+        let channel = if let Form::Channel(name) = form { Some(Arc::clone(name)) } else { None };
+        let extra = (channel.is_some() || !pace.interval.is_zero()).then(|| {
+            let mut extra = Box::new(Extra { channel, interval: pace.interval, not_before: None });
+            extra.begin_interval(Instant::now());
+            extra
+        });
+        Watcher {
+            query: Arc::clone(query),
+            sequence,
+            hash,
+            generation,
+            waiting: None,
+            sent: 1,
+            coalesced: 0,
+            extra,
+            wants_equal: pace.wants_equal,
+            is_open: *form == Form::Open,
+        }
+    }
+
+    /// How its client is told.
+    pub(crate) fn form(&self) -> Form {
+        match self.channel() {
+            Some(name) => Form::Channel(Arc::clone(name)),
+            None if self.is_open => Form::Open,
+            None => Form::Watch,
+        }
+    }
+
+    /// The channel whose messages its states are, if they are.
+    pub(crate) fn channel(&self) -> Option<&Name> {
+        self.extra.as_ref()?.channel.as_ref()
+    }
+
+    /// About the memory in bytes that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let extra = if self.extra.is_some() { size_of::<Extra>() } else { 0 };
+        size_of::<Watcher>() + PLACE_BYTES + extra
+    }
+
     /// Receives a state; `is_congested` says that the client has much to read already.
     pub(crate) fn receive(&mut self, state: &Arc<State>, is_congested: bool, now: Instant) -> Reception {
         if state.sequence <= self.sequence {
             return Reception::Known;
         }
-        if state.hash == self.hash && !self.pace.wants_equal {
+        if state.hash == self.hash && !self.wants_equal {
             // One that waits is older.
             self.coalesced += u64::from(self.waiting.take().is_some());
             return Reception::Known;
         }
-        let not_before = self.not_before.filter(|&time| time > now);
+        let not_before = self.extra.as_ref().and_then(|extra| extra.not_before).filter(|&time| time > now);
         if !is_congested && not_before.is_none() {
             return Reception::Send;
         }
@@ -105,8 +178,8 @@ impl Watcher {
         (self.sequence, self.hash) = (state.sequence, state.hash);
         self.sent += 1;
         self.waiting = None;
-        if !self.pace.interval.is_zero() {
-            self.not_before = now.checked_add(self.pace.interval);
+        if let Some(extra) = &mut self.extra {
+            extra.begin_interval(now);
         }
     }
 }
@@ -114,7 +187,7 @@ impl Watcher {
 /// All that one connection watches, by the numbers that it knows them by.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
-    by_number: BTreeMap<u32, Watcher>,
+    by_number: BTreeMap<u32, Box<Watcher>>,
     /// Those whose states wait for the socket, in the order they came.
     waiting: VecDeque<u32>,
 }
@@ -132,19 +205,22 @@ impl Watchers {
 
     /// Those there are, by ascending number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Watcher)> {
-        self.by_number.iter().map(|(&number, watcher)| (number, watcher))
+        self.by_number.iter().map(|(&number, watcher)| (number, &**watcher))
     }
 
     /// The watcher with a number.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Watcher> {
-        self.by_number.get_mut(&number)
+        self.by_number.get_mut(&number).map(Box::as_mut)
     }
 
     /// The number of the watcher of a query in a form; the forms of commands are alike.
     pub(crate) fn number_of(&self, wanted: u32, query: &Arc<LiveQuery>, form: &Form) -> Option<u32> {
         let is_it = |watcher: &Watcher| {
             Arc::ptr_eq(&watcher.query, query)
-                && (watcher.form == *form || !(watcher.is_channel() || matches!(form, Form::Channel(_))))
+                && match form {
+                    Form::Channel(name) => watcher.channel() == Some(name),
+                    Form::Watch | Form::Open => watcher.channel().is_none(),
+                }
         };
         self.numbers_from(wanted)
             .map_while(|number| Some((number, self.by_number.get(&number)?)))
@@ -162,23 +238,23 @@ impl Watchers {
     }
 
     /// Enters a watcher; returns that which had its number.
-    pub(crate) fn enter(&mut self, number: u32, watcher: Watcher) -> Option<Watcher> {
-        self.by_number.insert(number, watcher)
+    pub(crate) fn enter(&mut self, number: u32, watcher: Watcher) -> Option<Box<Watcher>> {
+        self.by_number.insert(number, Box::new(watcher))
     }
 
     /// Takes a watcher out.
-    pub(crate) fn leave(&mut self, number: u32) -> Option<Watcher> {
+    pub(crate) fn leave(&mut self, number: u32) -> Option<Box<Watcher>> {
         self.by_number.remove(&number)
     }
 
     /// All of them, taken out.
-    pub(crate) fn into_all(self) -> impl Iterator<Item = (u32, Watcher)> {
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (u32, Box<Watcher>)> {
         self.by_number.into_iter()
     }
 
     /// The number of the watcher of a channel.
     pub(crate) fn of_channel(&self, channel: &[u8]) -> Option<u32> {
-        let is_it = |watcher: &Watcher| matches!(&watcher.form, Form::Channel(name) if **name == *channel);
+        let is_it = |watcher: &Watcher| watcher.channel().is_some_and(|name| **name == *channel);
         self.iter().find(|(_, watcher)| is_it(watcher)).map(|(number, _)| number)
     }
 
@@ -203,7 +279,7 @@ impl Watchers {
 impl Watcher {
     /// Whether it is told by messages of a channel.
     pub(crate) fn is_channel(&self) -> bool {
-        matches!(self.form, Form::Channel(_))
+        self.channel().is_some()
     }
 }
 
@@ -216,26 +292,21 @@ mod tests {
     fn query() -> Arc<LiveQuery> {
         let mut batch = OwnedBatch::new();
         batch.push(&[b"GET", b"k"]);
-        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0))
+        Arc::new(LiveQuery::new(batch.command(0), 1, 0, Protocol::Resp2, 0).unwrap())
     }
 
     fn state(query: &Arc<LiveQuery>, sequence: u64, hash: u128) -> Arc<State> {
-        Arc::new(State { query: Arc::clone(query), sequence, record: None, hash, body: Arc::default() })
+        let (query, since) = (Arc::clone(query), Instant::now());
+        Arc::new(State { query, sequence, record: None, hash, since, body: Arc::default() })
     }
 
     fn watcher(query: &Arc<LiveQuery>, pace: Pace) -> Watcher {
-        Watcher {
-            query: Arc::clone(query),
-            form: Form::Watch,
-            pace,
-            sequence: 10,
-            hash: 1,
-            generation: 0,
-            not_before: None,
-            waiting: None,
-            sent: 0,
-            coalesced: 0,
-        }
+        Watcher::new(query, &Form::Watch, pace, (10, 1), 0)
+    }
+
+    #[test]
+    fn a_watcher_is_small() {
+        assert!(size_of::<Watcher>() <= 80, "{}", size_of::<Watcher>());
     }
 
     #[test]
@@ -246,7 +317,7 @@ mod tests {
         assert_eq!(watcher.receive(&state(&query, 10, 2), false, now), Reception::Known);
         assert_eq!(watcher.receive(&state(&query, 11, 1), false, now), Reception::Known);
         assert_eq!(watcher.receive(&state(&query, 11, 2), false, now), Reception::Send);
-        watcher.pace.wants_equal = true;
+        watcher.wants_equal = true;
         assert_eq!(watcher.receive(&state(&query, 12, 1), false, now), Reception::Send);
         assert_eq!(watcher.receive(&state(&query, 10, 1), false, now), Reception::Known);
     }
@@ -269,9 +340,7 @@ mod tests {
         let now = Instant::now();
         let interval = Duration::from_millis(100);
         let mut watcher = watcher(&query, Pace { interval, wants_equal: false });
-        let first = state(&query, 11, 2);
-        assert_eq!(watcher.receive(&first, false, now), Reception::Send);
-        watcher.note_sent(&first, now);
+        watcher.note_sent(&state(&query, 11, 2), now);
         let until = Reception::WaitsUntil(now + interval);
         assert_eq!(watcher.receive(&state(&query, 12, 3), false, now), until);
         assert_eq!(watcher.receive(&state(&query, 13, 4), false, now + interval), Reception::Send);

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use ember_protocol::Reply;
-use emberkv_core::live_query::LiveQuery;
 
 use super::assembly::Forwarded;
 use super::listener::{Incoming, Listener};
-use super::live_queries::State;
+use super::live_queries::{Marked, State};
 use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
 use crate::config::ShutdownOptions;
@@ -34,7 +33,7 @@ pub(crate) enum Message {
     /// Send this to these connections.
     Push(Arc<Push>, Vec<Receiver>),
     /// A key has changed that this live query reads, whose home you are.
-    Evaluate(Arc<LiveQuery>),
+    Evaluate(Marked),
     /// Send this to those of your connections that watch its query.
     State(Arc<State>),
     /// There is something for the replicas among your connections.

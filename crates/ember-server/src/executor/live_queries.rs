@@ -1,23 +1,28 @@
 //! Live queries that are to be run again, on their way to the workers that run them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::live_query::LiveQuery;
 use emberkv_core::observers::Observers;
 
 use super::Executor;
+use crate::clients::live_queries::Marked;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
 impl Executor {
     /// Sends the queries that the last command has marked to their homes. No lock is held.
     pub(super) fn send_marked(&mut self) {
+        let since = self.clock;
         for query in self.turn.notices.queries.drain(..) {
-            if query.home == self.index {
-                self.marked.push(query);
+            let home = query.home();
+            let marked = Marked { query, since };
+            if home == self.index {
+                self.marked.push(marked);
             } else {
-                self.server.workers[query.home].mailbox.send(Message::Evaluate(query));
+                self.server.workers[home].mailbox.send(Message::Evaluate(marked));
             }
         }
     }
@@ -34,8 +39,9 @@ impl Server {
             // One that is marked already may have been forgotten with the notices of who has loaded.
             queries.iter().for_each(|query| _ = query.mark());
             drop(data);
+            let since = Instant::now();
             for query in queries {
-                self.workers[query.home].mailbox.send(Message::Evaluate(query));
+                self.workers[query.home()].mailbox.send(Message::Evaluate(Marked { query, since }));
             }
         }
     }

@@ -43,7 +43,6 @@ use emberkv_core::eviction::Evictor;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::Keyspace;
 use emberkv_core::keyspace::hash::KeyHash;
-use emberkv_core::live_query::LiveQuery;
 use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::Turn;
 use emberkv_core::types::elements::FETCHED_MAX;
@@ -53,6 +52,7 @@ use sampling::Sampling;
 use sizes::SizeLimits;
 
 use crate::clients::client::{Client, ClientView, ReplyMode};
+use crate::clients::live_queries::Marked;
 
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients;
@@ -135,7 +135,7 @@ pub(crate) struct Executor {
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
     /// Live queries whose home this worker is and that are to be run again.
-    pub(crate) marked: Vec<Arc<LiveQuery>>,
+    pub(crate) marked: Vec<Marked>,
     /// Memory was short and no key may go; not tried again before the next write or tick.
     has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,

@@ -6,11 +6,10 @@ use ember_protocol::{Args, Protocol, Reply};
 use emberkv_core::dispatch::live;
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
-use emberkv_core::live_query::LiveQuery;
 
 use super::digest;
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::live_queries::State;
+use crate::clients::live_queries::{Marked, State};
 use crate::executor::Executor;
 
 /// A result, and the moment at which it was that.
@@ -70,22 +69,23 @@ pub(super) fn evaluate(
 
 /// Runs a query again that is marked, on its home. Returns its state, and the workers that are to be told; none if they know
 /// it. The worker is inside the gate and holds no lock.
-pub(crate) fn renew(executor: &mut Executor, query: &Arc<LiveQuery>) -> Option<(State, Vec<u16>)> {
-    if !query.is_marked() || query.with_audience(|audience| audience.workers.is_empty()) {
+pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Option<(State, Vec<u16>)> {
+    let Marked { query, since } = marked;
+    if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {
         return None;
     }
     let command = executor.server.registry.get(query.command);
     let question =
-        Question { command, args: query.call(), database: query.database, protocol: query.protocol };
+        Question { command, args: query.call(), database: query.database(), protocol: query.protocol };
     let mut guards = Guards::None;
     let found = evaluate(executor, &mut guards, question, || query.unmark());
     executor.stats.query_evaluations.add(1);
     let workers = query.with_audience(|audience| {
-        if audience.known == Some(found.hash) && !audience.wants_equal() {
+        if audience.known() == Some(found.hash) && !audience.wants_equal() {
             return None;
         }
-        audience.known = Some(found.hash);
-        Some(audience.workers.iter().map(|&(worker, _)| worker).collect())
+        audience.set_known(Some(found.hash));
+        Some(audience.workers())
     });
     guards.unpin(&executor.server.keyspace, &mut executor.turn);
     let Some(workers) = workers else {
@@ -94,5 +94,5 @@ pub(crate) fn renew(executor: &mut Executor, query: &Arc<LiveQuery>) -> Option<(
     };
     let Evaluated { sequence, record, hash, body } = found;
     let body = Arc::new(body);
-    Some((State { query: Arc::clone(query), sequence, record, hash, body }, workers))
+    Some((State { query: Arc::clone(query), sequence, record, hash, since: *since, body }, workers))
 }

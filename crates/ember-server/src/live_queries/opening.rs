@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use ember_protocol::number::parse_u64;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::{Guards, Keys};
-use emberkv_core::live_query::LiveQuery;
+use emberkv_core::live_query::{LiveQuery, Receiver};
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
 
+use super::LiveQueries;
 use super::evaluation::{Evaluated, Question, evaluate};
 use super::fingerprint::fingerprint;
 use super::version::{self, Version};
 use super::writing::{self, Told};
-use super::{LiveQueries, Receiver};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
-use crate::clients::live_queries::{Form, Pace, WATCHER_BYTES, Watcher};
+use crate::clients::live_queries::{Form, Pace, Watcher};
 use crate::clients::subscriptions::{Kind, write_change};
 use crate::executor::Executor;
 use crate::executor::authorization;
@@ -142,8 +141,9 @@ pub(crate) fn open(
     let worker = executor.index;
     // Messages of channels are made of what says most.
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
-    let new = Arc::new(LiveQuery::new(*call, command.index, database, protocol, home));
-    let bytes = new.memory_bytes(positions.len()) + WATCHER_BYTES;
+    let new = LiveQuery::new(*call, command.index, database, protocol, home);
+    let new = Arc::new(new.ok_or("ERR the call is too long to be watched")?);
+    let bytes = new.memory_bytes(positions.len()) + size_of::<Watcher>();
     let bytes_max = executor.config.watch_max_memory;
     if live.memory_bytes() + bytes as u64 > bytes_max {
         return Err(
@@ -161,7 +161,6 @@ pub(crate) fn open(
         guards.unpin(keyspace, &mut executor.turn);
         return Err(format!("BEHIND this server is at {sequence}, before that version").into());
     }
-    let subscriptions = client.subscriptions.get_or_insert_default();
     let mut keys =
         Keys::new(keyspace, &mut guards, *call, database, (0, keyspace.hash(&[])), &mut executor.turn);
     let known = keys.find_query(first, |query| query.is_for(*call, database, protocol));
@@ -172,39 +171,24 @@ pub(crate) fn open(
         live.count(1, 0, query.memory_bytes(positions.len()) as i64);
     }
     let wanted = fingerprint(query.call());
-    let numbers = &mut subscriptions.queries;
+    let numbers = &client.subscriptions.get_or_insert_default().queries;
     let number = numbers.number_of(wanted, &query, form).unwrap_or_else(|| numbers.free_number(wanted));
     let is_unchanged = since.is_some_and(|since| since.hash == hash);
-    let watcher = Watcher {
-        query: Arc::clone(&query),
-        form: form.clone(),
-        pace: *pace,
-        sequence,
-        hash,
-        generation: client.identity.generation,
-        not_before: Instant::now().checked_add(pace.interval).filter(|_| !pace.interval.is_zero()),
-        waiting: None,
-        sent: 1,
-        coalesced: 0,
-    };
+    let receiver = receiver_of(client, number);
+    let numbers = &mut client.subscriptions.get_or_insert_default().queries;
+    let watcher = Watcher::new(&query, form, *pace, (sequence, hash), client.identity.generation);
+    let added = watcher.memory_bytes() as i64;
     let before = numbers.enter(number, watcher);
     query.with_audience(|audience| {
-        if let Some(before) = &before {
-            // It stays in the table of its worker.
-            audience.remove(worker, before.pace.wants_equal, false);
+        if before.is_some() {
+            audience.remove(receiver);
         }
-        audience.add(worker, pace.wants_equal);
-        if is_new {
-            audience.known = Some(hash);
-        } else if audience.known != Some(hash) {
-            audience.known = None;
-        }
+        audience.add(worker, receiver, pace.wants_equal);
+        let is_known = is_new || audience.known() == Some(hash);
+        audience.set_known(is_known.then_some(hash));
     });
-    if before.is_none() {
-        let receiver = Receiver { token: client.view.token, client_id: client.view.id, number };
-        live.table(worker).lock().enter(&query, receiver);
-        live.count(0, 1, WATCHER_BYTES as i64);
-    }
+    let replaced = before.as_ref().map(|before| before.memory_bytes() as i64);
+    live.count(0, i64::from(replaced.is_none()), added - replaced.unwrap_or(0));
     guards.unpin(keyspace, &mut executor.turn);
     if let Form::Channel(name) = form {
         let subscriptions = client.subscriptions.get_or_insert_default();
@@ -225,18 +209,17 @@ pub(crate) fn open(
     Ok(())
 }
 
+/// What a query tells a client by that knows it by a number.
+fn receiver_of(client: &Client, number: u32) -> Receiver {
+    let token = u32::try_from(client.view.token).expect("a worker has fewer connections than that");
+    Receiver { client_id: client.view.id, token, number }
+}
+
 /// Ends the interest of a connection in a query. No lock is held; the worker need not be inside the gate.
-pub(crate) fn leave(
-    server: &'static Server,
-    turn: &mut Turn,
-    worker: usize,
-    receiver: Receiver,
-    watcher: &Watcher,
-) {
+pub(crate) fn leave(server: &'static Server, turn: &mut Turn, receiver: Receiver, watcher: &Watcher) {
     let live = LiveQueries::of(server);
+    live.count(0, -1, -(watcher.memory_bytes() as i64));
     let query = &watcher.query;
-    let is_last = live.table(worker).lock().leave(query, receiver);
-    live.count(0, -1, -(WATCHER_BYTES as i64));
     let keyspace = &server.keyspace;
     let call = query.call();
     let positions: Vec<usize> = server.registry.get(query.command).spec.key_positions(call).collect();
@@ -244,11 +227,12 @@ pub(crate) fn leave(
     let mut shards = positions.iter().map(|&arg| keyspace.hash(call.at(arg)).shard()).collect();
     guards.pin(keyspace, turn, &mut shards);
     let is_over = query.with_audience(|audience| {
-        audience.remove(worker, watcher.pace.wants_equal, is_last);
-        audience.workers.is_empty()
+        audience.remove(receiver);
+        audience.is_empty()
     });
     if is_over {
-        let mut keys = Keys::new(keyspace, &mut guards, call, query.database, (0, keyspace.hash(&[])), turn);
+        let mut keys =
+            Keys::new(keyspace, &mut guards, call, query.database(), (0, keyspace.hash(&[])), turn);
         positions.iter().for_each(|&arg| keys.leave_query(arg, query));
         live.count(-1, 0, -(query.memory_bytes(positions.len()) as i64));
     }
@@ -285,10 +269,9 @@ pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client,
     let Some(watcher) = subscriptions.queries.leave(number) else { return };
     let left = subscriptions.queries.len();
     client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
-    let view = &client.view;
-    view.queries.store(left as u64, Ordering::Relaxed);
-    let receiver = Receiver { token: view.token, client_id: view.id, number };
-    leave(server, turn, view.worker, receiver, &watcher);
+    client.view.queries.store(left as u64, Ordering::Relaxed);
+    let receiver = receiver_of(client, number);
+    leave(server, turn, receiver, &watcher);
 }
 
 /// Ends all interests of a client.

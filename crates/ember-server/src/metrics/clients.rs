@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::commands::durations;
 use super::metric::{Kind, Metric, Scene, counter, gauge, labelled};
 use crate::clients::client::ClientView;
 use crate::clients::subscriptions::Kind as Subscription;
 use crate::live_queries::LiveQueries;
+use crate::observability::stats::CommandTotals;
 
 pub(super) const METRICS: &[Metric] = &[
     gauge("ember_connected_clients", "Clients connected", |scene| scene.clients.len() as f64),
@@ -108,6 +110,17 @@ pub(super) const METRICS: &[Metric] = &[
         "ember_live_states_coalesced_total",
         "New results that newer ones have replaced on the way",
         |scene| scene.sum(|stats| &stats.query_coalesced),
+    ),
+    labelled(
+        Kind::Histogram,
+        "ember_live_lag_seconds",
+        &[],
+        "Time from a change to the sending of a new result",
+        |scene, samples| {
+            let mut lag = CommandTotals::default();
+            scene.server.workers.iter().for_each(|worker| lag.add(&worker.stats.query_lag));
+            durations(&[], &lag, samples);
+        },
     ),
     gauge("ember_tracked_keys", "Keys that tracking clients may have copies of", |scene| {
         scene.census.tracked_keys as f64

@@ -30,7 +30,7 @@ pub(super) const METRICS: &[Metric] = &[
         &["command"],
         "How long commands ran, without the time they waited to be read or for keys; nothing while `latency-tracking` \
          is off",
-        |scene, samples| each_called(scene, |name, totals| durations(name, totals, samples)),
+        |scene, samples| each_called(scene, |name, totals| durations(&[name], totals, samples)),
     ),
     labelled(
         Kind::Counter,
@@ -105,7 +105,7 @@ fn each_called(scene: &Scene<'_>, mut act: impl FnMut(&str, &CommandTotals)) {
 }
 
 /// All is counted from the buckets, so that their sum is the last of them whatever is added meanwhile.
-fn durations(name: &str, totals: &CommandTotals, samples: &mut Samples<'_>) {
+pub(super) fn durations(labels: &[&str], totals: &CommandTotals, samples: &mut Samples<'_>) {
     let count: u64 = totals.latency.iter().sum();
     if count == 0 {
         return;
@@ -116,5 +116,5 @@ fn durations(name: &str, totals: &CommandTotals, samples: &mut Samples<'_>) {
         ((1_u64 << bucket) as f64 / 1e6, at_most)
     });
     let sum = totals.nanoseconds.saturating_sub(totals.untracked_nanoseconds) as f64 / 1e9;
-    samples.histogram(&[name], bounds, count, sum);
+    samples.histogram(labels, bounds, count, sum);
 }

@@ -161,6 +161,8 @@ pub(crate) struct WorkerStats {
     pub(crate) query_sent: Counter,
     pub(crate) query_coalesced: Counter,
     pub(crate) query_nanoseconds: Counter,
+    /// States sent, by the time from the change, and that time.
+    pub(crate) query_lag: CommandCounters,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
@@ -210,6 +212,7 @@ impl WorkerStats {
             query_sent: Counter::default(),
             query_coalesced: Counter::default(),
             query_nanoseconds: Counter::default(),
+            query_lag: CommandCounters::default(),
             hits: Counter::default(),
             misses: Counter::default(),
             expired: Counter::default(),
@@ -245,6 +248,7 @@ impl WorkerStats {
     /// `CONFIG RESETSTAT`.
     pub(crate) fn reset(&self) {
         self.error_codes.reset();
+        self.query_lag.reset();
         for counter in [
             &self.connections_received,
             &self.connections_rejected,

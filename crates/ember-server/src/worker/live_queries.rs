@@ -9,17 +9,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use emberkv_core::keys::Guards;
-use emberkv_core::live_query::LiveQuery;
+use emberkv_core::live_query::Receiver;
 
 use super::serving::lend_buffer;
 use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
-use crate::clients::live_queries::{Reception, State, Watcher, Watchers};
+use crate::clients::live_queries::{Marked, Reception, State, Watcher, Watchers};
 use crate::clients::mailbox::Message;
-use crate::executor::Executor;
 use crate::live_queries::evaluation::renew;
 use crate::live_queries::opening::{self, Refused};
-use crate::live_queries::{LiveQueries, Receiver, writing};
+use crate::live_queries::writing;
 use crate::server::Server;
 
 /// Time in which queries are run in one turn, give or take one of them.
@@ -45,9 +44,9 @@ const CONGESTED_BYTES: usize = 64 * 1024;
 #[derive(Default)]
 pub(super) struct QueryWork {
     /// Queries to be run, the oldest first.
-    marked: VecDeque<Arc<LiveQuery>>,
+    marked: VecDeque<Marked>,
     /// Those that are not to be run before a time.
-    delayed: BTreeMap<(Instant, usize), Arc<LiveQuery>>,
+    delayed: BTreeMap<(Instant, usize), Marked>,
     /// The state that is told now.
     telling: Option<Telling>,
     /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
@@ -56,7 +55,7 @@ pub(super) struct QueryWork {
     /// When a watcher with an interval may be told again.
     intervals: BTreeSet<(Instant, usize, u64, u32)>,
     /// Interests of closed connections.
-    left: Vec<(Receiver, Watcher)>,
+    left: Vec<(Receiver, Box<Watcher>)>,
 }
 
 /// A state, and how far it is told.
@@ -89,8 +88,8 @@ impl QueryWork {
     }
 
     /// Enters a query that is to be run again.
-    pub(super) fn mark(&mut self, query: Arc<LiveQuery>) {
-        self.marked.push_back(query);
+    pub(super) fn mark(&mut self, marked: Marked) {
+        self.marked.push_back(marked);
     }
 }
 
@@ -112,8 +111,7 @@ impl Worker {
         self.tell_some();
         for _ in 0..LEFT_MAX {
             let Some((receiver, watcher)) = self.queries.left.pop() else { break };
-            let Executor { server, turn, index, .. } = &mut self.executor;
-            opening::leave(server, turn, *index, receiver, &watcher);
+            opening::leave(self.server, &mut self.executor.turn, receiver, &watcher);
         }
     }
 
@@ -126,15 +124,16 @@ impl Worker {
         let mut now = begun;
         // Those that are marked meanwhile come in the next turn.
         for _ in 0..self.queries.marked.len() {
-            let Some(query) = self.queries.marked.pop_front() else { break };
+            let Some(marked) = self.queries.marked.pop_front() else { break };
+            let query = Arc::clone(&marked.query);
             let since = |time: u64| self.server.started + Duration::from_nanos(time);
             let not_before = since(query.not_before.load(Ordering::Relaxed));
             if not_before > now {
                 let name = Arc::as_ptr(&query).addr();
-                self.queries.delayed.insert((not_before, name), query);
+                self.queries.delayed.insert((not_before, name), marked);
                 continue;
             }
-            states.extend(renew(&mut self.executor, &query));
+            states.extend(renew(&mut self.executor, &marked));
             let ended = Instant::now();
             let took = ended - now;
             self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
@@ -199,13 +198,15 @@ impl Worker {
         }
         let query = self.queries.untold_order.pop_front()?;
         let state = self.queries.untold.remove(&query)?;
-        let table = LiveQueries::of(self.server).table(self.executor.index).lock();
-        Some(Telling { receivers: table.receivers(&state.query).to_vec(), state, told: 0 })
+        let worker = self.executor.index;
+        let receivers = state.query.with_audience(|audience| audience.receivers_of(worker).collect());
+        Some(Telling { state, receivers, told: 0 })
     }
 
     /// Tells one connection of a state, now or later.
     fn tell(&mut self, state: &Arc<State>, receiver: Receiver) {
         let Receiver { token, client_id, number } = receiver;
+        let token = token as usize;
         let now = Instant::now();
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let is_congested = connection.unsent_bytes() >= CONGESTED_BYTES;
@@ -230,6 +231,7 @@ impl Worker {
     /// Writes a state to a connection, if its client may still see it.
     fn write_state(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant) {
         let Receiver { token, client_id, number } = receiver;
+        let token = token as usize;
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         if connection.closing {
             return;
@@ -246,14 +248,16 @@ impl Worker {
             return;
         };
         if let Err(Refused(error)) = refused {
-            let form = watcher.form.clone();
+            let form = watcher.form();
             writing::write_end(self.server, number, &form, state, &error, &mut connection.output);
             opening::end(self.server, &mut self.executor.turn, &mut connection.client, number);
             return;
         }
         watcher.note_sent(state, now);
-        writing::write_state(self.server, number, &watcher.form, state, &mut connection.output);
+        writing::write_state(self.server, number, &watcher.form(), state, &mut connection.output);
         self.executor.stats.query_sent.add(1);
+        let lag = now.saturating_duration_since(state.since);
+        self.executor.stats.query_lag.count(1, lag.as_nanos() as u64, true);
         connection.acknowledges = connection.acknowledges.max(state.record.unwrap_or(0));
     }
 
@@ -266,7 +270,7 @@ impl Worker {
             let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
             let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
             let Some(state) = watcher.and_then(|watcher| watcher.waiting.take()) else { continue };
-            self.tell(&state, Receiver { token, client_id, number });
+            self.tell(&state, Receiver { token: token as u32, client_id, number });
         }
     }
 
@@ -281,7 +285,7 @@ impl Worker {
             let Some(number) = watchers.next_waiting() else { break };
             let waiting = watchers.get_mut(number).and_then(|watcher| watcher.waiting.take());
             if let Some(state) = waiting {
-                self.tell(&state, Receiver { token, client_id, number });
+                self.tell(&state, Receiver { token: token as u32, client_id, number });
                 has_written = true;
             }
         }
@@ -290,7 +294,7 @@ impl Worker {
 
     /// Lets the interests of a connection that closes be taken back, in this turn and those that follow.
     pub(super) fn leave_queries(&mut self, connection: &mut Connection, token: usize) {
-        let client_id = connection.client.view.id;
+        let (client_id, token) = (connection.client.view.id, token as u32);
         let Some(watchers) = watchers_of(connection) else { return };
         let watchers = std::mem::take(watchers);
         let left =

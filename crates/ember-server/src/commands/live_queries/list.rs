@@ -3,7 +3,7 @@
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 
 use super::TEMPLATE;
-use crate::clients::live_queries::{Form, Watcher};
+use crate::clients::live_queries::Watcher;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::live_queries::version;
 
@@ -26,7 +26,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
     let reply = &mut *session.reply;
     reply.array(count);
     for (number, watcher) in subscriptions.iter().flat_map(|subscriptions| subscriptions.queries.iter()) {
-        let Watcher { query, form, sequence, hash, sent, coalesced, .. } = watcher;
+        let Watcher { query, sequence, hash, sent, coalesced, .. } = watcher;
         reply.map(5 + usize::from(watcher.is_channel()));
         reply.bulk(b"fingerprint");
         reply.bulk(number.to_string().as_bytes());
@@ -34,7 +34,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         let call = query.call();
         reply.array(call.len());
         call.iter().for_each(|word| reply.bulk(word));
-        if let Form::Channel(name) = form {
+        if let Some(name) = watcher.channel() {
             reply.bulk(b"channel");
             reply.bulk(name);
         }
