@@ -520,6 +520,9 @@ pub struct Spec {
     pub is_immediate: bool,
     /// Whether its reply is pairs, which stand one behind the other in RESP2.
     pub replies_pairs: bool,
+    /// What chance decides in its reply was decided when the data were written: asked again of the same data, a server
+    /// replies the same, though another one with these data may not.
+    pub repeats: bool,
     /// Whether it is for tools and tests, not for those who use the data (`syscmd` in `COMMAND DOCS`).
     pub is_system: bool,
     /// Whether it does nothing but hold subcommands; the categories of its group are theirs then, not its own. Set by
@@ -592,6 +595,7 @@ impl Spec {
         is_secret: None,
         is_immediate: false,
         replies_pairs: false,
+        repeats: false,
         is_system: false,
         is_container: false,
         example: Example { given: &[], call: "", reply: "" },
@@ -650,7 +654,7 @@ impl Spec {
     pub fn is_deterministic_read(&self) -> bool {
         let reads = self.flags.contains(Flags::READONLY) && !self.is_container;
         let has_keys = self.keys.iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY));
-        reads && has_keys && !self.tips.contains(&"nondeterministic_output")
+        reads && has_keys && (self.repeats || !self.tips.contains(&"nondeterministic_output"))
     }
 
     /// The argument indexes of the keys of a call, and what is done with each.

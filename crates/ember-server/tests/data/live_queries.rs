@@ -643,3 +643,27 @@ fn many_queries_change_at_once() {
         wait_until("all interests are taken back", || writer.info_number("mem_watches") == 0);
     }
 }
+
+#[test]
+fn a_search_for_what_is_alike_is_told_anew() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut writer = server.client();
+        for (name, x, y) in [("a", 1, 0), ("b", 0, 1)] {
+            writer.run(&format!("VADD points VALUES 2 {x} {y} {name}"));
+        }
+        let mut client = resp3(&server);
+        let names =
+            |result: &Value| -> Vec<String> { result.elements().unwrap().iter().map(Value::text).collect() };
+        let first = client.run("VSIM.WATCH points VALUES 2 1 0 COUNT 2").get("result").unwrap();
+        assert_eq!(names(&first), ["a", "b"]);
+        writer.run("VADD points VALUES 2 10 1 c");
+        assert_eq!(names(&next_result(&mut client)), ["a", "c"]);
+        writer.run("VADD points VALUES 2 -1 0 far");
+        assert!(hears_nothing(&mut client, &mut writer), "it is not among the nearest");
+        writer.run("VREM points a");
+        assert_eq!(names(&next_result(&mut client)), ["c", "b"]);
+        writer.run("DEL points");
+        assert_eq!(names(&next_result(&mut client)), Vec::<String>::new());
+    }
+}

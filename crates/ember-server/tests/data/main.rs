@@ -3,6 +3,7 @@
 
 mod blocking;
 mod busy_scripts;
+mod dicedb;
 mod expired;
 mod import_mode;
 mod live_queries;

@@ -22,6 +22,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         tips: &["nondeterministic_output"],
+        // The levels of the graph are random; a search is not.
+        repeats: true,
         syntax: "key query:<ele:ELE element | fp32:FP32 vector | values:VALUES num number [number ...]> [WITHSCORES] \
                  [WITHATTRIBS] [COUNT count] [EPSILON max-distance] [EF search-exploration-factor] [FILTER expression] \
                  [FILTER-EF max-filtering-effort] [TRUTH] [NOTHREAD]",
