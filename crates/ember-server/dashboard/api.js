@@ -43,6 +43,10 @@ function authorization() {
  * When the server wants to know who asks, the page is told.
  */
 export async function ask(path, body, signal = undefined) {
+  return (await answerOf(path, body, signal)).data;
+}
+
+async function answerOf(path, body, signal) {
   const headers = { "Content-Type": "application/json" };
   if (credentials) {
     headers.Authorization = authorization();
@@ -50,7 +54,11 @@ export async function ask(path, body, signal = undefined) {
   const options = { method: "POST", headers, body: JSON.stringify(body), credentials: "omit", cache: "no-store",
     signal };
   const answer = await fetch(`api/${path}`, options);
-  const isJson = answer.headers.get("Content-Type") === "application/json";
+  const kind = answer.headers.get("Content-Type");
+  if (kind?.startsWith("text/event-stream")) {
+    return { stream: answer.body };
+  }
+  const isJson = kind === "application/json";
   const data = isJson ? await answer.json() : { error: (await answer.text()).trim() };
   if (answer.status === 401) {
     document.dispatchEvent(new CustomEvent("unauthorised", { detail: data.error }));
@@ -59,7 +67,33 @@ export async function ask(path, body, signal = undefined) {
   if (!answer.ok) {
     throw new Error(data.error || `HTTP ${answer.status}`);
   }
-  return data;
+  return { data };
+}
+
+/**
+ * The data of server-sent events, as they come. When the connection is lost, or the server has no room, the error is one
+ * that passes (`isPassing`).
+ */
+export async function* events(path, body, signal) {
+  const passing = (error) => Object.assign(error, { isPassing: error instanceof TypeError });
+  const { stream } = await answerOf(path, { ...body, commands: body.commands.map((words) => words.map(word)) }, signal)
+    .catch((error) => Promise.reject(passing(error)));
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value: piece, done } = await reader.read().catch((error) => Promise.reject(passing(error)));
+    if (done) {
+      return;
+    }
+    const blocks = (text + piece).split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const line = block.split("\n").find((found) => found.startsWith("data: "));
+      if (line) {
+        yield JSON.parse(line.slice("data: ".length));
+      }
+    }
+  }
 }
 
 /** A word of a command: bytes, text or a number. */

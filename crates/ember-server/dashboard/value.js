@@ -6,6 +6,7 @@ import { button, dialog, el, facts, refused, tell } from "./dom.js";
 import { elementsOf } from "./elements.js";
 import { size, span } from "./format.js";
 import { parse, tree } from "./json.js";
+import { followOnly, liveButton } from "./live.js";
 
 /** A longer string is shown only so far, and not changed here. */
 const STRING_MAX = 64 * 1024;
@@ -16,12 +17,14 @@ let prefersTree = true;
 /** Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. */
 export async function showKey(place, shown) {
   const { key, database } = shown;
+  followOnly(key, database);
   const [type, left, encoding, bytes] = await runAll(
     [["TYPE", key], ["PTTL", key], ["OBJECT", "ENCODING", key], ["MEMORY", "USAGE", key]], database);
   const heading = el("h2", { class: "bytes", tabindex: "-1" }, key.line);
   if (type instanceof ReplyError || type === "none") {
     const why = type === "none" ? el("p", {}, "There is no such key.") : refused(type);
-    place.replaceChildren(heading, why);
+    const live = el("p", { class: "row" }, liveButton(place, key, database, () => showKey(place, shown)));
+    place.replaceChildren(heading, why, live);
     return;
   }
   const again = async () => {
@@ -39,7 +42,9 @@ export async function showKey(place, shown) {
     ["memory", known(bytes, size)],
   ]);
   const content = el("div", { id: "content" });
-  place.replaceChildren(heading, about, await keyActions(shown, left, again), content);
+  const actions = await keyActions(shown, left, again);
+  actions.firstElementChild.after(" ", liveButton(place, key, database, again));
+  place.replaceChildren(heading, about, actions, content);
   try {
     await (type === "string" ? showString(content, shown, again) : elementsOf(type, content, shown, again));
   } catch (error) {
@@ -100,7 +105,7 @@ async function showString(content, { key, database }, again) {
   const [maySave] = await permitted([save(start)]);
   const rows = Math.min(24, start.lines.split("\n").length + 2);
   const area = el("textarea", { rows, "aria-label": "Value", spellcheck: "false", readonly: !(isWhole && maySave) });
-  area.value = start.lines;
+  area.defaultValue = start.lines;
   const summary = isWhole ? size(length) : `${size(length)}, the first ${size(STRING_MAX)} of them`;
   const kind = start.isText ? "text" : "binary";
   const store = button("Save", async () => {

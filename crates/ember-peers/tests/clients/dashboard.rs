@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ember_peers::browser::{Browser, key};
-use ember_testkit::{RawClient, Server, Value, find_ember_server};
+use ember_testkit::{RawClient, Server, Value, find_ember_server, wait_until};
 use serde_json::{Value as Json, json};
 
 fn start(arguments: &[&str]) -> Server {
@@ -695,7 +695,7 @@ fn who_may_only_read_finds_nothing_to_change_and_is_refused() {
         browser.wait_for_text("#content", "Read only.");
         let buttons = browser
             .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
-        assert_eq!(buttons, json!(["Refresh"]), "{name}");
+        assert_eq!(buttons, json!(["Refresh", "Live"]), "{name}");
     }
     // And if the page asked nevertheless:
     let refused = browser.run(
@@ -979,4 +979,59 @@ fn figures_stand_still_while_the_page_is_paused() {
     assert_eq!(figure(&browser, "#keycount"), "0");
     browser.click("#pause");
     browser.wait_for("document.querySelector('#keycount .figure').innerText === '1'");
+}
+
+#[test]
+fn a_key_is_shown_as_it_changes_while_that_is_wanted() {
+    let server = start(&["--requirepass", "open-sesame"]);
+    let mut client = server.client();
+    client.run("AUTH open-sesame");
+    fill(&mut client);
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for("document.querySelector('#login').open");
+    log_in(&browser, "default", "open-sesame");
+    browser.wait_for_text("#found", "7 keys");
+    choose(&browser, "a-hash");
+    click_at_key(&browser, "Live");
+    browser.wait_for("document.querySelector('#live').getAttribute('aria-pressed') === 'true'");
+    let streams = |client: &mut RawClient| {
+        let list = client.run("CLIENT LIST").text();
+        list.lines().filter(|line| line.contains("name=dashboard-live")).count()
+    };
+    wait_until("the server tells of changes", || streams(&mut client) == 1);
+    for age in 31..36 {
+        client.run(&format!("HSET a-hash age {age}"));
+        browser.wait_for_text("#content", &age.to_string());
+    }
+    client.run("HDEL a-hash name age");
+    browser.wait_for_text("#key", "There is no such key.");
+    client.run("HSET a-hash name bob");
+    browser.wait_for_text("#content", "bob");
+    browser.keep_picture(&picture("live"));
+    // What is typed is not thrown away.
+    choose(&browser, "a-string");
+    wait_until("the other key is not followed any more", || streams(&mut client) == 0);
+    click_at_key(&browser, "Live");
+    wait_until("this one is", || streams(&mut client) == 1);
+    client.run("SET a-string first");
+    browser.wait_for("document.querySelector('#content textarea').value === 'first'");
+    browser.fill("#content textarea", "typed");
+    client.run("SET a-string second");
+    browser.wait_for_text("#status", "The key has changed");
+    assert_eq!(browser.run("return document.querySelector('#content textarea').value"), "typed");
+    // A stream that is lost is asked for again.
+    click_at_key(&browser, "Refresh");
+    browser.wait_for("document.querySelector('#content textarea').value === 'second'");
+    let list = client.run("CLIENT LIST").text();
+    let line = list.lines().find(|line| line.contains("name=dashboard-live")).unwrap();
+    let id = line.split("id=").nth(1).unwrap().split(' ').next().unwrap();
+    client.run(&format!("CLIENT KILL ID {id}"));
+    client.run("SET a-string third");
+    browser.wait_for("document.querySelector('#content textarea').value === 'third'");
+    click_at_key(&browser, "Live");
+    wait_until("nothing is followed", || streams(&mut client) == 0);
+    let wrong = browser.console();
+    let is_meant = |line: &String| line.contains("status of 401") || line.contains("INCOMPLETE_CHUNKED");
+    assert!(wrong.iter().all(is_meant), "{wrong:#?}");
 }

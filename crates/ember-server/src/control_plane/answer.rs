@@ -84,3 +84,8 @@ pub(super) fn of_type(
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
+
+/// An answer that is there.
+pub(super) fn whole(response: Response<Full<Bytes>>) -> Response<AnswerBody> {
+    response.map(AnswerBody::Whole)
+}

@@ -126,7 +126,7 @@ impl Port {
         server: &'static Server,
     ) -> Response<AnswerBody> {
         match self {
-            Port::Metrics => routes::answer(request, visitor, server).await.map(AnswerBody::Whole),
+            Port::Metrics => routes::answer(request, visitor, server).await,
             Port::Watch => live::answer(request, visitor, server).await,
         }
     }

@@ -6,7 +6,7 @@ use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::answer::{not_allowed, of_type, plain};
+use super::answer::{AnswerBody, not_allowed, of_type, plain, whole};
 use super::dashboard;
 use super::visitor::Visitor;
 use crate::metrics;
@@ -20,7 +20,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
     server: &'static Server,
-) -> Response<Full<Bytes>> {
+) -> Response<AnswerBody> {
     let route: Option<Route> = match request.uri().path() {
         "/metrics" => Some(Route::Metrics),
         "/health" => Some(Route::Health),
@@ -31,15 +31,15 @@ pub(super) async fn answer(
     let mut response = match route {
         None => match dashboard::answer(request, visitor, server).await {
             Some(response) => response,
-            None => plain(StatusCode::NOT_FOUND, "not found\n"),
+            None => whole(plain(StatusCode::NOT_FOUND, "not found\n")),
         },
-        Some(_) if !is_asked => not_allowed("GET, HEAD"),
-        Some(Route::Metrics) => scrape(server).await,
-        Some(Route::Health) => plain(StatusCode::OK, "ok\n"),
-        Some(Route::Ready) => match server.why_not_ready() {
+        Some(_) if !is_asked => whole(not_allowed("GET, HEAD")),
+        Some(Route::Metrics) => whole(scrape(server).await),
+        Some(Route::Health) => whole(plain(StatusCode::OK, "ok\n")),
+        Some(Route::Ready) => whole(match server.why_not_ready() {
             None => plain(StatusCode::OK, "ready\n"),
             Some(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-        },
+        }),
     };
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -1,6 +1,6 @@
 //! The dashboard: a page to look at the server and its keys, below `/dashboard/`, while `metrics-dashboard` says so.
 //!
-//! The page is a few files that anybody gets. Its data comes from five paths, asked with POST and answered with JSON; what
+//! The page is a few files that anybody gets. Its data comes from six paths, asked with POST and answered with JSON; what
 //! they run, they run as an ordinary client ([`connection`]), after its user has shown its password:
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! api/overview        the reply of INFO, and what else is counted; for those who may run INFO
 //! api/history         the figures of the last hour; for the same
 //! api/configuration   the parameters, for those who may run CONFIG GET; passwords are not told
+//! api/live            each change of the keys that commands read, as server-sent events until the page ends it
 //! ```
 
 mod configuration;
@@ -31,8 +32,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::Semaphore;
 
-use super::answer::{not_allowed, of_type, plain};
+use super::answer::{AnswerBody, not_allowed, of_type, plain, whole};
 use super::door::{self, Credentials};
+use super::live::following;
 use super::routes::{Bug, beside};
 use super::visitor::Visitor;
 use crate::acl::user::User;
@@ -69,7 +71,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
     server: &'static Server,
-) -> Option<Response<Full<Bytes>>> {
+) -> Option<Response<AnswerBody>> {
     let config = server.config.snapshot();
     let path = request.uri().path();
     let below = path.strip_prefix(HOME).map(str::to_owned);
@@ -78,17 +80,22 @@ pub(super) async fn answer(
     }
     let (head, mut body) = request.into_parts();
     let mut response = if !door::is_addressed_to_us(&head.headers, &config.metrics_bind) {
-        plain(StatusCode::MISDIRECTED_REQUEST, "ask for it by an IP address, or by a name in metrics-bind\n")
+        let reason = "ask for it by an IP address, or by a name in metrics-bind\n";
+        whole(plain(StatusCode::MISDIRECTED_REQUEST, reason))
     } else if let Some(path) = below.as_deref().and_then(|below| below.strip_prefix("api/")) {
-        data(&head, &mut body, path, visitor, server).await.unwrap_or_else(Excuse::into_response)
+        let answered = match path {
+            "live" => live(&head, &mut body, visitor, server).await,
+            _ => data(&head, &mut body, path, visitor, server).await.map(whole),
+        };
+        answered.unwrap_or_else(|excuse| whole(excuse.into_response()))
     } else if !matches!(head.method, Method::GET | Method::HEAD) {
-        not_allowed("GET, HEAD")
+        whole(not_allowed("GET, HEAD"))
     } else if let Some(below) = below {
-        page::answer(&below).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found\n"))
+        whole(page::answer(&below).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found\n")))
     } else {
         let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
         response.headers_mut().insert(LOCATION, HeaderValue::from_static(HOME));
-        response
+        whole(response)
     };
     if response.status().is_client_error() {
         // Who sends for longer may lose the answer.
@@ -179,18 +186,7 @@ async fn data(
     if head.method != Method::POST {
         return Ok(not_allowed("POST"));
     }
-    let headers = &head.headers;
-    if !door::comes_from_our_page(headers) {
-        return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may ask"));
-    }
-    if !door::is_json(headers) {
-        return Err(Excuse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json"));
-    }
-    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
-    let credentials = Credentials::of(headers).map_err(malformed)?;
-    if server.is_stopping() {
-        return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
-    }
+    let credentials = let_in(head, server)?;
     let opened = connection::open(server, visitor.into_peer());
     // It lives as long as somebody waits for the answer.
     let (socket, _lifeline) = opened.map_err(|error| Excuse::from(Failure::Closed(error)))?;
@@ -222,6 +218,40 @@ async fn data(
         .map(|data| of_type(StatusCode::OK, JSON, data))
     })
     .await?
+}
+
+/// Who asks, if the request is one that is let in.
+fn let_in(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
+    let headers = &head.headers;
+    if !door::comes_from_our_page(headers) {
+        return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may ask"));
+    }
+    if !door::is_json(headers) {
+        return Err(Excuse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json"));
+    }
+    if server.is_stopping() {
+        return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+    }
+    let malformed = |_| Excuse::new(StatusCode::UNAUTHORIZED, "the scheme of Authorization has to be Basic");
+    Credentials::of(headers).map_err(malformed)
+}
+
+/// Tells the page when something changes.
+async fn live(
+    head: &Parts,
+    body: &mut Incoming,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<AnswerBody>, Excuse> {
+    if head.method != Method::POST {
+        return Ok(whole(not_allowed("POST")));
+    }
+    let credentials = let_in(head, server)?;
+    let refused = |(status, reason)| Excuse::new(status, reason);
+    let follower = following::enter(credentials.as_ref(), visitor, server).await.map_err(refused)?;
+    let Commands { database, commands } = json::parse(&read_body(body, BODY_BYTES_MAX).await?)
+        .map_err(|reason| Excuse::new(StatusCode::BAD_REQUEST, reason))?;
+    follower.follow(database, commands).await.map_err(refused)
 }
 
 /// Reads a body to its end, and keeps it if it has no more than `kept_max` bytes.

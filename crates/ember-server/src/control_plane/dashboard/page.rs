@@ -54,6 +54,7 @@ const FILES: &[File] = files! {
     "heavy.js": SCRIPT,
     "json.js": SCRIPT,
     "keys.js": SCRIPT,
+    "live.js": SCRIPT,
     "overview.js": SCRIPT,
     "persistence.js": SCRIPT,
     "slowlog.js": SCRIPT,

@@ -9,6 +9,7 @@
 //! rights, limits, versions and slow readers need no second code. `maxclients` counts it.
 
 mod events;
+pub(super) mod following;
 mod origins;
 mod session;
 mod stream_place;
@@ -35,7 +36,7 @@ use crate::server::Server;
 use events::{Events, Refusal};
 use origins::Page;
 use session::Session;
-use stream_place::StreamPlace;
+use stream_place::{StreamPlace, Streams};
 use tickets::Tickets;
 use wish::Wish;
 
@@ -46,6 +47,9 @@ const CLIENT_NAME: &str = "http-watch";
 
 /// How long a wrong password or ticket keeps its answer waiting.
 const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
+
+/// The streams of this port.
+static STREAMS: Streams = Streams::new();
 
 /// Of all who have asked for one.
 static TICKETS: Tickets = Tickets::new();
@@ -173,6 +177,7 @@ fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result
 /// A session of the user with these credentials, or of the default user.
 async fn introduce(
     credentials: Option<&Credentials>,
+    name: &str,
     visitor: Visitor,
     server: &'static Server,
 ) -> Result<Session, Excuse> {
@@ -180,7 +185,7 @@ async fn introduce(
     if let Some(Credentials { user, password }) = credentials {
         words.extend([b"AUTH", user.as_slice(), password.as_slice()]);
     }
-    words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
+    words.extend([&b"SETNAME"[..], name.as_bytes()]);
     let opened = Session::open(server, visitor.into_peer());
     let mut session = opened.map_err(Refusal::Closed)?;
     // A connection that is turned away may be closed before it is written to; what it was told can be read.
@@ -206,7 +211,7 @@ async fn ticket(
     server: &'static Server,
 ) -> Result<Response<AnswerBody>, Excuse> {
     look_at_host(headers, config, credentials.is_some())?;
-    drop(introduce(credentials.as_ref(), visitor, server).await?);
+    drop(introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?);
     let too_many = || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "too many tickets are not used yet");
     let ticket = TICKETS.issue(credentials, Instant::now()).ok_or_else(too_many)?;
     let text = json!({ "ticket": ticket, "seconds": tickets::GOOD_FOR.as_secs() }).to_string();
@@ -234,8 +239,13 @@ async fn watch(
     };
     let too_many =
         || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "there are http-watch-max-streams streams");
-    let place = StreamPlace::take(config.streams_max()).ok_or_else(too_many)?;
-    let session = introduce(credentials.as_ref(), visitor, server).await?;
+    let place = STREAMS.take(config.streams_max()).ok_or_else(too_many)?;
+    let session = introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?;
+    begin(session, wish, place).await
+}
+
+/// Begins to watch, and answers with what is seen.
+async fn begin(session: Session, wish: Wish, place: StreamPlace) -> Result<Response<AnswerBody>, Excuse> {
     let body = match Events::begin(session, wish, place).await {
         Ok(events) => AnswerBody::Stream(Box::new(events)),
         // A browser does not come again after an error; after an empty stream it does.

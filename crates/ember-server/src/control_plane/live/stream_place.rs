@@ -2,22 +2,27 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The streams there are.
-static STREAMS: AtomicU64 = AtomicU64::new(0);
+/// Streams of one kind.
+pub(in crate::control_plane) struct Streams(AtomicU64);
 
 /// One of as many streams as there may be, until this is dropped.
-pub(super) struct StreamPlace;
+pub(in crate::control_plane) struct StreamPlace(&'static Streams);
 
-impl StreamPlace {
-    /// One of `max`, if one is free.
-    pub(super) fn take(max: u64) -> Option<StreamPlace> {
+impl Streams {
+    pub(in crate::control_plane) const fn new() -> Streams {
+        Streams(AtomicU64::new(0))
+    }
+
+    /// A place, if there are not `max` of them.
+    pub(in crate::control_plane) fn take(&'static self, max: u64) -> Option<StreamPlace> {
         let count = |count| (count < max).then_some(count + 1);
-        STREAMS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| StreamPlace)
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| StreamPlace(self))
     }
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        STREAMS.fetch_sub(1, Ordering::Relaxed);
+        let StreamPlace(Streams(count)) = self;
+        count.fetch_sub(1, Ordering::Relaxed);
     }
 }
