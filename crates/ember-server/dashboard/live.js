@@ -48,14 +48,12 @@ async function follow(place, mine) {
   const isWanted = () => followed === mine && place.isConnected;
   while (isWanted()) {
     try {
-      let isFirst = true;
+      // The first one comes when the server begins to look: what changed before that is not missed.
       for await (const _ of events("live", { database, commands: [["PEXPIRETIME", key]] }, signal)) {
         if (!isWanted()) {
           break;
         }
-        // The first one tells how it is.
-        await (isFirst ? null : changed(place, mine));
-        isFirst = false;
+        await changed(place, mine);
       }
     } catch (error) {
       if (signal.aborted) {
@@ -68,7 +66,6 @@ async function follow(place, mine) {
       }
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-    await (isWanted() ? changed(place, mine) : null);
   }
   if (followed === mine) {
     stop();
