@@ -53,7 +53,7 @@ fn value_of(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bytes.extend_from_slice(&(state ^ state >> 29).to_le_bytes());
+        bytes.extend_from_slice(&(state ^ (state >> 29)).to_le_bytes());
     }
     bytes.truncate(len);
     bytes
@@ -474,14 +474,14 @@ fn no_bits_of_a_location_give_another_record_or_a_panic() {
     let mut buffer = Vec::new();
     let (at, _) = records[3];
     for bit in 0..64 {
-        let wrong = Location::from_bits(at.to_bits() ^ 1 << bit);
+        let wrong = Location::from_bits(at.to_bits() ^ (1 << bit));
         if let Ok(record) = log.read(wrong, &mut buffer) {
             // A length that is too long shows the same record, and another offset one that is there, whose key tells so.
             let is_there = records.iter().position(|(there, _)| there.offset() == wrong.offset()).unwrap();
             assert_eq!(record.head.key, format!("key {is_there}").as_bytes());
         }
     }
-    for bits in [0, u64::MAX, 1 << 44, 4 << 22 | 1] {
+    for bits in [0, u64::MAX, 1 << 44, (4 << 22) | 1] {
         assert!(log.read(Location::from_bits(bits), &mut buffer).is_err());
     }
 }

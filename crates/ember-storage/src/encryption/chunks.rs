@@ -12,7 +12,7 @@ const VERSION: u8 = 2;
 /// How a chunk begins.
 pub(super) const MARK: &[u8; 4] = b"EChk";
 pub(crate) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
-const NONCE_BYTES: usize = 12;
+pub(super) const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 /// What a chunk ends with: no zero, so that a chunk that ends with one has lost its end.
 const END: u8 = b'\n';
@@ -46,14 +46,14 @@ impl std::fmt::Debug for Sealer {
     }
 }
 
-fn random<const N: usize>() -> [u8; N] {
+pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // It fails on systems without a source of random numbers; going on would give files without protection.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }
 
-fn random_nonce() -> u128 {
+pub(super) fn random_nonce() -> u128 {
     u128::from_le_bytes(random()) & ((1 << (8 * NONCE_BYTES)) - 1)
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::hmac;
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 use zeroize::Zeroizing;
 
@@ -20,6 +21,8 @@ pub(super) const SALT_BYTES: usize = 32;
 /// Bind what is derived to its use.
 const FINGERPRINT_INFO: &[u8] = b"ember key fingerprint v1";
 const FILE_INFO: &[u8] = b"ember file encryption v1";
+const ROW_INFO: &[u8] = b"ember store rows v1";
+const NAME_INFO: &[u8] = b"ember store names v1";
 
 /// The longest key file: some hundred keys.
 const TEXT_MAX_BYTES: usize = 64 * 1024;
@@ -74,6 +77,15 @@ impl Key {
         let derived =
             derived.expand(&[FILE_INFO], &AES_256_GCM).expect("32 bytes are no more than HKDF gives");
         LessSafeKey::new(UnboundKey::from(derived))
+    }
+
+    /// The keys of rows and of names of the store with a salt.
+    pub(super) fn of_store(&self, salt: &[u8; SALT_BYTES]) -> (LessSafeKey, hmac::Key) {
+        const FITS: &str = "32 bytes are no more than HKDF gives";
+        let derived = Salt::new(HKDF_SHA256, salt).extract(&self.bytes[..]);
+        let rows = derived.expand(&[ROW_INFO], &AES_256_GCM).expect(FITS);
+        let names = derived.expand(&[NAME_INFO], hmac::HMAC_SHA256).expect(FITS);
+        (LessSafeKey::new(UnboundKey::from(rows)), hmac::Key::from(names))
     }
 }
 

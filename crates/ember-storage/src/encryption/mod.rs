@@ -25,6 +25,8 @@ mod chunks;
 mod error;
 #[cfg(feature = "encryption")]
 mod keys;
+#[cfg(feature = "encryption")]
+mod rows;
 mod sink;
 #[cfg(feature = "encryption")]
 mod source;
@@ -36,6 +38,8 @@ use std::sync::Arc;
 pub use error::{EncryptionError, EncryptionProblem};
 #[cfg(feature = "encryption")]
 pub use keys::{Key, KeyError, KeyRing};
+#[cfg(feature = "encryption")]
+pub use rows::RowSeal;
 pub use sink::FileSink;
 
 #[cfg(feature = "encryption")]

@@ -36,7 +36,7 @@ pub type SyncHook = Arc<dyn Fn(&Path) + Send + Sync>;
 /// What is to go wrong. Percentages are chances of each single operation.
 #[derive(Clone, Default)]
 pub struct Faults {
-    /// Room for all files together; what does not fit is refused with ENOSPC after the part that does.
+    /// Room for all files together, holes included; what does not fit is refused with ENOSPC after the part that does.
     pub capacity_bytes: Option<u64>,
     /// Writes that end with EIO after a part of the bytes, which may be none.
     pub write_error_percent: u32,
@@ -468,6 +468,10 @@ impl StoredFile for SimulatedFile {
         let mut state = self.disk.state.lock();
         let percent = state.faults.write_error_percent;
         state.fail(percent, true).map_err(self.error(Operation::Truncate))?;
+        // Holes take room, too: a disk that has none for them says so later, and elsewhere.
+        if state.room(self.inode, 0, len) < len {
+            return Err(self.error(Operation::Truncate)(io::Error::from_raw_os_error(ENOSPC)));
+        }
         let number = state.number();
         if let Some(inode) = state.inodes.get_mut(&self.inode) {
             inode.content.resize(len as usize, 0);
@@ -581,6 +585,7 @@ mod tests {
         let error = file.write_at(600, &[1; 600]).unwrap_err();
         assert!(error.is_full() && error.to_string().contains("free space"), "{error}");
         assert_eq!(file.size().unwrap(), 1000);
+        assert!(file.set_size(1001).unwrap_err().is_full());
         file.set_size(600).unwrap();
         file.write_at(600, &[1; 400]).unwrap();
     }

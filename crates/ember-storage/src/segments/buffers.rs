@@ -8,15 +8,15 @@ use parking_lot::RwLock;
 use super::BUFFERS_MAX;
 use super::segment::Segment;
 
-/// Bytes of a segment from an offset on. Only the one that is filled changes; a reader that has found it reads whole records,
-/// since it knows their places from whoever has appended them.
+/// Bytes of a segment from an offset on. Only the one that is filled changes; a reader that has found it reads whole
+/// records, since it knows their places from whoever has appended them.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) offset: u64,
     pub(super) bytes: RwLock<Vec<u8>>,
 }
 
-/// The buffers of a log in the order in which they are to be written. Each is known to its segment, too, until it is written.
+/// The buffers of a log in the order in which they are to be written. Each is known to its segment, too, until it is.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     /// The one that is filled.

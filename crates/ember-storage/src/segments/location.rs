@@ -50,8 +50,8 @@ impl Location {
     pub(super) fn new(segment: SegmentNumber, offset: u64, stored: u64) -> Location {
         debug_assert!(offset.is_multiple_of(UNIT_BYTES) && stored.is_multiple_of(UNIT_BYTES));
         let units = if stored > SEGMENT_BYTES - HEAD_BYTES { 0 } else { stored / UNIT_BYTES };
-        let place = offset / UNIT_BYTES << PLACE_BITS | units;
-        Location(u64::from(segment.get()) << (2 * PLACE_BITS) | place)
+        let place = ((offset / UNIT_BYTES) << PLACE_BITS) | units;
+        Location((u64::from(segment.get()) << (2 * PLACE_BITS)) | place)
     }
 
     /// What [`Location::to_bits`] has said. Any other bits are a place without a record, or with another's: reading says so,
@@ -72,7 +72,7 @@ impl Location {
 
     /// The offset in the segment's file.
     pub fn offset(self) -> u64 {
-        (self.0 >> PLACE_BITS & PLACE_MASK) * UNIT_BYTES
+        ((self.0 >> PLACE_BITS) & PLACE_MASK) * UNIT_BYTES
     }
 
     /// How many bytes of the file the record takes; None if all behind the head.

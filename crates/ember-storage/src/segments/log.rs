@@ -370,8 +370,8 @@ impl SegmentLog {
         Ok(written)
     }
 
-    /// Gives back every record that is only in a buffer, and forgets them: whoever pointed there must not do so any more when
-    /// `each` has returned for the last one. Then records can be appended again. They are not discounted by this.
+    /// Gives back every record that is only in a buffer, and forgets them: whoever pointed there must not do so any more
+    /// when `each` has returned for the last one. Then records can be appended again. They are not discounted by this.
     pub fn take_back(&self, each: &mut dyn FnMut(Location, Record<'_>)) {
         let _writing = self.writing.lock();
         let buffers = {

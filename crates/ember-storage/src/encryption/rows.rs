@@ -1,0 +1,127 @@
+//! Rows of a store under AES-256-GCM, each bound to its place.
+//!
+//! ```text
+//! row      nonce, 12 bytes | encrypted bytes | tag, 16 bytes
+//! ```
+//!
+//! A store has two keys of its own, derived by HKDF from the key with the store's salt: one for rows, one for the names of
+//! keys (HMAC-SHA-256). Nonces begin at a random number whenever the store is opened and go up by one, as those of chunks.
+
+use std::fmt;
+
+use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
+use aws_lc_rs::hmac;
+use parking_lot::Mutex;
+
+use super::KeyRing;
+use super::chunks::{NONCE_BYTES, random, random_nonce};
+use super::keys::{FINGERPRINT_BYTES, SALT_BYTES};
+
+/// Bytes of what is kept of a seal beside the rows.
+const HEAD_BYTES: usize = FINGERPRINT_BYTES + SALT_BYTES;
+
+/// Seals and opens the rows of one store.
+pub struct RowSeal {
+    key: LessSafeKey,
+    names: hmac::Key,
+    /// Of the next row.
+    nonce: Mutex<u128>,
+}
+
+impl fmt::Debug for RowSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowSeal").finish_non_exhaustive()
+    }
+}
+
+impl RowSeal {
+    /// For a new store, with the current key; what is to be kept of it, which is no secret.
+    pub fn begin(keys: &KeyRing) -> (RowSeal, Vec<u8>) {
+        let salt = random::<SALT_BYTES>();
+        let head = [&keys.current().fingerprint_bytes()[..], &salt].concat();
+        (RowSeal::of(keys.current(), &salt), head)
+    }
+
+    /// For the store that `head` was kept of.
+    ///
+    /// # Errors
+    /// The fingerprint of its key, if that is none of `keys`.
+    pub fn resume(keys: &KeyRing, head: &[u8]) -> Result<RowSeal, String> {
+        let head: &[u8; HEAD_BYTES] = head.try_into().map_err(|_| "of another length".to_owned())?;
+        let fingerprint = std::array::from_fn(|index| head[index]);
+        let salt = std::array::from_fn(|index| head[FINGERPRINT_BYTES + index]);
+        match keys.find(&fingerprint) {
+            Some(key) => Ok(RowSeal::of(key, &salt)),
+            None => Err(data_encoding::HEXLOWER.encode(&fingerprint)),
+        }
+    }
+
+    fn of(key: &super::Key, salt: &[u8; SALT_BYTES]) -> RowSeal {
+        let (rows, names) = key.of_store(salt);
+        RowSeal { key: rows, names, nonce: Mutex::new(random_nonce()) }
+    }
+
+    /// Encrypts what `row` holds, bound to `place`.
+    pub fn seal(&self, place: &[u8], row: &mut Vec<u8>) {
+        let nonce = {
+            let mut nonce = self.nonce.lock();
+            let this = *nonce;
+            *nonce = (this + 1) & ((1 << (8 * NONCE_BYTES)) - 1);
+            this.to_le_bytes()
+        };
+        let nonce: [u8; NONCE_BYTES] = std::array::from_fn(|index| nonce[index]);
+        row.splice(..0, nonce);
+        let unique = Nonce::assume_unique_for_key(nonce);
+        let tag = self.key.seal_in_place_separate_tag(unique, Aad::from(place), &mut row[NONCE_BYTES..]);
+        row.extend_from_slice(tag.expect("a row is shorter than the cipher's limit").as_ref());
+    }
+
+    /// Decrypts a row that was sealed for `place`; false if it was not, and `row` is of no use then.
+    pub fn open(&self, place: &[u8], row: &mut Vec<u8>) -> bool {
+        let Some((nonce, sealed)) = row.split_first_chunk_mut::<NONCE_BYTES>() else { return false };
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let Ok(plain) = self.key.open_in_place(nonce, Aad::from(place), sealed) else { return false };
+        let len = plain.len();
+        row.copy_within(NONCE_BYTES..NONCE_BYTES + len, 0);
+        row.truncate(len);
+        true
+    }
+
+    /// What stands for a key that is not to be read.
+    pub fn name(&self, key: &[u8]) -> [u8; 32] {
+        let tag = hmac::sign(&self.names, key);
+        std::array::from_fn(|index| tag.as_ref()[index])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Key;
+    use super::*;
+
+    #[test]
+    fn a_row_is_opened_in_its_place_and_with_its_key_only() {
+        let keys = KeyRing::new(Key::new([1; 32]));
+        let (seal, head) = RowSeal::begin(&keys);
+        let again = RowSeal::resume(&keys, &head).unwrap();
+        for plain in [&b""[..], b"the value"] {
+            let mut row = plain.to_vec();
+            seal.seal(b"place", &mut row);
+            assert_eq!(row.len(), plain.len() + 28);
+            for byte in 0..row.len() {
+                let mut damaged = row.clone();
+                damaged[byte] ^= 1;
+                assert!(!again.open(b"place", &mut damaged));
+            }
+            assert!(!again.open(b"other", &mut row.clone()));
+            assert!(again.open(b"place", &mut row) && row == plain);
+        }
+        assert!(!again.open(b"place", &mut vec![0; 11]));
+        assert_eq!(seal.name(b"key"), again.name(b"key"));
+        assert_ne!(seal.name(b"key"), seal.name(b"kez"));
+        let (other, _) = RowSeal::begin(&keys);
+        assert_ne!(seal.name(b"key"), other.name(b"key"), "each store has keys of its own");
+        let wrong = KeyRing::new(Key::new([2; 32]));
+        assert_eq!(RowSeal::resume(&wrong, &head).unwrap_err(), keys.current().fingerprint());
+    }
+}

@@ -1,0 +1,169 @@
+//! What a store needs of a key-value engine: four ordered tables, reading a state, and changing it in one step.
+
+use std::fmt::{self, Debug, Display};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::StoreError;
+
+/// The engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineKind {
+    /// A B-tree in Rust. Users of bolt and bbolt know its like.
+    Redb,
+    /// A B-tree in C, in a mapped file: LMDB.
+    Lmdb,
+    /// A log-structured merge tree in Rust. Users of leveldb know its like.
+    Fjall,
+}
+
+impl EngineKind {
+    /// All engines.
+    pub const ALL: [EngineKind; 3] = [EngineKind::Redb, EngineKind::Lmdb, EngineKind::Fjall];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Redb => "redb",
+            EngineKind::Lmdb => "lmdb",
+            EngineKind::Fjall => "fjall",
+        }
+    }
+
+    /// Whether this program has it.
+    pub fn is_built(self) -> bool {
+        match self {
+            EngineKind::Redb => cfg!(feature = "redb"),
+            EngineKind::Lmdb => cfg!(feature = "lmdb"),
+            EngineKind::Fjall => cfg!(feature = "fjall"),
+        }
+    }
+}
+
+impl Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EngineKind {
+    type Err = ();
+
+    /// By its name, or by that of a store like it.
+    fn from_str(name: &str) -> Result<EngineKind, ()> {
+        match name {
+            "redb" | "bolt" | "bbolt" => Ok(EngineKind::Redb),
+            "lmdb" => Ok(EngineKind::Lmdb),
+            "fjall" | "leveldb" | "kv" => Ok(EngineKind::Fjall),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The tables, each ordered by the bytes of its row keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Meta,
+    Keys,
+    Values,
+    Parts,
+}
+
+impl Table {
+    #[cfg_attr(
+        not(any(feature = "redb", feature = "lmdb", feature = "fjall")),
+        expect(dead_code, reason = "engines make the tables")
+    )]
+    pub(super) const ALL: [Table; 4] = [Table::Meta, Table::Keys, Table::Values, Table::Parts];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Table::Meta => "meta",
+            Table::Keys => "keys",
+            Table::Values => "values",
+            Table::Parts => "parts",
+        }
+    }
+}
+
+/// What is called with each row of a scan: its key and what it says.
+pub(super) type EachRow<'f> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'f;
+
+/// One state of the tables, which does not change while it is read.
+pub(super) trait Reading {
+    /// Calls `found` with a row, if it is there; whether it is.
+    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError>;
+
+    /// Calls `each` with the rows from `from` on, in order.
+    fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError>;
+}
+
+/// Changes that count together.
+pub(super) trait Writing {
+    fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError>;
+
+    fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError>;
+
+    /// Whether there is such a row, with the changes made so far.
+    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError>;
+
+    /// Removes all rows whose keys begin so.
+    fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError>;
+
+    /// Removes all rows but those of `meta`.
+    fn clear(&mut self) -> Result<(), StoreError>;
+}
+
+/// What reads one state.
+pub(super) type Read<'f> = dyn FnMut(&dyn Reading) -> Result<(), StoreError> + 'f;
+
+/// What makes changes.
+pub(super) type Write<'f> = dyn FnMut(&mut dyn Writing) -> Result<(), StoreError> + 'f;
+
+/// An engine whose files are open.
+pub(super) trait Engine: Debug + Send + Sync {
+    /// Has `read` read the state that is there now.
+    fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError>;
+
+    /// Makes the changes of `write`, which is called once, durable; all of them, or none after an error of it or of the
+    /// engine.
+    fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError>;
+
+    /// Looks through the engine's own structure.
+    fn check(&self) -> Result<(), StoreError>;
+
+    /// Bytes of its files.
+    fn file_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// Bytes of the files in a directory and those below it.
+#[cfg_attr(
+    not(any(feature = "lmdb", feature = "fjall")),
+    expect(dead_code, reason = "for engines with files of their own")
+)]
+pub(super) fn directory_bytes(directory: &Path) -> std::io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    const BLOCK_BYTES: u64 = 512;
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        // A file may go while the others are counted.
+        let Ok(metadata) = entry.metadata() else { continue };
+        bytes +=
+            if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.blocks() * BLOCK_BYTES };
+    }
+    Ok(bytes)
+}
+
+/// The first row key behind all that begin with `prefix`; None if there is none.
+#[cfg_attr(
+    not(any(feature = "redb", feature = "lmdb")),
+    expect(dead_code, reason = "for engines that remove ranges")
+)]
+pub(super) fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
+    let mut behind = prefix[..=last].to_vec();
+    behind[last] += 1;
+    Some(behind)
+}

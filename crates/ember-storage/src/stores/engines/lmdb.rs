@@ -1,0 +1,185 @@
+//! LMDB: a copy-on-write B-tree in a mapped file, written in C.
+//!
+//! The map is as large as the address space gives, not as the file is: growing it would need a moment without readers, and
+//! addresses cost nothing. A disk that fails under a mapped page ends the process with SIGBUS, and LMDB trusts the pages of
+//! its file: what it says of rows is checked above, what it says of itself is not.
+
+use std::fs;
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls};
+
+use crate::stores::StoreError;
+use crate::stores::engine::{
+    EachRow, Engine, EngineKind, Read, Reading, Table, Write, Writing, behind_prefix, directory_bytes,
+};
+use crate::stores::engines::file_name;
+
+/// Tried one after the other, down to the least that is of use: a process may be allowed few addresses.
+const MAP_BYTES_MAX: usize = 8 << 40;
+const MAP_BYTES_MIN: usize = 1 << 30;
+
+/// Threads that read at once.
+const READERS_MAX: u32 = 512;
+
+type Rows = Database<'static, Bytes, Bytes>;
+
+#[derive(Debug)]
+pub(super) struct LmdbEngine {
+    env: Env<WithoutTls>,
+    path: PathBuf,
+    tables: [Rows; Table::ALL.len()],
+}
+
+impl LmdbEngine {
+    pub(super) fn open(directory: &Path) -> Result<LmdbEngine, StoreError> {
+        let path = directory.join(file_name(EngineKind::Lmdb));
+        fs::create_dir_all(&path).map_err(|cause| StoreError::Io { engine: EngineKind::Lmdb, cause })?;
+        let mut map_bytes = MAP_BYTES_MAX;
+        let env = loop {
+            match open_env(&path, map_bytes) {
+                Err(heed::Error::Io(cause))
+                    if cause.kind() == std::io::ErrorKind::OutOfMemory && map_bytes > MAP_BYTES_MIN =>
+                {
+                    map_bytes /= 2;
+                }
+                opened => break opened.map_err(error)?,
+            }
+        };
+        // Readers of a process that was killed would keep old pages for ever.
+        env.clear_stale_readers().map_err(error)?;
+        let write = env.write_txn().map_err(error)?;
+        let tables = env.create_databases_and_commit(write, |opener, write| {
+            let [meta, keys, values, parts] =
+                Table::ALL.map(|table| opener.create_database::<Bytes, Bytes>(write, Some(table.name())));
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit([meta?, keys?, values?, parts?]))
+        });
+        let tables = tables.map_err(error)?.unwrap_commit();
+        Ok(LmdbEngine { env, path, tables })
+    }
+
+    fn table(&self, table: Table) -> &Rows {
+        &self.tables[table as usize]
+    }
+}
+
+#[expect(unsafe_code, reason = "the file is mapped")]
+fn open_env(path: &Path, map_bytes: usize) -> heed::Result<Env<WithoutTls>> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map_bytes).max_dbs(Table::ALL.len() as u32).max_readers(READERS_MAX);
+    // SAFETY: NO_READ_AHEAD is an advice to the kernel; none of the flags that give up durability or locks is set.
+    unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
+    // SAFETY: the folder belongs to the store, whose directory the process has locked (`DirectoryLock`), so no one else
+    // changes the file under the map; LMDB's lock file keeps out those who do not heed that.
+    unsafe { options.open(path) }
+}
+
+fn error(cause: heed::Error) -> StoreError {
+    let engine = EngineKind::Lmdb;
+    match cause {
+        heed::Error::Io(cause) => StoreError::Io { engine, cause },
+        heed::Error::Mdb(
+            problem @ (MdbError::PageNotFound
+            | MdbError::Corrupted
+            | MdbError::Panic
+            | MdbError::VersionMismatch
+            | MdbError::Invalid
+            | MdbError::CursorFull
+            | MdbError::PageFull
+            | MdbError::Incompatible),
+        ) => StoreError::EngineDamaged { engine, message: problem.to_string() },
+        other => StoreError::Engine { engine, message: other.to_string() },
+    }
+}
+
+impl Engine for LmdbEngine {
+    fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError> {
+        let transaction = self.env.read_txn().map_err(error)?;
+        read(&LmdbReading { engine: self, transaction })
+    }
+
+    fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
+        let transaction = self.env.write_txn().map_err(error)?;
+        let mut writing = LmdbWriting { engine: self, transaction };
+        write(&mut writing)?;
+        writing.transaction.commit().map_err(error)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        // Its pages have no checksums: all that can be asked is whether all can be reached.
+        self.read(&mut |reading| {
+            for table in Table::ALL {
+                reading.scan(table, &[], &mut |_, _| ControlFlow::Continue(()))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        directory_bytes(&self.path).map_err(|cause| StoreError::Io { engine: EngineKind::Lmdb, cause })
+    }
+}
+
+struct LmdbReading<'e> {
+    engine: &'e LmdbEngine,
+    transaction: RoTxn<'e, WithoutTls>,
+}
+
+impl Reading for LmdbReading<'_> {
+    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+        let row = self.engine.table(table).get(&self.transaction, row_key).map_err(error)?;
+        if let Some(row) = row {
+            found(row);
+        }
+        Ok(row.is_some())
+    }
+
+    fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
+        // LMDB knows no empty key.
+        let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+        let range = (from, Bound::Unbounded);
+        for row in self.engine.table(table).range(&self.transaction, &range).map_err(error)? {
+            let (row_key, row) = row.map_err(error)?;
+            if let ControlFlow::Break(()) = each(row_key, row) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct LmdbWriting<'e> {
+    engine: &'e LmdbEngine,
+    transaction: RwTxn<'e>,
+}
+
+impl Writing for LmdbWriting<'_> {
+    fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError> {
+        self.engine.table(table).put(&mut self.transaction, row_key, row).map_err(error)
+    }
+
+    fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError> {
+        self.engine.table(table).delete(&mut self.transaction, row_key).map_err(error).map(|_| ())
+    }
+
+    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError> {
+        let row = self.engine.table(table).get(&self.transaction, row_key).map_err(error)?;
+        Ok(row.is_some())
+    }
+
+    fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
+        let behind = behind_prefix(prefix);
+        let end = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (Bound::Included(prefix), end);
+        self.engine.table(table).delete_range(&mut self.transaction, &range).map_err(error).map(|_| ())
+    }
+
+    fn clear(&mut self) -> Result<(), StoreError> {
+        for table in [Table::Keys, Table::Values, Table::Parts] {
+            self.engine.table(table).clear(&mut self.transaction).map_err(error)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! redb: a copy-on-write B-tree in one file, through the door to the disk.
+//!
+//! Commits save the state of the allocator ("quick repair"), so that opening after a crash does not walk through the whole
+//! file. After an error of the disk redb refuses everything, and so does a handle whose sync has failed: the file is opened
+//! anew then.
+
+use std::io;
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::redb::{
+    Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
+    StorageError, TableDefinition, WriteTransaction,
+};
+use parking_lot::RwLock;
+
+use crate::files::{Disk, DiskError, StoredFile, directory_of};
+use crate::stores::engine::{
+    EachRow, Engine, EngineKind, Read, Reading, Table, Write, Writing, behind_prefix,
+};
+use crate::stores::engines::file_name;
+use crate::stores::{StoreError, StoreOptions};
+
+type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+fn definition(table: Table) -> Definition {
+    TableDefinition::new(table.name())
+}
+
+/// What redb sees of a file.
+#[derive(Debug)]
+struct Backend(Arc<dyn StoredFile>);
+
+impl StorageBackend for Backend {
+    fn len(&self) -> Result<u64, io::Error> {
+        Ok(self.0.size()?)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), io::Error> {
+        let mut len = 0;
+        while len < out.len() {
+            match self.0.read_at(offset + len as u64, &mut out[len..])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => len += count,
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), io::Error> {
+        Ok(self.0.set_size(len)?)
+    }
+
+    fn sync_data(&self) -> Result<(), io::Error> {
+        Ok(self.0.sync()?)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), io::Error> {
+        Ok(self.0.write_at(offset, data)?)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RedbEngine {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    cache_bytes: usize,
+    /// None when it could not be opened again after an error.
+    database: RwLock<Option<Database>>,
+}
+
+impl RedbEngine {
+    pub(super) fn open(
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        options: &StoreOptions,
+    ) -> Result<RedbEngine, StoreError> {
+        let path = directory.join(file_name(EngineKind::Redb));
+        let cache_bytes = options.cache_bytes as usize;
+        let database = open_database(disk, &path, cache_bytes)?;
+        let database = RwLock::new(Some(database));
+        Ok(RedbEngine { disk: Arc::clone(disk), path, cache_bytes, database })
+    }
+
+    /// Opens the file anew if the database is of no use any more.
+    fn renew(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write();
+        // What is open must be closed before, or two would write to the file.
+        drop(database.take());
+        *database = Some(open_database(&self.disk, &self.path, self.cache_bytes)?);
+        Ok(())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.database.read().is_none() {
+            self.renew()?;
+        }
+        let database = self.database.read();
+        let result = work(database.as_ref().ok_or_else(closed)?);
+        drop(database);
+        if let Err(StoreError::Disk(_) | StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
+            // The error that is told is the first one.
+            let _ = self.renew();
+        }
+        result
+    }
+}
+
+fn closed() -> StoreError {
+    error(::redb::Error::DatabaseClosed)
+}
+
+fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Result<Database, StoreError> {
+    let file = match disk.open(path) {
+        Ok(file) => file,
+        Err(error) if error.is_missing() => {
+            let file = disk.create(path)?;
+            disk.sync_directory(directory_of(path))?;
+            file
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    let database = builder.create_with_backend(Backend(file)).map_err(open_error)?;
+    let write = begin(&database)?;
+    for table in Table::ALL {
+        write.open_table(definition(table)).map_err(error)?;
+    }
+    write.commit().map_err(error)?;
+    Ok(database)
+}
+
+fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
+    let mut write = database.begin_write().map_err(error)?;
+    write.set_quick_repair(true);
+    Ok(write)
+}
+
+fn open_error(cause: DatabaseError) -> StoreError {
+    match cause {
+        DatabaseError::Storage(cause) => error(cause),
+        other => error(::redb::Error::from(other)),
+    }
+}
+
+fn error(cause: impl Into<::redb::Error>) -> StoreError {
+    let engine = EngineKind::Redb;
+    match cause.into() {
+        ::redb::Error::Io(cause) => match cause.downcast::<DiskError>() {
+            Ok(error) => StoreError::Disk(error),
+            // What is shorter than it says of itself.
+            Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+                StoreError::EngineDamaged { engine, message: "its file is cut short".to_owned() }
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::InvalidData => {
+                StoreError::EngineDamaged { engine, message: cause.to_string() }
+            }
+            Err(cause) => StoreError::Io { engine, cause },
+        },
+        ::redb::Error::Corrupted(message) => StoreError::EngineDamaged { engine, message },
+        other => StoreError::Engine { engine, message: other.to_string() },
+    }
+}
+
+impl Engine for RedbEngine {
+    fn read(&self, read: &mut Read<'_>) -> Result<(), StoreError> {
+        self.with(|database| read(&RedbReading(database.begin_read().map_err(error)?)))
+    }
+
+    fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError> {
+        self.with(|database| {
+            let transaction = begin(database)?;
+            write(&mut RedbWriting { transaction: &transaction, tables: Default::default() })?;
+            transaction.commit().map_err(error)
+        })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write();
+        let database = database.as_mut().ok_or_else(closed)?;
+        match database.check_integrity().map_err(open_error)? {
+            true => Ok(()),
+            false => {
+                let message = "it had to be repaired".to_owned();
+                Err(StoreError::EngineDamaged { engine: EngineKind::Redb, message })
+            }
+        }
+    }
+
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.disk.open_to_read(&self.path)?.size()?)
+    }
+}
+
+struct RedbReading(ReadTransaction);
+
+impl Reading for RedbReading {
+    fn get(&self, table: Table, row_key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+        let table = self.0.open_table(definition(table)).map_err(error)?;
+        let row = table.get(row_key).map_err(error)?;
+        if let Some(row) = &row {
+            found(row.value());
+        }
+        Ok(row.is_some())
+    }
+
+    fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
+        let table = self.0.open_table(definition(table)).map_err(error)?;
+        for row in table.range::<&[u8]>(from..).map_err(error)? {
+            let (row_key, row) = row.map_err(error)?;
+            if let ControlFlow::Break(()) = each(row_key.value(), row.value()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct RedbWriting<'t> {
+    transaction: &'t WriteTransaction,
+    /// Opened when they are needed: opening one for each row would cost as much as the row.
+    tables: [Option<OpenTable<'t>>; Table::ALL.len()],
+}
+
+type OpenTable<'t> = ::redb::Table<'t, &'static [u8], &'static [u8]>;
+
+impl<'t> RedbWriting<'t> {
+    fn table(&mut self, table: Table) -> Result<&mut OpenTable<'t>, StoreError> {
+        let open = &mut self.tables[table as usize];
+        match open {
+            Some(open) => Ok(open),
+            None => Ok(open.insert(self.transaction.open_table(definition(table)).map_err(error)?)),
+        }
+    }
+}
+
+impl Writing for RedbWriting<'_> {
+    fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError> {
+        self.table(table)?.insert(row_key, row).map_err(error)?;
+        Ok(())
+    }
+
+    fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError> {
+        self.table(table)?.remove(row_key).map_err(error)?;
+        Ok(())
+    }
+
+    fn contains(&mut self, table: Table, row_key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.table(table)?.get(row_key).map_err(error)?.is_some())
+    }
+
+    fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
+        let behind = behind_prefix(prefix);
+        let end = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let removed: Result<(), StorageError> =
+            self.table(table)?.retain_in::<&[u8], _>((Bound::Included(prefix), end), |_, _| false);
+        removed.map_err(error)
+    }
+
+    fn clear(&mut self) -> Result<(), StoreError> {
+        self.tables = Default::default();
+        for table in [Table::Keys, Table::Values, Table::Parts] {
+            self.transaction.delete_table(definition(table)).map_err(error)?;
+            // Readers expect all tables.
+            self.table(table)?;
+        }
+        Ok(())
+    }
+}

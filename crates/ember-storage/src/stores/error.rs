@@ -1,0 +1,123 @@
+//! What can be wrong with a store.
+
+use std::fmt::{self, Display};
+use std::io;
+
+use super::engine::{EngineKind, Table};
+use crate::files::DiskError;
+
+/// A store cannot be opened, read or written.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The disk failed.
+    Disk(DiskError),
+    /// The system failed under the engine.
+    Io {
+        /// Which engine.
+        engine: EngineKind,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The engine found its files to be damaged.
+    EngineDamaged {
+        /// Which engine.
+        engine: EngineKind,
+        /// What it said.
+        message: String,
+    },
+    /// The engine refused for another reason.
+    Engine {
+        /// Which engine.
+        engine: EngineKind,
+        /// What it said.
+        message: String,
+    },
+    /// A row is not what was written.
+    Damaged {
+        /// The name of its table.
+        table: &'static str,
+        /// Its row key.
+        row_key: Vec<u8>,
+    },
+    /// The store is of a version that is not known.
+    Version(u8),
+    /// This program was built without the engine.
+    NotBuilt(EngineKind),
+    /// The store is encrypted, and there is no key.
+    NoKey,
+    /// The store is encrypted with another key; that one's fingerprint.
+    WrongKey(String),
+    /// The store is not encrypted, and there is a key.
+    NotEncrypted,
+    /// A key is longer than 4 GiB.
+    TooLong,
+    /// What filled the checkpoint gave up.
+    Abandoned(String),
+}
+
+impl StoreError {
+    pub(super) fn damaged(table: Table, row_key: &[u8]) -> StoreError {
+        StoreError::Damaged { table: table.name(), row_key: row_key.to_vec() }
+    }
+
+    /// Whether there is no room: freeing some is enough to go on.
+    pub fn is_full(&self) -> bool {
+        match self {
+            StoreError::Disk(error) => error.is_full(),
+            StoreError::Io { cause, .. } => matches!(
+                cause.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether what is stored is not what was written, as against unreadable.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, StoreError::EngineDamaged { .. } | StoreError::Damaged { .. })
+    }
+}
+
+impl Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Disk(error) => error.fmt(f),
+            StoreError::Io { engine, cause } => {
+                write!(f, "{engine}: {cause}")?;
+                if self.is_full() { f.write_str("; free space on that disk") } else { Ok(()) }
+            }
+            StoreError::EngineDamaged { engine, message } => {
+                write!(f, "{engine}: its files are damaged ({message}); restore a backup")
+            }
+            StoreError::Engine { engine, message } => write!(f, "{engine}: {message}"),
+            StoreError::Damaged { table, row_key } => {
+                write!(f, "the row {} of {table} is not what was written", row_key.escape_ascii())
+            }
+            StoreError::Version(version) => {
+                write!(f, "the store is of the unknown version {version}; use a newer program")
+            }
+            StoreError::NotBuilt(engine) => {
+                write!(f, "this program was built without the feature `{engine}`")
+            }
+            StoreError::NoKey => f.write_str("the store is encrypted and no key is given"),
+            StoreError::WrongKey(fingerprint) => write!(
+                f,
+                "the store is encrypted with a key of fingerprint {fingerprint}, which is not given; add that key to \
+                 the key file, behind the current one"
+            ),
+            StoreError::NotEncrypted => {
+                f.write_str("a key is given and the store is not encrypted; import it into a new one")
+            }
+            StoreError::TooLong => f.write_str("the key is longer than a row can say"),
+            StoreError::Abandoned(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<DiskError> for StoreError {
+    fn from(error: DiskError) -> StoreError {
+        StoreError::Disk(error)
+    }
+}

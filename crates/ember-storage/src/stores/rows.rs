@@ -1,0 +1,220 @@
+//! What rows say: facts of a key, and where the log goes on.
+
+use super::StoreError;
+use super::engine::Table;
+use super::protection::parse_name;
+
+/// What is known of a key without its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts<'a> {
+    /// The database it is in.
+    pub database: u32,
+    /// The key.
+    pub key: &'a [u8],
+    /// What the value's bytes are: for whoever puts them to know.
+    pub kind: u8,
+    /// How the value is kept in memory: likewise.
+    pub encoding: u8,
+    /// What it takes in memory.
+    pub memory_bytes: u64,
+    /// Bytes of the value as it is stored.
+    pub stored_bytes: u64,
+    /// When the key expires, in milliseconds of Unix time.
+    pub expiry: Option<u64>,
+    /// When the first element of the value expires.
+    pub element_expiry: Option<u64>,
+}
+
+/// Where a checkpoint stands in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The last record of the log that the rows have.
+    pub number: u64,
+    /// The first file of the log that is to be read behind them.
+    pub increment: u64,
+    /// The rows are a part of what is being imported.
+    pub is_importing: bool,
+    /// What else whoever makes checkpoints must find again.
+    pub notes: Vec<u8>,
+}
+
+const HAS_EXPIRY: u8 = 1;
+const HAS_ELEMENT_EXPIRY: u8 = 2;
+const HAS_KEY: u8 = 4;
+
+fn put_leb128(mut number: u64, out: &mut Vec<u8>) {
+    while number > 0x7F {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// What is left of a row that is read.
+struct Rest<'r>(&'r [u8]);
+
+impl<'r> Rest<'r> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(byte)
+    }
+
+    fn eight(&mut self) -> Option<u64> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    fn leb128(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            number |= bits.checked_shl(shift).filter(|shifted| shifted >> shift == bits)?;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+impl Facts<'_> {
+    /// Makes the row of `name` in `out`.
+    pub(super) fn encode(&self, name: &[u8], out: &mut Vec<u8>) {
+        let is_named = parse_name(name).is_some_and(|(_, key)| key.is_some());
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.expiry.is_some(), HAS_EXPIRY)
+            | flag(self.element_expiry.is_some(), HAS_ELEMENT_EXPIRY)
+            | flag(!is_named, HAS_KEY);
+        out.clear();
+        out.extend_from_slice(&[self.kind, self.encoding, flags]);
+        put_leb128(self.memory_bytes, out);
+        put_leb128(self.stored_bytes, out);
+        for time in [self.expiry, self.element_expiry].into_iter().flatten() {
+            out.extend_from_slice(&time.to_le_bytes());
+        }
+        if !is_named {
+            out.extend_from_slice(self.key);
+        }
+    }
+
+    /// What the row of `name` says.
+    pub(super) fn decode<'r>(name: &'r [u8], row: &'r [u8]) -> Result<Facts<'r>, StoreError> {
+        let read = || {
+            let (database, named) = parse_name(name)?;
+            let mut rest = Rest(row);
+            let (kind, encoding, flags) = (rest.byte()?, rest.byte()?, rest.byte()?);
+            let (memory_bytes, stored_bytes) = (rest.leb128()?, rest.leb128()?);
+            let expiry = if flags & HAS_EXPIRY > 0 { Some(rest.eight()?) } else { None };
+            let element_expiry = if flags & HAS_ELEMENT_EXPIRY > 0 { Some(rest.eight()?) } else { None };
+            let key = if flags & HAS_KEY > 0 { rest.0 } else { named? };
+            Some(Facts { database, key, kind, encoding, memory_bytes, stored_bytes, expiry, element_expiry })
+        };
+        read().ok_or_else(|| StoreError::damaged(Table::Keys, name))
+    }
+}
+
+impl Position {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(17 + self.notes.len());
+        row.extend_from_slice(&self.number.to_le_bytes());
+        row.extend_from_slice(&self.increment.to_le_bytes());
+        row.push(u8::from(self.is_importing));
+        row.extend_from_slice(&self.notes);
+        row
+    }
+
+    pub(super) fn decode(row: &[u8]) -> Option<Position> {
+        let mut rest = Rest(row);
+        Some(Position {
+            number: rest.eight()?,
+            increment: rest.eight()?,
+            is_importing: rest.byte()? == 1,
+            notes: rest.0.to_vec(),
+        })
+    }
+}
+
+/// What the row of a value says before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueHead {
+    /// The value is behind it.
+    Whole,
+    /// The value is in parts.
+    Parts { count: u32, len: u64 },
+}
+
+impl ValueHead {
+    pub(super) fn encode(self, kind: u8, out: &mut Vec<u8>) {
+        out.clear();
+        match self {
+            ValueHead::Whole => out.extend_from_slice(&[kind, 0]),
+            ValueHead::Parts { count, len } => {
+                out.extend_from_slice(&[kind, 1]);
+                out.extend_from_slice(&count.to_le_bytes());
+                out.extend_from_slice(&len.to_le_bytes());
+            }
+        }
+    }
+
+    /// The kind, the head, and how many bytes they took.
+    pub(super) fn decode(row: &[u8]) -> Option<(u8, ValueHead, usize)> {
+        match *row {
+            [kind, 0, ..] => Some((kind, ValueHead::Whole, 2)),
+            [kind, 1, ref rest @ ..] if rest.len() == 12 => {
+                let (count, len) = rest.split_first_chunk()?;
+                let len = u64::from_le_bytes(len.try_into().ok()?);
+                Some((kind, ValueHead::Parts { count: u32::from_le_bytes(*count), len }, row.len()))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn facts_are_read_back(
+            database: u32, key: Vec<u8>, kind: u8, encoding: u8, memory_bytes: u64, stored_bytes: u64,
+            expiry: Option<u64>, element_expiry: Option<u64>, is_named: bool,
+        ) {
+            let facts =
+                Facts { database, key: &key, kind, encoding, memory_bytes, stored_bytes, expiry, element_expiry };
+            let mut name = database.to_be_bytes().to_vec();
+            name.push(u8::from(!is_named));
+            name.extend_from_slice(if is_named { &key } else { b"a hash" });
+            let mut row = Vec::new();
+            facts.encode(&name, &mut row);
+            prop_assert_eq!(Facts::decode(&name, &row).unwrap(), facts);
+        }
+
+        #[test]
+        fn any_bytes_are_facts_or_an_error(name: Vec<u8>, row: Vec<u8>) {
+            let _ = Facts::decode(&name, &row);
+            let _ = Position::decode(&row);
+            let _ = ValueHead::decode(&row);
+        }
+
+        #[test]
+        fn a_position_is_read_back(number: u64, increment: u64, is_importing: bool, notes: Vec<u8>) {
+            let position = Position { number, increment, is_importing, notes };
+            prop_assert_eq!(Position::decode(&position.encode()), Some(position));
+        }
+    }
+
+    #[test]
+    fn heads_of_values_are_read_back() {
+        let mut row = Vec::new();
+        for head in [ValueHead::Whole, ValueHead::Parts { count: 3, len: 1 << 40 }] {
+            head.encode(9, &mut row);
+            assert_eq!(ValueHead::decode(&row), Some((9, head, row.len())));
+        }
+    }
+}

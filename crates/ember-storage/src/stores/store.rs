@@ -1,0 +1,516 @@
+//! A store: rows of one engine, read one by one and written in checkpoints.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::engine::{Engine, EngineKind, Reading, Table, Writing};
+use super::protection::{Protection, parse_name};
+use super::rows::{Facts, Position, ValueHead};
+use super::{StoreError, engines};
+use crate::encryption::Encryption;
+#[cfg(feature = "encryption")]
+use crate::encryption::RowSeal;
+use crate::files::Disk;
+
+const VERSION: u8 = 1;
+
+/// The rows of `meta`.
+const FORMAT: &[u8] = b"format";
+const SEAL: &[u8] = b"seal";
+const POSITION: &[u8] = b"position";
+
+/// Longer values stand in parts: engines look for so much room in one piece.
+const PART_BYTES: usize = 1 << 20;
+
+/// What an engine may take, and whether rows are encrypted.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Memory for what is read.
+    pub cache_bytes: u64,
+    /// Memory for what is not sorted into files yet; for fjall.
+    pub write_buffer_bytes: u64,
+    /// Whether rows are encrypted, and with which key.
+    pub encryption: Encryption,
+}
+
+/// Figures of a store.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreStatistics {
+    /// Bytes of its files.
+    pub file_bytes: u64,
+}
+
+/// What [`Store::check`] has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Keys whose facts and values are as they were written.
+    pub keys: u64,
+    /// Bytes of their values.
+    pub value_bytes: u64,
+}
+
+/// A data set in the files of an engine. All functions may be called from any thread; none may be called by what another of
+/// them calls.
+pub struct Store {
+    engine: Box<dyn Engine>,
+    kind: EngineKind,
+    protection: Protection,
+    /// That of the last checkpoint.
+    position: RwLock<Option<Position>>,
+    /// Kept by whoever makes a checkpoint.
+    checkpoint: Mutex<()>,
+    /// There may be rows in `parts`; read and written by whoever makes a checkpoint.
+    has_parts: AtomicBool,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// The engine whose files are in a directory; None if there are none.
+    pub fn find(disk: &dyn Disk, directory: &Path) -> Option<EngineKind> {
+        EngineKind::ALL.into_iter().find(|&kind| {
+            let path = directory.join(engines::file_name(kind));
+            disk.open_to_read(&path).is_ok() || path.is_dir()
+        })
+    }
+
+    /// Opens the store in a directory, or makes one. The directory is to be locked: two must not open it. redb goes
+    /// through `disk`, the others through the file system.
+    ///
+    /// # Errors
+    /// If it cannot be read, or needs a key or a version that is not there.
+    pub fn open(
+        kind: EngineKind,
+        disk: &Arc<dyn Disk>,
+        directory: &Path,
+        options: &StoreOptions,
+    ) -> Result<Store, StoreError> {
+        disk.create_directory(directory)?;
+        let engine = engines::open(kind, disk, directory, options)?;
+        let protection = begin(engine.as_ref(), &options.encryption)?;
+        let (mut position, mut has_parts) = (None, false);
+        engine.read(&mut |reading| {
+            let row = opened(reading, &protection, Table::Meta, POSITION)?;
+            position = match row {
+                Some(row) => {
+                    let damaged = || StoreError::damaged(Table::Meta, POSITION);
+                    Some(Position::decode(&row).ok_or_else(damaged)?)
+                }
+                None => None,
+            };
+            reading.scan(Table::Parts, &[], &mut |_, _| {
+                has_parts = true;
+                ControlFlow::Break(())
+            })
+        })?;
+        Ok(Store {
+            engine,
+            kind,
+            protection,
+            position: RwLock::new(position),
+            checkpoint: Mutex::new(()),
+            has_parts: AtomicBool::new(has_parts),
+        })
+    }
+
+    /// Its engine.
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Where the last checkpoint stands; None if there has been none.
+    pub fn position(&self) -> Option<Position> {
+        self.position.read().clone()
+    }
+
+    /// Reads the value of a key into `value`; its kind, or None if there is no such key.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not what was written.
+    pub fn read(&self, database: u32, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>, StoreError> {
+        let mut kind = None;
+        self.engine.read(&mut |reading| {
+            kind = self.read_one(reading, database, key, value)?;
+            Ok(())
+        })?;
+        Ok(kind)
+    }
+
+    /// Reads the values of several keys at one state of the store, and calls `each` with the index, the kind and the value
+    /// of each that is there.
+    ///
+    /// # Errors
+    /// The first one; the keys behind it have not been read then.
+    pub fn read_many(
+        &self,
+        keys: &[(u32, &[u8])],
+        each: &mut dyn FnMut(usize, u8, &[u8]),
+    ) -> Result<(), StoreError> {
+        let mut value = Vec::new();
+        self.engine.read(&mut |reading| {
+            for (index, (database, key)) in keys.iter().enumerate() {
+                if let Some(kind) = self.read_one(reading, *database, key, &mut value)? {
+                    each(index, kind, &value);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn read_one(
+        &self,
+        reading: &dyn Reading,
+        database: u32,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<u8>, StoreError> {
+        let mut name = Vec::new();
+        self.protection.name(database, key, &mut name);
+        self.read_value(reading, &name, value)
+    }
+
+    fn read_value(
+        &self,
+        reading: &dyn Reading,
+        name: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<u8>, StoreError> {
+        if !copied(reading, Table::Values, name, value)? {
+            return Ok(None);
+        }
+        self.protection.open(Table::Values, name, value)?;
+        let damaged = || StoreError::damaged(Table::Values, name);
+        let (kind, head, head_bytes) = ValueHead::decode(value).ok_or_else(damaged)?;
+        match head {
+            ValueHead::Whole => _ = value.drain(..head_bytes),
+            ValueHead::Parts { count, len } => {
+                value.clear();
+                let mut part = Vec::new();
+                for number in 0..count {
+                    let row_key = part_key(name, number);
+                    if !copied(reading, Table::Parts, &row_key, &mut part)? {
+                        return Err(StoreError::damaged(Table::Parts, &row_key));
+                    }
+                    self.protection.open(Table::Parts, &row_key, &mut part)?;
+                    value.extend_from_slice(&part);
+                }
+                if value.len() as u64 != len {
+                    return Err(damaged());
+                }
+            }
+        }
+        Ok(Some(kind))
+    }
+
+    /// Calls `each` with the facts of each key, in the order of databases and names, without reading values.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn facts(&self, each: &mut dyn FnMut(Facts<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
+        let mut plain = Vec::new();
+        self.engine.read(&mut |reading| {
+            let mut failed = None;
+            reading.scan(Table::Keys, &[], &mut |name, row| {
+                plain.clear();
+                plain.extend_from_slice(row);
+                let opened = self.protection.open(Table::Keys, name, &mut plain);
+                match opened.and_then(|()| Facts::decode(name, &plain)) {
+                    Ok(facts) => each(facts),
+                    Err(error) => {
+                        failed = Some(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            })?;
+            failed.map_or(Ok(()), Err)
+        })
+    }
+
+    /// Makes the changes of `fill`, which is called once, and lets the store stand at `position`: all of that is on the
+    /// disk when this returns, or none of it after an error. Changes count in the order in which they are made.
+    ///
+    /// # Errors
+    /// Those of `fill` and of the engine. After one of the engine it may be tried again.
+    pub fn checkpoint(
+        &self,
+        position: &Position,
+        fill: &mut dyn FnMut(&mut Checkpoint<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let _alone = self.checkpoint.lock();
+        self.engine.commit(&mut |writing| {
+            let mut checkpoint = Checkpoint { store: self, writing, name: Vec::new(), row: Vec::new() };
+            fill(&mut checkpoint)?;
+            let mut row = position.encode();
+            self.protection.protect(Table::Meta, POSITION, &mut row);
+            checkpoint.writing.put(Table::Meta, POSITION, &row)
+        })?;
+        *self.position.write() = Some(position.clone());
+        Ok(())
+    }
+
+    /// Reads everything and calls `wrong` with what is not as it was written; what is.
+    ///
+    /// # Errors
+    /// If the engine cannot go on.
+    pub fn check(&self, wrong: &mut dyn FnMut(StoreError)) -> Result<Checked, StoreError> {
+        if let Err(error) = self.engine.check() {
+            if !error.is_damage() {
+                return Err(error);
+            }
+            wrong(error);
+        }
+        let mut checked = Checked::default();
+        let (mut plain, mut value) = (Vec::new(), Vec::new());
+        self.engine.read(&mut |reading| {
+            reading.scan(Table::Keys, &[], &mut |name, row| {
+                plain.clear();
+                plain.extend_from_slice(row);
+                let opened = self.protection.open(Table::Keys, name, &mut plain);
+                let facts = opened.and_then(|()| Facts::decode(name, &plain));
+                let is_there = facts.and_then(|facts| {
+                    let kind = self.read_value(reading, name, &mut value)?;
+                    let is_as_told = kind == Some(facts.kind) && value.len() as u64 == facts.stored_bytes;
+                    if is_as_told { Ok(()) } else { Err(StoreError::damaged(Table::Values, name)) }
+                });
+                match is_there {
+                    Ok(()) => {
+                        checked.keys += 1;
+                        checked.value_bytes += value.len() as u64;
+                    }
+                    Err(error) => wrong(error),
+                }
+                ControlFlow::Continue(())
+            })?;
+            self.check_owners(reading, wrong)
+        })?;
+        Ok(checked)
+    }
+
+    /// Whether each value and part belongs to a key.
+    fn check_owners(
+        &self,
+        reading: &dyn Reading,
+        wrong: &mut dyn FnMut(StoreError),
+    ) -> Result<(), StoreError> {
+        for (table, owners) in [(Table::Values, Table::Keys), (Table::Parts, Table::Values)] {
+            let mut failed = None;
+            reading.scan(table, &[], &mut |row_key, _| {
+                let name_len =
+                    if table == Table::Parts { row_key.len().saturating_sub(4) } else { row_key.len() };
+                let name = &row_key[..name_len];
+                match reading.get(owners, name, &mut |_| {}) {
+                    Ok(true) if parse_name(name).is_some() => {}
+                    Ok(_) => wrong(StoreError::damaged(table, row_key)),
+                    Err(error) => {
+                        failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+                ControlFlow::Continue(())
+            })?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Its figures.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn statistics(&self) -> Result<StoreStatistics, StoreError> {
+        Ok(StoreStatistics { file_bytes: self.engine.file_bytes()? })
+    }
+}
+
+/// Reads how the store is protected, or says it in a new one.
+fn begin(engine: &dyn Engine, encryption: &Encryption) -> Result<Protection, StoreError> {
+    let (mut format, mut seal) = (Vec::new(), Vec::new());
+    let (mut is_there, mut is_sealed) = (false, false);
+    engine.read(&mut |reading| {
+        is_there = copied(reading, Table::Meta, FORMAT, &mut format)?;
+        is_sealed = copied(reading, Table::Meta, SEAL, &mut seal)?;
+        Ok(())
+    })?;
+    if is_there {
+        match *format {
+            [VERSION] => {}
+            [version, ..] => return Err(StoreError::Version(version)),
+            [] => return Err(StoreError::damaged(Table::Meta, FORMAT)),
+        }
+        return resume(encryption, is_sealed.then_some(&seal));
+    }
+    let (protection, head) = new_protection(encryption);
+    engine.commit(&mut |writing| {
+        if let Some(head) = &head {
+            writing.put(Table::Meta, SEAL, head)?;
+        }
+        writing.put(Table::Meta, FORMAT, &[VERSION])
+    })?;
+    Ok(protection)
+}
+
+#[cfg(feature = "encryption")]
+fn new_protection(encryption: &Encryption) -> (Protection, Option<Vec<u8>>) {
+    match encryption.keys() {
+        Some(keys) => {
+            let (seal, head) = RowSeal::begin(keys);
+            (Protection::Sealed(Box::new(seal)), Some(head))
+        }
+        None => (Protection::Checked, None),
+    }
+}
+
+#[cfg(feature = "encryption")]
+fn resume(encryption: &Encryption, seal: Option<&Vec<u8>>) -> Result<Protection, StoreError> {
+    match (encryption.keys(), seal) {
+        (None, None) => Ok(Protection::Checked),
+        (Some(_), None) => Err(StoreError::NotEncrypted),
+        (None, Some(_)) => Err(StoreError::NoKey),
+        (Some(keys), Some(seal)) => {
+            let seal = RowSeal::resume(keys, seal).map_err(StoreError::WrongKey)?;
+            Ok(Protection::Sealed(Box::new(seal)))
+        }
+    }
+}
+
+#[cfg(not(feature = "encryption"))]
+fn new_protection(_encryption: &Encryption) -> (Protection, Option<Vec<u8>>) {
+    (Protection::Checked, None)
+}
+
+#[cfg(not(feature = "encryption"))]
+fn resume(_encryption: &Encryption, seal: Option<&Vec<u8>>) -> Result<Protection, StoreError> {
+    if seal.is_some() { Err(StoreError::NoKey) } else { Ok(Protection::Checked) }
+}
+
+/// Copies a row to `out`; whether it is there.
+fn copied(
+    reading: &dyn Reading,
+    table: Table,
+    row_key: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool, StoreError> {
+    out.clear();
+    reading.get(table, row_key, &mut |row| out.extend_from_slice(row))
+}
+
+fn opened(
+    reading: &dyn Reading,
+    protection: &Protection,
+    table: Table,
+    row_key: &[u8],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut row = Vec::new();
+    if !copied(reading, table, row_key, &mut row)? {
+        return Ok(None);
+    }
+    protection.open(table, row_key, &mut row)?;
+    Ok(Some(row))
+}
+
+fn part_key(name: &[u8], number: u32) -> Vec<u8> {
+    [name, &number.to_be_bytes()].concat()
+}
+
+/// The changes of one checkpoint.
+pub struct Checkpoint<'c> {
+    store: &'c Store,
+    writing: &'c mut dyn Writing,
+    name: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl fmt::Debug for Checkpoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkpoint").finish_non_exhaustive()
+    }
+}
+
+impl Checkpoint<'_> {
+    /// Removes all keys of all databases.
+    ///
+    /// # Errors
+    /// Those of the engine; so for all of these functions.
+    pub fn clear(&mut self) -> Result<(), StoreError> {
+        self.writing.clear()
+    }
+
+    /// Removes all keys of a database.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn remove_database(&mut self, database: u32) -> Result<(), StoreError> {
+        for table in [Table::Keys, Table::Values, Table::Parts] {
+            self.writing.remove_prefix(table, &database.to_be_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Removes a key, if it is there.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn remove(&mut self, database: u32, key: &[u8]) -> Result<(), StoreError> {
+        self.store.protection.name(database, key, &mut self.name);
+        self.writing.remove(Table::Keys, &self.name)?;
+        self.writing.remove(Table::Values, &self.name)?;
+        self.remove_parts()
+    }
+
+    /// The parts of `name`.
+    fn remove_parts(&mut self) -> Result<(), StoreError> {
+        if self.store.has_parts.load(Ordering::Relaxed) {
+            // Names of other keys may begin like this one, so not all that begins so belongs to it: numbers are asked.
+            for number in 0.. {
+                let row_key = part_key(&self.name, number);
+                if !self.writing.contains(Table::Parts, &row_key)? {
+                    break;
+                }
+                self.writing.remove(Table::Parts, &row_key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a key, or replaces it. `facts.stored_bytes` is the length of `value`, whatever it says.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn put(&mut self, facts: &Facts<'_>, value: &[u8]) -> Result<(), StoreError> {
+        let protection = &self.store.protection;
+        protection.name(facts.database, facts.key, &mut self.name);
+        self.remove_parts()?;
+        let facts = Facts { stored_bytes: value.len() as u64, ..*facts };
+        facts.encode(&self.name, &mut self.row);
+        protection.protect(Table::Keys, &self.name, &mut self.row);
+        self.writing.put(Table::Keys, &self.name, &self.row)?;
+        if value.len() <= PART_BYTES {
+            ValueHead::Whole.encode(facts.kind, &mut self.row);
+            self.row.extend_from_slice(value);
+        } else {
+            let count = u32::try_from(value.len().div_ceil(PART_BYTES)).map_err(|_| StoreError::TooLong)?;
+            self.store.has_parts.store(true, Ordering::Relaxed);
+            for (number, part) in (0..count).zip(value.chunks(PART_BYTES)) {
+                let row_key = part_key(&self.name, number);
+                self.row.clear();
+                self.row.extend_from_slice(part);
+                protection.protect(Table::Parts, &row_key, &mut self.row);
+                self.writing.put(Table::Parts, &row_key, &self.row)?;
+            }
+            ValueHead::Parts { count, len: value.len() as u64 }.encode(facts.kind, &mut self.row);
+        }
+        protection.protect(Table::Values, &self.name, &mut self.row);
+        self.writing.put(Table::Values, &self.name, &self.row)
+    }
+}

@@ -1,0 +1,152 @@
+//! Bytes of the files that are not what was written: an error, or what was written; never another value.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ember_storage::files::SimulatedDisk;
+use ember_storage::stores::Checkpoint;
+
+use super::model::files;
+use super::*;
+
+fn fill_store(store: &Store) -> Model {
+    let mut model = Model::new();
+    let mut fill = |checkpoint: &mut Checkpoint<'_>| {
+        for index in 0..60_u64 {
+            let key = format!("key {index}").into_bytes();
+            let value = value_of(index, (index * 37 % 900) as usize);
+            checkpoint.put(&facts(0, &key, 2, None, &value), &value)?;
+            model.insert((0, key), (2, None, value));
+        }
+        Ok(())
+    };
+    store.checkpoint(&position(1), &mut fill).unwrap();
+    model
+}
+
+/// Reads all that can be read: each value is the one that was written.
+fn read_all(store: &Store, model: &Model) -> u64 {
+    let mut errors = 0;
+    let mut value = Vec::new();
+    for ((database, key), (kind, _, known)) in model {
+        match store.read(*database, key, &mut value) {
+            Ok(Some(found)) => assert!(found == *kind && value == *known),
+            // What the engine does not find it has lost: its own checksums tell, or a check of the store.
+            Ok(None) | Err(_) => errors += 1,
+        }
+    }
+    let each = &mut |facts: Facts<'_>| {
+        let known = &model[&(facts.database, facts.key.to_vec())];
+        assert!(facts.kind == known.0 && facts.stored_bytes == known.2.len() as u64);
+        ControlFlow::Continue(())
+    };
+    errors + u64::from(store.facts(each).is_err())
+}
+
+#[test]
+fn redb_with_a_damaged_byte_gives_an_error_or_what_was_written() {
+    let simulated = SimulatedDisk::new(1);
+    let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+    let path = Path::new("data");
+    let store = Store::open(EngineKind::Redb, &disk, path, &options(false)).unwrap();
+    let model = fill_store(&store);
+    drop(store);
+    let file = disk.open(&path.join("store.redb")).unwrap();
+    let size = file.size().unwrap();
+    let mut whole = vec![0; size as usize];
+    file.read_at(0, &mut whole).unwrap();
+    // Most of the file is empty: damage goes where something is, and to some places where nothing is.
+    let places: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0 || at % 65_537 == 0).collect();
+    let (mut noticed, mut panics) = (0, 0);
+    for &at in places.iter().step_by(places.len().div_ceil(120)) {
+        let damaged: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
+        let copy = damaged.create(&path.join("store.redb")).unwrap();
+        copy.write_at(0, &whole).unwrap();
+        copy.write_at(at as u64, &[whole[at] ^ 0x21]).unwrap();
+        let read = || match Store::open(EngineKind::Redb, &damaged, path, &options(false)) {
+            Ok(store) => read_all(&store, &model),
+            Err(_) => 1,
+        };
+        // redb asserts what its pages say in a debug build; a release build of it gives errors.
+        match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(errors) => noticed += u64::from(errors > 0),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map_or("", String::as_str);
+                assert!(!text.contains("tests/stores"), "{text}");
+                panics += 1;
+            }
+        }
+    }
+    println!("redb: {noticed} of {} noticed, {panics} asserted by redb", places.len().min(120));
+    assert!(noticed > 0);
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    for file in files(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(&file, target).unwrap();
+    }
+}
+
+#[test]
+fn values_damaged_in_the_files_are_errors_of_their_keys() {
+    for kind in EngineKind::ALL {
+        let folder = Folder::new();
+        let store = open(kind, &folder.0, false);
+        let model = fill_store(&store);
+        drop(store);
+        let mut found = 0;
+        let long = model.iter().filter(|(_, (_, _, value))| value.len() > 100);
+        for (number, ((_, key), (_, _, value))) in long.enumerate().step_by(5) {
+            let copy = Folder::new();
+            copy_folder(&folder.0, &copy.0);
+            // What stands in the middle of a value belongs to nothing else.
+            let piece = &value[40..60];
+            for file in files(&copy.0) {
+                let mut bytes = std::fs::read(&file).unwrap();
+                let Some(at) = bytes.windows(piece.len()).position(|window| window == piece) else {
+                    continue;
+                };
+                bytes[at + number % piece.len()] ^= 0x10;
+                std::fs::write(&file, &bytes).unwrap();
+                found += 1;
+            }
+            let store = match Store::open(kind, &os_disk(), &copy.0, &options(false)) {
+                Ok(store) => store,
+                Err(error) => {
+                    assert!(error.is_damage(), "{kind}: {error}");
+                    continue;
+                }
+            };
+            let mut read = Vec::new();
+            match store.read(0, key, &mut read) {
+                // There is another copy of it.
+                Ok(Some(_)) => assert!(read == *value),
+                // fjall takes a damaged end of its journal for one that was not finished. Then the whole checkpoint is
+                // gone, and the position says so.
+                Ok(None) => assert_eq!(store.position(), None, "{kind}: {}", key.escape_ascii()),
+                Err(error) => assert!(error.is_damage(), "{kind}: {error}"),
+            }
+            // It may go no further than the engine's own finding.
+            let _ = store.check(&mut |error| assert!(error.is_damage(), "{error}"));
+        }
+        assert!(found > 3, "{kind}: values stand in its files");
+    }
+}
+
+#[test]
+fn files_that_are_no_store_are_errors() {
+    for kind in [EngineKind::Redb, EngineKind::Lmdb] {
+        let folder = Folder::new();
+        let store = open(kind, &folder.0, false);
+        fill_store(&store);
+        drop(store);
+        for file in files(&folder.0).into_iter().filter(|file| !file.ends_with("lock.mdb")) {
+            let len = std::fs::metadata(&file).unwrap().len() as usize;
+            std::fs::write(&file, value_of(1, len)).unwrap();
+        }
+        let opened = Store::open(kind, &os_disk(), &folder.0, &options(false));
+        let error = opened.unwrap_err();
+        assert!(error.is_damage(), "{kind}: {error:?}");
+    }
+}

@@ -1,0 +1,83 @@
+//! A disk that fails: a checkpoint counts as a whole or not at all, and the next one may succeed.
+
+use ember_storage::files::{Faults, SimulatedDisk};
+use ember_storage::stores::Checkpoint;
+
+use super::*;
+
+fn put_some(store: &Store, number: u64, model: &mut Model) -> Result<(), StoreError> {
+    let mut next = model.clone();
+    let mut fill = |checkpoint: &mut Checkpoint<'_>| {
+        for index in 0..30_u64 {
+            let key = format!("key {}", (number * 7 + index * 3) % 60).into_bytes();
+            let value = value_of(number * 100 + index, 3000);
+            checkpoint.put(&facts(0, &key, 2, Some(number), &value), &value)?;
+            next.insert((0, key), (2, Some(number), value));
+        }
+        Ok(())
+    };
+    store.checkpoint(&position(number), &mut fill)?;
+    *model = next;
+    Ok(())
+}
+
+#[test]
+fn redb_on_a_disk_that_fails_keeps_the_last_checkpoint() {
+    for (seed, faults) in (1_u64..).zip([
+        Faults { write_error_percent: 5, ..Faults::default() },
+        Faults { write_error_percent: 100, ..Faults::default() },
+        Faults { sync_error_percent: 50, ..Faults::default() },
+        Faults { sync_error_percent: 100, ..Faults::default() },
+        Faults { read_error_percent: 20, ..Faults::default() },
+        Faults { read_only: true, ..Faults::default() },
+    ]) {
+        let simulated = SimulatedDisk::new(seed);
+        let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+        let path = Path::new("data");
+        // Without memory of its own redb reads what it needs.
+        let options = StoreOptions { cache_bytes: 0, ..options(false) };
+        let mut store = Store::open(EngineKind::Redb, &disk, path, &options).unwrap();
+        let mut model = Model::new();
+        put_some(&store, 1, &mut model).unwrap();
+        let mut failed = 0;
+        for number in 2..12 {
+            simulated.set_faults(faults.clone());
+            let attempt = put_some(&store, number, &mut model);
+            simulated.set_faults(Faults::default());
+            // A sync that fails may have made the commit durable all the same; whoever made it tries again.
+            if let Err(error) = attempt {
+                assert!(!error.is_damage(), "{error}");
+                failed += 1;
+                put_some(&store, number, &mut model).unwrap();
+            }
+            assert_holds(&store, &model);
+            assert_eq!(store.position(), Some(position(number)));
+        }
+        assert!(failed > 0, "{faults:?}");
+        drop(store);
+        let cut: Arc<dyn Disk> = Arc::new(simulated.after_power_cut(seed));
+        store = Store::open(EngineKind::Redb, &cut, path, &options).unwrap();
+        assert_holds(&store, &model);
+    }
+}
+
+#[test]
+fn redb_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
+    let simulated = SimulatedDisk::new(1);
+    let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
+    let store = Store::open(EngineKind::Redb, &disk, Path::new("data"), &options(false)).unwrap();
+    let mut model = Model::new();
+    put_some(&store, 1, &mut model).unwrap();
+    let used = store.statistics().unwrap().file_bytes;
+    simulated.set_faults(Faults { capacity_bytes: Some(used), ..Faults::default() });
+    let value = value_of(1, 900_000);
+    let mut fill = |checkpoint: &mut Checkpoint<'_>| {
+        (0..40_u8).try_for_each(|key| checkpoint.put(&facts(0, &[key], 1, None, &value), &value))
+    };
+    let error = store.checkpoint(&position(2), &mut fill).unwrap_err();
+    assert!(error.is_full() && error.to_string().contains("free space"), "{error}");
+    assert_holds(&store, &model);
+    simulated.set_faults(Faults::default());
+    put_some(&store, 2, &mut model).unwrap();
+    assert_holds(&store, &model);
+}
