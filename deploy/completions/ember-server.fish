@@ -242,7 +242,8 @@ complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether fewer and large
 no\t''"
 complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'Every how many seconds a primary sends PING to its replicas. (default: 10) Also --repl-ping-slave-period.' -r
 complete -c ember-server -l repl-timeout -d 'After how many seconds of silence primary and replica take their connection for broken. (default: 60)' -r
-complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept for those that come back. (default: 16mb)' -r
+complete -c ember-server -l repl-backlog-size -d 'How much of what was sent to replicas is kept in memory for those that come back. (default: 16mb)' -r
+complete -c ember-server -l repl-backlog-spill -d 'How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its link. With 0, or with encryption at rest, it is kept in memory for replicas that are there, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
 complete -c ember-server -l repl-backlog-ttl -d 'For how many seconds it is kept when there are no replicas; 0 for ever. (default: 3600)' -r
 complete -c ember-server -l min-replicas-to-write -l min-slaves-to-write -d 'Without this many replicas a primary refuses writes. (default: 0) Also --min-slaves-to-write.' -r
 complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'How many seconds ago those replicas must have been heard. (default: 10) Also --min-slaves-max-lag.' -r

@@ -69,6 +69,11 @@ impl Backlog {
         }
     }
 
+    /// The position of the first chunk and its bytes, if it is full.
+    pub fn oldest(&self) -> Option<(u64, &[u8])> {
+        self.chunks.front().filter(|chunk| chunk.len() == CHUNK_BYTES).map(|chunk| (self.first, &chunk[..]))
+    }
+
     /// Passes the bytes from a position on to `take`, in pieces, at most `max` of them; returns how many these are.
     ///
     /// # Errors
@@ -132,6 +137,11 @@ mod tests {
                 prop_assert_eq!(backlog.end(), first + all.len() as u64);
                 prop_assert!(backlog.first() <= unwanted, "no more is forgotten than was said");
                 prop_assert!(unwanted - backlog.first() < CHUNK_BYTES as u64, "and hardly less");
+                let oldest = backlog.oldest().map(|(at, bytes)| (at, bytes.to_vec()));
+                prop_assert_eq!(oldest.is_some(), backlog.end() - backlog.first() >= CHUNK_BYTES as u64);
+                if let Some((at, bytes)) = oldest {
+                    prop_assert_eq!(read(&backlog, at, CHUNK_BYTES), Ok(bytes));
+                }
                 let position = backlog.first() + from;
                 let at = (position - first) as usize;
                 let expected = all.get(at..(at + max).min(all.len())).ok_or(OutOfReach);

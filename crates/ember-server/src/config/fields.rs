@@ -198,6 +198,7 @@ config! {
     /// In seconds.
     repl_timeout: u32,
     repl_backlog_size: u64,
+    repl_backlog_spill: u64,
     /// In seconds; 0 for ever.
     repl_backlog_ttl: i64,
     min_replicas_to_write: u32,

@@ -9,6 +9,7 @@ mod pairs;
 mod primary;
 mod resuming;
 mod roles;
+mod slow;
 mod stream;
 mod synchronous;
 

@@ -225,7 +225,14 @@ fn writes_are_refused_without_enough_good_replicas() {
 
 #[test]
 fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
-    let limits = ["--client-output-buffer-limit", "replica 4mb 0 0", "--repl-backlog-size", "1mb"];
+    let limits = [
+        "--client-output-buffer-limit",
+        "replica 4mb 0 0",
+        "--repl-backlog-size",
+        "1mb",
+        "--repl-backlog-spill",
+        "0",
+    ];
     let server = start(MODES[0], &limits);
     let mut client = server.client();
     let (follower, _) = Follower::with_copy(&server);

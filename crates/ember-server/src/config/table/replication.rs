@@ -192,7 +192,17 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 1..=BYTES_MAX, field: field!(repl_backlog_size) },
         default: "16mb",
         mutable: true,
-        about: "How much of what was sent to replicas is kept for those that come back.",
+        about: "How much of what was sent to replicas is kept in memory for those that come back.",
+    },
+    Parameter {
+        name: "repl-backlog-spill",
+        aliases: &[],
+        kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(repl_backlog_spill) },
+        default: "1gb",
+        mutable: true,
+        about: "How much is kept beyond that, in files without names, while a replica lacks it that is there or has lost its \
+                link. With 0, or with encryption at rest, it is kept in memory for replicas that are there, as far as \
+                `client-output-buffer-limit replica` allows.",
     },
     Parameter {
         name: "repl-backlog-ttl",

@@ -70,6 +70,13 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
             held.id
         );
     }
+    if let Some(left_ms) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
+        // Else it would get one copy after the other, and the end of none of them. It tries again with this answer.
+        let left_s = left_ms / 1000 + 1;
+        return Err(
+            format!("NOMASTERLINK This replica was too slow: it gets a copy in {left_s} seconds").into()
+        );
+    }
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
     tracing::info!("the replica {} gets a copy of the data", view.name());
     primary.join(&view);
@@ -99,7 +106,7 @@ fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<
     // Until it has joined nothing may be forgotten, and the history keeps its name.
     let stream = primary.stream.lock();
     let history = primary.history();
-    let is_kept = (stream.backlog.first()..=stream.backlog.end()).contains(&held.position);
+    let is_kept = (stream.first()..=stream.backlog.end()).contains(&held.position);
     if !primary.is_on.load(Ordering::Relaxed) || !is_kept || !history.includes(held.id, held.position) {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::system::clock::unix_ms;
 
 /// What is said of a replica that lacks what is not kept any more.
 pub(super) const TOO_FAR_BEHIND: &str =
-    "is further behind than client-output-buffer-limit and repl-backlog-size allow";
+    "is further behind than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
 /// Bytes that are given at once.
 const PORTION_BYTES: usize = 256 * 1024;
@@ -61,9 +61,25 @@ impl ReplicaFeed {
 
     /// Reads what comes next of the stream.
     fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), Over> {
-        let stream = Primary::of(self.server).stream.lock();
-        let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));
-        let count = read.map_err(|_| TOO_FAR_BEHIND.to_owned())?;
+        let primary = Primary::of(self.server);
+        let (in_memory, on_disk) = {
+            let stream = primary.stream.lock();
+            let read = stream.backlog.read(position, PORTION_BYTES, |piece| output.raw(piece));
+            (read.ok(), stream.spill.part(position))
+        };
+        let count = match (in_memory, on_disk) {
+            (Some(count), _) => count,
+            (None, Some(part)) => {
+                let read = part.read(PORTION_BYTES);
+                let bytes = read.map_err(|error| format!("cannot be sent what it lacks: {error}"))?;
+                output.raw(&bytes);
+                bytes.len()
+            }
+            (None, None) => {
+                primary.note_slow(&self.view);
+                return Err(TOO_FAR_BEHIND.to_owned().into());
+            }
+        };
         let position = position + count as u64;
         self.view.position.store(position, Ordering::Relaxed);
         self.state = State::Following { position };

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! subscriber.rs  a subscriber of the journal: records → backlog, and PING and GETACK between them
+//! spill.rs       what is kept of the stream beyond memory; absent.rs for whom
 //! feed.rs        what a replica's connection is given in place of replies: a copy of the data, then the stream
 //! copy.rs        the data set at one moment, for replicas that have nothing it could go on from; taking.rs takes it
 //! attaching.rs   PSYNC and SYNC: whether a replica goes on or gets a copy
@@ -20,6 +21,7 @@
 //! The stream goes on as long as there are replicas, and for `repl-backlog-ttl` after the last one has gone. That of a
 //! server which is a replica itself goes on as long as it is one.
 
+mod absent;
 pub(crate) mod attaching;
 mod copy;
 mod feed;
@@ -28,6 +30,7 @@ mod orders;
 pub(crate) mod place;
 pub(crate) mod relay;
 pub(crate) mod replica;
+mod spill;
 mod spool;
 mod subscriber;
 mod taking;
@@ -50,15 +53,20 @@ use crate::clients::sync_wish::SyncWishes;
 use crate::config::Config;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
+use crate::system::clock::unix_ms;
+use absent::AbsentReplicas;
 use copy::Copy;
 use orders::Order;
 use replica::ReplicaView;
+use spill::Spill;
 pub(crate) use subscriber::StreamSubscriber;
 use waiting::Waits;
 
 /// The stream, as far as it is kept.
 struct Stream {
     backlog: Backlog,
+    /// What lies before the backlog, if anybody needs it.
+    spill: Spill,
     milestones: Milestones,
     /// The number of the last record in it.
     last_record: u64,
@@ -71,10 +79,18 @@ impl Stream {
     fn new(position: u64, last_record: u64) -> Stream {
         Stream {
             backlog: Backlog::new(position),
+            spill: Spill::default(),
             milestones: Milestones::default(),
             last_record,
             asks_at: None,
         }
+    }
+}
+
+impl Stream {
+    /// The position of the first byte that is kept.
+    fn first(&self) -> u64 {
+        self.spill.first().unwrap_or(self.backlog.first())
     }
 }
 
@@ -88,6 +104,8 @@ struct Listener {
 
 /// See the module.
 pub(crate) struct Primary {
+    /// What is encrypted at rest does not get to a disk unencrypted.
+    may_use_files: AtomicBool,
     history: Mutex<History>,
     stream: Mutex<Stream>,
     /// The position behind the last byte of the stream.
@@ -97,6 +115,7 @@ pub(crate) struct Primary {
     /// Whether records go into the stream.
     is_on: AtomicBool,
     replicas: Mutex<BTreeMap<u64, Arc<ReplicaView>>>,
+    absent: Mutex<AbsentReplicas>,
     listeners: Box<[CachePadded<Listener>]>,
     orders: OrderQueue<Order>,
     /// The copy that waits for more replicas before it begins.
@@ -128,14 +147,16 @@ pub(crate) struct Counts {
 
 impl Primary {
     /// That of a server with so many workers, whose data has this name.
-    pub(crate) fn new(workers: usize, id: String) -> Primary {
+    pub(crate) fn new(workers: usize, id: String, may_use_files: bool) -> Primary {
         Primary {
+            may_use_files: AtomicBool::new(may_use_files),
             history: Mutex::new(History::new(id)),
             stream: Mutex::new(Stream::new(0, 0)),
             end: AtomicU64::new(0),
             gives_over: AtomicBool::new(false),
             is_on: AtomicBool::new(false),
             replicas: Mutex::default(),
+            absent: Mutex::default(),
             listeners: (0..workers).map(|_| CachePadded::default()).collect(),
             orders: OrderQueue::default(),
             gathering: Mutex::default(),
@@ -209,12 +230,17 @@ impl Primary {
 
     /// The position of the first byte that is kept, if there is a stream.
     pub(crate) fn first_kept(&self) -> Option<u64> {
-        self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().backlog.first())
+        self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().first())
     }
 
     /// The memory in bytes of what is kept of the stream.
     pub(crate) fn backlog_bytes(&self) -> usize {
         if self.is_on.load(Ordering::Relaxed) { self.stream.lock().backlog.memory_bytes() } else { 0 }
+    }
+
+    /// The bytes on the disk of what is kept of the stream beyond memory.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.stream.lock().spill.bytes()
     }
 
     /// All replicas, by the ids of their clients.
@@ -230,11 +256,14 @@ impl Primary {
     fn join(&self, view: &Arc<ReplicaView>) {
         self.listeners[view.client.worker].replicas.fetch_add(1, Ordering::SeqCst);
         self.replicas.lock().insert(view.client.id, Arc::clone(view));
+        self.absent.lock().note_there(&view.name());
         self.alone_since_ms.store(0, Ordering::Relaxed);
     }
 
     fn leave(&self, view: &ReplicaView) {
-        self.replicas.lock().remove(&view.client.id);
+        if self.replicas.lock().remove(&view.client.id).is_some() && view.comes_back() {
+            self.absent.lock().note_gone(view.name(), view.needed(), unix_ms());
+        }
         self.listeners[view.client.worker].replicas.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -263,21 +292,67 @@ impl Primary {
         stream.asks_at = None;
         let end = stream.backlog.end();
         self.end.store(end, Ordering::Release);
-        stream.backlog.forget_before(self.needed_from(end, config));
-        let first = stream.backlog.first();
-        stream.milestones.forget_before(first);
+        if stream.backlog.oldest().is_some_and(|(first, chunk)| {
+            first + chunk.len() as u64 <= end.saturating_sub(config.repl_backlog_size)
+        }) {
+            self.trim(stream, config);
+        }
         end
     }
 
-    /// The position from which on the stream is kept: the backlog's size, and what replicas have not got yet as far as
-    /// `client-output-buffer-limit replica` allows.
-    fn needed_from(&self, end: u64, config: &Config) -> u64 {
-        let needed = end.saturating_sub(config.repl_backlog_size);
-        let limit = config.client_output_buffer_limit.replica.hard_bytes;
-        let farthest = if limit == 0 { 0 } else { end.saturating_sub(limit) };
+    /// Forgets what nobody needs any more. What somebody needs is kept on the disk, up to `repl-backlog-spill`, or without
+    /// that in memory, as far as `client-output-buffer-limit replica` allows.
+    fn trim(&self, stream: &mut Stream, config: &Config) {
+        let end = stream.backlog.end();
+        let kept_from = end.saturating_sub(config.repl_backlog_size);
+        let needed = self.needed(config);
+        if self.spills(config) {
+            while let Some((first, chunk)) = stream.backlog.oldest() {
+                let behind = first + chunk.len() as u64;
+                if behind > kept_from {
+                    break;
+                }
+                if needed >= behind {
+                    stream.spill.clear();
+                } else if let Err(error) = stream.spill.append(first, chunk) {
+                    tracing::warn!(
+                        "replicas that are behind need a copy: the stream cannot be kept for them: {error}"
+                    );
+                }
+                stream.backlog.forget_before(behind);
+            }
+            stream.spill.forget_before(needed.max(kept_from.saturating_sub(config.repl_backlog_spill)));
+        } else {
+            stream.spill.clear();
+            let limit = config.client_output_buffer_limit.replica.hard_bytes;
+            let farthest = if limit == 0 { 0 } else { end.saturating_sub(limit) };
+            stream.backlog.forget_before(kept_from.min(needed.max(farthest)));
+        }
+        let first = stream.first();
+        stream.milestones.forget_before(first);
+        self.absent.lock().forget(first, i64::MIN);
+    }
+
+    /// Whether what somebody needs is kept on the disk.
+    fn spills(&self, config: &Config) -> bool {
+        config.repl_backlog_spill > 0 && self.may_use_files.load(Ordering::Relaxed)
+    }
+
+    /// The position from which on somebody needs the stream, who is there or is to come back.
+    fn needed(&self, config: &Config) -> u64 {
         let replicas = self.replicas.lock();
-        let slowest = replicas.values().map(|view| view.position.load(Ordering::Relaxed)).min();
-        needed.min(slowest.unwrap_or(u64::MAX).max(farthest))
+        let slowest = replicas.values().map(|view| view.needed()).min();
+        drop(replicas);
+        // They are remembered for the spill alone.
+        let absent = if self.spills(config) { self.absent.lock().needed() } else { None };
+        slowest.into_iter().chain(absent).min().unwrap_or(u64::MAX)
+    }
+
+    /// Notes that a replica was too slow: what it needs is not kept any more.
+    fn note_slow(&self, view: &ReplicaView) {
+        if !view.is_dropped.swap(true, Ordering::Relaxed) {
+            self.absent.lock().note_slow(view.name(), unix_ms());
+        }
     }
 
     /// Tells the workers that have replicas that there is something for them.

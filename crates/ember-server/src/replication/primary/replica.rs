@@ -1,7 +1,7 @@
 //! What is known of a replica.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use crate::clients::client::ClientView;
 
@@ -32,6 +32,8 @@ pub(crate) struct ReplicaView {
     stage: AtomicU8,
     /// The position in the stream of what it gets next.
     pub(super) position: AtomicU64,
+    /// It was too slow, and needs a copy.
+    pub(super) is_dropped: AtomicBool,
     /// Up to which position it has run the stream, and has that on its disk, as it said at this Unix time in ms.
     acknowledged: AtomicU64,
     durable: AtomicU64,
@@ -50,6 +52,7 @@ impl ReplicaView {
             stage: AtomicU8::new(Stage::Waiting as u8),
             // Nothing is kept for it before it is known what it needs.
             position: AtomicU64::new(u64::MAX),
+            is_dropped: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             acknowledged_ms: AtomicI64::new(now_ms),
@@ -82,6 +85,21 @@ impl ReplicaView {
     /// What it has confirmed: the position that it has run the stream up to.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// The position from which on it needs the stream: what it has not confirmed it may not have got.
+    pub(super) fn needed(&self) -> u64 {
+        let position = self.position.load(Ordering::Relaxed);
+        match self.acknowledged() {
+            0 => position,
+            acknowledged => position.min(acknowledged),
+        }
+    }
+
+    /// Whether it can go on where it is when it comes back.
+    pub(super) fn comes_back(&self) -> bool {
+        let is_whole = self.stage() == Stage::Online && !self.is_copied_only && !self.is_old;
+        is_whole && !self.is_dropped.load(Ordering::Relaxed)
     }
 
     /// The position up to which it has the stream on its disk.

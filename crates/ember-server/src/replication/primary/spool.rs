@@ -63,7 +63,7 @@ impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.in_memory >= self.memory_max {
             if self.file.is_none() {
-                self.file = Some(nameless_file()?);
+                self.file = Some(nameless_file("sync")?);
             }
             let Some(file) = &self.file else { return Ok(0) };
             file.write_all_at(bytes, self.in_file)?;
@@ -85,10 +85,10 @@ impl Write for Spool {
     }
 }
 
-/// A file in the data folder that is gone when it is closed, however that comes.
-fn nameless_file() -> io::Result<File> {
-    let name =
-        format!("temp-sync-{}.rdb", random_name().map_err(|error| io::Error::other(error.to_string()))?);
+/// A file in the data folder that is gone when it is closed, however that comes. `what` is it for?
+pub(super) fn nameless_file(what: &str) -> io::Result<File> {
+    let random = random_name().map_err(|error| io::Error::other(error.to_string()))?;
+    let name = format!("temp-{what}-{random}.rdb");
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name)?;
     fs::remove_file(&name)?;
     Ok(file)

@@ -17,6 +17,8 @@ use crate::system::random_name::random_name;
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
+    // Encryption may begin while the server runs.
+    primary.may_use_files.store(!server.encryption().is_on(), Ordering::Relaxed);
     taking::begin_due(executor);
     close_lost(server, primary, &executor.config);
     primary.serve_waits(server);
@@ -33,9 +35,13 @@ pub(crate) fn work(executor: &mut Executor) {
 fn close_lost(server: &Server, primary: &Primary, config: &Config) {
     let (now_ms, timeout_s) = (unix_ms(), i64::from(config.repl_timeout));
     let first = primary.first_kept().unwrap_or_default();
+    let ttl_ms = config.repl_backlog_ttl.saturating_mul(1000);
+    let gone_before_ms = if ttl_ms == 0 { i64::MIN } else { now_ms.saturating_sub(ttl_ms) };
+    primary.absent.lock().forget(first, gone_before_ms);
     for view in primary.replicas() {
         if view.position.load(Ordering::Relaxed) < first {
             tracing::warn!("the replica {} {}", view.name(), feed::TOO_FAR_BEHIND);
+            primary.note_slow(&view);
             server.kill(&view.client);
         }
         if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {

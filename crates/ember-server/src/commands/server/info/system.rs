@@ -311,6 +311,7 @@ pub(super) fn replication(report: &mut Report<'_>) {
     report.line("repl_backlog_active", u8::from(first.is_some()));
     report.line("repl_backlog_size", server.config.snapshot().repl_backlog_size);
     report.line("repl_backlog_first_byte_offset", first.map_or(0, |first| first + 1));
+    report.line("repl_backlog_spilled_bytes", primary.spilled_bytes());
     report.line("repl_backlog_histlen", first.map_or(0, |first| primary.end() - first));
 }
 

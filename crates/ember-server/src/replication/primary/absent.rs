@@ -1,0 +1,118 @@
+//! Replicas that are not there: those whose link has broken, for whom the stream is kept on, and those that were too slow,
+//! whose next copy of the data waits.
+
+use std::collections::BTreeMap;
+
+/// Replicas that are remembered.
+const MANY: usize = 64;
+
+/// For how long the copy of a replica that was too slow is held back, the first time and at most, in ms.
+const HELD_BACK_MIN_MS: i64 = 10_000;
+const HELD_BACK_MAX_MS: i64 = 300_000;
+
+/// A replica that was too slow so long ago is as good as any other, in ms.
+const FORGIVEN_AFTER_MS: i64 = 1_800_000;
+
+struct Absent {
+    /// The position from which it will go on.
+    position: u64,
+    /// When it went, Unix time in ms.
+    since_ms: i64,
+}
+
+struct Slow {
+    /// How often it was too slow.
+    times: u32,
+    /// When it last was, Unix time in ms.
+    at_ms: i64,
+}
+
+impl Slow {
+    fn held_back_until_ms(&self) -> i64 {
+        let pause_ms = HELD_BACK_MIN_MS.saturating_mul(1 << self.times.clamp(1, 10).saturating_sub(1));
+        self.at_ms + pause_ms.min(HELD_BACK_MAX_MS)
+    }
+}
+
+/// See the module. Replicas are known by their addresses and ports.
+#[derive(Default)]
+pub(super) struct AbsentReplicas {
+    gone: BTreeMap<String, Absent>,
+    slow: BTreeMap<String, Slow>,
+}
+
+impl AbsentReplicas {
+    /// One is gone that will go on at a position.
+    pub(super) fn note_gone(&mut self, name: String, position: u64, now_ms: i64) {
+        if self.gone.len() < MANY || self.gone.contains_key(&name) {
+            self.gone.insert(name, Absent { position, since_ms: now_ms });
+        }
+    }
+
+    /// One is there.
+    pub(super) fn note_there(&mut self, name: &str) {
+        self.gone.remove(name);
+    }
+
+    /// One was dropped because it was too slow.
+    pub(super) fn note_slow(&mut self, name: String, now_ms: i64) {
+        self.gone.remove(&name);
+        self.slow.retain(|_, slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS);
+        if self.slow.len() < MANY || self.slow.contains_key(&name) {
+            let slow = self.slow.entry(name).or_insert(Slow { times: 0, at_ms: now_ms });
+            (slow.times, slow.at_ms) = (slow.times + 1, now_ms);
+        }
+    }
+
+    /// For how many ms the copy of a replica is held back.
+    pub(super) fn held_back_ms(&self, name: &str, now_ms: i64) -> Option<i64> {
+        let slow = self.slow.get(name).filter(|slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS)?;
+        Some(slow.held_back_until_ms() - now_ms).filter(|&left_ms| left_ms > 0)
+    }
+
+    /// Forgets those that need what lies before a position, and those that went before this Unix time in ms.
+    pub(super) fn forget(&mut self, position: u64, gone_before_ms: i64) {
+        self.gone.retain(|_, absent| absent.position >= position && absent.since_ms >= gone_before_ms);
+    }
+
+    /// The position from which on somebody will need the stream.
+    pub(super) fn needed(&self) -> Option<u64> {
+        self.gone.values().map(|absent| absent.position).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_needed_until_the_last_one_is_back_or_given_up() {
+        let mut absent = AbsentReplicas::default();
+        assert_eq!(absent.needed(), None);
+        absent.note_gone("a:1".to_owned(), 100, 1000);
+        absent.note_gone("b:2".to_owned(), 50, 2000);
+        assert_eq!(absent.needed(), Some(50));
+        absent.note_there("b:2");
+        assert_eq!(absent.needed(), Some(100));
+        absent.note_gone("b:2".to_owned(), 150, 3000);
+        absent.forget(101, 0);
+        assert_eq!(absent.needed(), Some(150));
+        absent.forget(0, 3001);
+        assert_eq!(absent.needed(), None);
+    }
+
+    #[test]
+    fn who_is_too_slow_again_and_again_waits_longer() {
+        let mut absent = AbsentReplicas::default();
+        assert_eq!(absent.held_back_ms("a:1", 0), None);
+        for pause_ms in [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000] {
+            absent.note_slow("a:1".to_owned(), 5000);
+            assert_eq!(absent.held_back_ms("a:1", 5000), Some(pause_ms));
+            assert_eq!(absent.held_back_ms("a:1", 5000 + pause_ms), None);
+            assert_eq!(absent.held_back_ms("b:1", 5000), None);
+        }
+        absent.note_slow("b:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
+        absent.note_slow("a:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
+        assert_eq!(absent.held_back_ms("a:1", 5000 + FORGIVEN_AFTER_MS), Some(10_000));
+    }
+}

@@ -1,0 +1,137 @@
+//! What is kept of the stream beyond memory, for replicas that are behind: files without names in the data folder, each
+//! written once from its beginning to its end, so that whoever reads needs no lock.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::spool::nameless_file;
+
+/// Bytes of a file. They are given back in these.
+const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+struct Segment {
+    /// The position of its first byte.
+    first: u64,
+    len: u64,
+    file: Arc<File>,
+}
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.first + self.len
+    }
+}
+
+/// See the module. Its segments follow one another without a gap.
+#[derive(Default)]
+pub(super) struct Spill {
+    segments: VecDeque<Segment>,
+}
+
+/// A part of it, to be read whenever.
+pub(super) struct Part {
+    file: Arc<File>,
+    at: u64,
+    len: u64,
+}
+
+impl Part {
+    /// Its bytes, at most `max`.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn read(&self, max: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.len.min(max as u64) as usize];
+        self.file.read_exact_at(&mut bytes, self.at)?;
+        Ok(bytes)
+    }
+}
+
+impl Spill {
+    /// The position of its first byte, if it has any.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.segments.front().map(|segment| segment.first)
+    }
+
+    /// Its bytes on the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.len).sum()
+    }
+
+    /// Adds bytes that stand at a position. What does not end there is forgotten.
+    ///
+    /// # Errors
+    /// Those of the disk; then nothing is kept.
+    pub(super) fn append(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.segments.back().is_some_and(|last| last.end() != position) {
+            self.segments.clear();
+        }
+        let written = self.write(position, bytes);
+        if written.is_err() {
+            self.segments.clear();
+        }
+        written
+    }
+
+    fn write(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.segments.back().is_none_or(|last| last.len >= SEGMENT_BYTES) {
+            let file = Arc::new(nameless_file("repl")?);
+            self.segments.push_back(Segment { first: position, len: 0, file });
+        }
+        let Some(last) = self.segments.back_mut() else { return Ok(()) };
+        last.file.write_all_at(bytes, last.len)?;
+        last.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Gives files back that have nothing from this position on.
+    pub(super) fn forget_before(&mut self, position: u64) {
+        while self.segments.front().is_some_and(|segment| segment.end() <= position) {
+            self.segments.pop_front();
+        }
+    }
+
+    /// Gives all files back.
+    pub(super) fn clear(&mut self) {
+        self.segments.clear();
+    }
+
+    /// What stands at a position and behind it in the same file.
+    pub(super) fn part(&self, position: u64) -> Option<Part> {
+        let next = self.segments.partition_point(|segment| segment.first <= position);
+        let segment = self.segments.get(next.checked_sub(1)?).filter(|segment| position < segment.end())?;
+        let file = Arc::clone(&segment.file);
+        Some(Part { file, at: position - segment.first, len: segment.end() - position })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_forgotten_by_files() {
+        let chunk: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+        let (mut spill, first) = (Spill::default(), 1000);
+        for number in 0..130 {
+            spill.append(first + (number << 20), &chunk).unwrap();
+        }
+        assert_eq!((spill.first(), spill.bytes(), spill.segments.len()), (Some(1000), 130 << 20, 3));
+        for at in [0, 5, (64 << 20) - 1, 64 << 20, (130 << 20) - 1] {
+            let part = spill.part(first + at).unwrap().read(10).unwrap();
+            assert_eq!(part[0], chunk[at as usize % chunk.len()], "{at}");
+        }
+        assert_eq!(spill.part(first + (64 << 20) - 1).unwrap().read(10).unwrap().len(), 1);
+        assert!(spill.part(first - 1).is_none() && spill.part(first + (130 << 20)).is_none());
+        let part = spill.part(first).unwrap();
+        spill.forget_before(first + (64 << 20) + 1);
+        assert_eq!(spill.first(), Some(first + (64 << 20)));
+        assert_eq!(part.read(3).unwrap(), chunk[..3], "who has it may still read it");
+        // What does not follow begins anew.
+        spill.append(5, b"other").unwrap();
+        assert_eq!((spill.first(), spill.bytes()), (Some(5), 5));
+    }
+}

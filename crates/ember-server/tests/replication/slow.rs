@@ -1,0 +1,88 @@
+//! Replicas that are slower than the writes, for a while or for ever: they cost no memory, and go on where they are as long as
+//! what they lack fits on the disk.
+
+use ember_testkit::{RawClient, Server, Value, wait_until};
+
+use crate::pairs::{ARGUMENTS, assert_same, follow};
+use crate::{MODES, start};
+
+/// A primary that keeps 1 MiB in memory and so much on the disk, and its replica.
+fn pair(mode: &[&str], spill: &str) -> [Server; 2] {
+    let kept = ["--repl-backlog-size", "1mb", "--repl-backlog-spill", spill, "--save", ""];
+    let servers = [start(mode, &[&ARGUMENTS[..], &kept].concat()), start(mode, &ARGUMENTS)];
+    follow(&mut servers[1].client(), &servers[0]);
+    servers
+}
+
+/// Writes so many MiB over the same few keys.
+fn write(client: &mut RawClient, megabytes: usize) {
+    let value = "x".repeat(64 * 1024);
+    for number in 0..megabytes * 16 {
+        assert_eq!(client.command(&["SET", &format!("key:{}", number % 8), &value]), Value::ok());
+    }
+}
+
+fn files_of(server: &Server) -> u64 {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+    let targets = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+    targets.filter(|target| target.to_string_lossy().contains("temp-repl-")).count() as u64
+}
+
+#[test]
+fn a_replica_that_stops_reading_goes_on_from_the_disk() {
+    for mode in MODES {
+        let [primary, replica] = pair(mode, "1gb");
+        let [mut one, mut other] = [primary.client(), replica.client()];
+        replica.signal("STOP");
+        write(&mut one, 80);
+        assert!(one.info_number("mem_replication_backlog") < 3 << 20);
+        assert!(one.info_number("repl_backlog_spilled_bytes") > 60 << 20);
+        assert!(files_of(&primary) >= 1);
+        replica.signal("CONT");
+        assert_same(&mut one, &mut other);
+        assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "0".into()));
+        // Nobody needs it any more.
+        wait_until("the disk is given back", || {
+            write(&mut one, 1);
+            one.info_number("repl_backlog_spilled_bytes") == 0 && files_of(&primary) == 0
+        });
+    }
+}
+
+#[test]
+fn a_replica_that_was_away_goes_on_from_the_disk() {
+    for mode in MODES {
+        let [primary, replica] = pair(mode, "1gb");
+        let [mut one, mut other] = [primary.client(), replica.client()];
+        write(&mut one, 1);
+        assert_same(&mut one, &mut other);
+        replica.signal("STOP");
+        assert_eq!(one.run("CLIENT KILL TYPE replica"), Value::Integer(1));
+        wait_until("it is gone", || one.info_number("connected_slaves") == 0);
+        write(&mut one, 70);
+        assert!(one.info_number("repl_backlog_spilled_bytes") > 60 << 20);
+        replica.signal("CONT");
+        assert_same(&mut one, &mut other);
+        assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "1".into()));
+    }
+}
+
+#[test]
+fn a_replica_that_is_too_slow_is_dropped_and_its_copy_held_back() {
+    for mode in MODES {
+        let [primary, replica] = pair(mode, "8mb");
+        let mut one = primary.client();
+        replica.signal("STOP");
+        write(&mut one, 150);
+        wait_until("it is dropped", || one.info_number("connected_slaves") == 0);
+        assert!(one.info_number("repl_backlog_spilled_bytes") <= 80 << 20);
+        replica.signal("CONT");
+        wait_until("it is told", || replica.log().contains("This replica was too slow: it gets a copy in"));
+        assert_eq!(one.info("sync_full"), "1");
+        assert!(primary.log().contains("is further behind than repl-backlog-size and repl-backlog-spill"));
+        let mut other = replica.client();
+        wait_until("it gets its copy after all", || other.info("master_link_status") == "up");
+        assert_same(&mut one, &mut other);
+        assert_eq!(one.info("sync_full"), "2");
+    }
+}
