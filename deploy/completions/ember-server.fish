@@ -217,7 +217,7 @@ complete -c ember-server -l fsync -d 'Whether a write to a store is durable befo
 complete -c ember-server -l replicaof -l slaveof -d 'The primary to replicate: its host and port. At run time the command REPLICAOF changes it. (default: empty) Also --slaveof.' -r
 complete -c ember-server -l masterauth -l primaryauth -d 'The password that a replica shows to its primary. (default: empty) Also --primaryauth.' -r
 complete -c ember-server -l masteruser -l primaryuser -d 'The user that a replica is to its primary; without one it shows the password alone. (default: empty) Also --primaryuser.' -r
-complete -c ember-server -l bind-source-addr -d 'The address that connections to a primary come from. No effect: replication does without it in this version. (default: empty)' -r
+complete -c ember-server -l bind-source-addr -d 'The address that the connection to a primary comes from, where that is possible. (default: empty)' -r
 complete -c ember-server -l replica-serve-stale-data -l slave-serve-stale-data -d 'Whether a replica answers while it has no connection to its primary. (default: yes) Also --slave-serve-stale-data.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l replica-read-only -l slave-read-only -d 'Whether a replica refuses writes of its clients. (default: yes) Also --slave-read-only.' -r -f -a "yes\t''"

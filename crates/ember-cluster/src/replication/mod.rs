@@ -4,6 +4,7 @@
 //! that of the last byte before it. Protocol and terms (PSYNC2) are Redis's:
 //! <https://redis.io/docs/latest/operate/oss_and_stack/management/replication/>.
 
+pub mod answers;
 pub mod backlog;
 pub mod history;
 pub mod milestones;

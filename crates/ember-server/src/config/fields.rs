@@ -221,6 +221,7 @@ config! {
     fsync: bool,
     replicaof: PrimaryAddress,
     masteruser: String,
+    bind_source_addr: String,
     masterauth: Secret,
     replica_serve_stale_data: bool,
     replica_announced: bool,

@@ -5,6 +5,7 @@
 mod applying;
 mod failover;
 mod hostile_primary;
+mod hostile_replica;
 mod pairs;
 mod primary;
 mod resuming;

@@ -336,3 +336,21 @@ fn the_files_of_a_replica_have_what_its_primary_has() {
         }
     }
 }
+
+#[test]
+fn the_connection_comes_from_where_it_is_to() {
+    for mode in MODES {
+        let (primary, replica) = (start(mode, &[]), start(mode, &["--bind-source-addr", "127.0.0.2"]));
+        let (mut one, mut other) = (primary.client(), replica.client());
+        replicaof(&mut other, primary.port());
+        wait_until("it is there", || one.info_number("connected_slaves") == 1);
+        assert!(one.info("slave0").starts_with("ip=127.0.0.2,"), "{}", one.info("slave0"));
+        // One that this machine does not have is a wish that is not fulfilled.
+        assert_eq!(other.run("CONFIG SET bind-source-addr 192.0.2.1"), Value::ok());
+        assert_eq!(one.run("CLIENT KILL TYPE replica"), Value::Integer(1));
+        wait_until("it is there again", || {
+            one.info_number("connected_slaves") == 1 && one.info("slave0").starts_with("ip=127.0.0.1,")
+        });
+        assert!(replica.log().contains("cannot come from bind-source-addr"));
+    }
+}

@@ -72,7 +72,8 @@ fn psync(execution: &mut Execution<'_>) -> SessionResult {
     let offset = parse_i64(args.at(2)).ok_or("ERR value is not an integer or out of range")?;
     let id = std::str::from_utf8(args.at(1)).ok().filter(|id| id.len() == ID_BYTES);
     // The offset is that of the first byte that the replica lacks.
-    let held = id.zip(u64::try_from(offset - 1).ok()).map(|(id, position)| Held { id, position });
+    let position = offset.checked_sub(1).and_then(|position| u64::try_from(position).ok());
+    let held = id.zip(position).map(|(id, position)| Held { id, position });
     if args.get(3).is_some_and(|word| word.eq_ignore_ascii_case(b"failover")) {
         let id = String::from_utf8_lossy(args.at(1));
         failover::take_over(execution.executor, execution.client.view.id, &id)?;

@@ -52,12 +52,24 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The user that a replica is to its primary; without one it shows the password alone.",
     },
-    stored(
-        "bind-source-addr",
-        Form::Checked { shape: "an address of this machine", check: check_source_address },
-        "",
-        "The address that connections to a primary come from.",
-    ),
+    Parameter {
+        name: "bind-source-addr",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "an address of this machine",
+            get: |config| config.bind_source_addr.clone(),
+            set: |config, text| {
+                if !text.is_empty() {
+                    check_source_address(text)?;
+                }
+                config.bind_source_addr = text.to_owned();
+                Ok(())
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "The address that the connection to a primary comes from, where that is possible.",
+    },
     Parameter {
         name: "replica-serve-stale-data",
         aliases: &["slave-serve-stale-data"],

@@ -91,6 +91,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "proc-title-template" => vec!["{{a {port}".to_owned()],
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
+            "bind-source-addr" => ["", "10.0.0.1", "localhost"].map(str::to_owned).to_vec(),
             "masteruser" | "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
             "fsync" => ["no", "yes"].map(str::to_owned).to_vec(),
             other => panic!("no example of {other}"),

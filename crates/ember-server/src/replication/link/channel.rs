@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ember_protocol::push_word;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+use socket2::{Domain, Protocol, Type};
 
 use super::Link;
 use crate::clients::client::Peer;
@@ -55,7 +56,8 @@ impl Channel {
     ) -> Result<Channel, String> {
         let timeout = Duration::from_secs(u64::from(config.repl_timeout));
         let failed = |error: &dyn std::fmt::Display| format!("cannot connect to {host}:{port}: {error}");
-        let stream = connect_tcp(host, port, timeout).map_err(|error| failed(&error))?;
+        let stream =
+            connect_tcp((host, port), &config.bind_source_addr, timeout).map_err(|error| failed(&error))?;
         let prepared = prepare(&stream, timeout).and_then(|(peer, copy)| Ok((peer, copy?)));
         let (peer, copy) = prepared.map_err(|error| failed(&error))?;
         if !link.edit(change, |state| state.socket = Some(copy)) {
@@ -179,17 +181,37 @@ impl Read for Channel {
     }
 }
 
-/// Tries the addresses of a name one after the other.
-fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
+/// Tries the addresses of a name one after the other, coming from an address of this machine, unless none is wanted.
+fn connect_tcp(primary: (&str, u16), source: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let addresses: Vec<SocketAddr> = primary.to_socket_addrs()?.collect();
+    let sources: Vec<SocketAddr> = match source {
+        "" => Vec::new(),
+        source => (source, 0).to_socket_addrs().map(Iterator::collect).unwrap_or_default(),
+    };
     for address in addresses {
-        match TcpStream::connect_timeout(&address, timeout) {
+        let source = sources.iter().find(|source| source.is_ipv4() == address.is_ipv4());
+        match connect_from(source, address, timeout) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
     }
     Err(failure)
+}
+
+/// Connects to one address. As in Redis the source is a wish: where it cannot be had, the system chooses.
+fn connect_from(
+    source: Option<&SocketAddr>,
+    address: SocketAddr,
+    timeout: Duration,
+) -> io::Result<TcpStream> {
+    let Some(source) = source else { return TcpStream::connect_timeout(&address, timeout) };
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if let Err(error) = socket.bind(&(*source).into()) {
+        tracing::warn!("the connection to the primary cannot come from bind-source-addr: {error}");
+    }
+    socket.connect_timeout(&address.into(), timeout)?;
+    Ok(socket.into())
 }
 
 fn prepare(stream: &TcpStream, timeout: Duration) -> io::Result<(Peer, io::Result<TcpStream>)> {

@@ -1,10 +1,5 @@
 //! A copy of the primary's data, loaded as it comes, in the place of what was there.
 //!
-//! ```text
-//! $<length>     an RDB file of that length
-//! $EOF:<mark>   an RDB file, then the mark of 40 bytes
-//! ```
-//!
 //! Nothing is believed: where the file ends it says itself, and its length or the mark must agree.
 
 use std::io::{self, Read};
@@ -12,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
+use ember_cluster::replication::answers::CopyEnd;
 use ember_persistence::rdb_file::{RdbReader, Source};
 
 use super::channel::Channel;
@@ -24,16 +20,8 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
-const MARK_BYTES: usize = 40;
-
 /// Room is made beforehand for no more keys than a file of this many bytes may have, whatever the primary says.
 const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
-
-/// Where a copy ends.
-enum End {
-    Length(u64),
-    Mark([u8; MARK_BYTES]),
-}
 
 /// A copy as it comes, which notes how far it is.
 struct Watched<'c> {
@@ -69,9 +57,9 @@ pub(super) fn receive(
     origin: &str,
 ) -> Result<Vec<u8>, String> {
     let line = channel.line(None).map_err(|error| format!("the primary sends no data: {error}"))?;
-    let end = parse_head(&line)
+    let end = CopyEnd::parse(&line)
         .ok_or_else(|| format!("the primary sends '{}' in the place of data", line.escape_ascii()))?;
-    let total = if let End::Length(bytes) = end { Some(bytes) } else { None };
+    let total = if let CopyEnd::Length(bytes) = end { Some(bytes) } else { None };
     let config = server.config.snapshot();
     link.edit(change, |state| {
         state.phase = Phase::Copying;
@@ -103,23 +91,15 @@ pub(super) fn receive(
     Ok(stream)
 }
 
-fn parse_head(line: &[u8]) -> Option<End> {
-    let text = line.strip_prefix(b"$")?;
-    if let Some(mark) = text.strip_prefix(b"EOF:") {
-        return mark.try_into().ok().map(End::Mark);
-    }
-    std::str::from_utf8(text).ok()?.parse().ok().map(End::Length)
-}
-
 /// Checks that the copy ends where its file does; what was read behind it.
-fn check_end(mut source: Source<Watched<'_>>, end: &End) -> Result<Vec<u8>, String> {
+fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, String> {
     match end {
-        End::Length(bytes) if source.offset() != *bytes => {
+        CopyEnd::Length(bytes) if source.offset() != *bytes => {
             return Err(format!("the data of the primary end at byte {}, not at {bytes}", source.offset()));
         }
-        End::Length(_) => {}
-        End::Mark(mark) => {
-            let mut found = [0; MARK_BYTES];
+        CopyEnd::Length(_) => {}
+        CopyEnd::Mark(mark) => {
+            let mut found = *mark;
             let read = source.read_exact(&mut found);
             read.map_err(|error| format!("the data of the primary have no end: {error}"))?;
             if found != *mark {

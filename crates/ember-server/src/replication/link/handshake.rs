@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Instant;
 
+use ember_cluster::replication::answers::Answer;
+
 use super::channel::Channel;
 use super::{Link, Phase};
 use crate::config::Config;
@@ -10,17 +12,6 @@ use crate::config::Config;
 /// What a primary is told, so that one of Valkey sends data in its own format: in that of older replicas fields would be
 /// without their expiry.
 const VALKEY_VERSION: &[u8] = b"9.0.0";
-
-/// The digits of a history's name.
-const ID_DIGITS: usize = 40;
-
-/// How the primary goes on.
-pub(super) enum Answer {
-    /// With what comes behind the bytes that this server has; the history may have another name now.
-    Continue(Option<String>),
-    /// With all data as they are at this byte of the history.
-    Copy { id: String, offset: u64 },
-}
 
 /// What an answer of the primary is that is none of those expected.
 fn refused(what: &str, line: &[u8]) -> String {
@@ -103,23 +94,7 @@ pub(super) fn ask(
     let sent = channel.send(if takes_over { &words } else { &words[..3] });
     let line = sent.and_then(|()| channel.line(None)).map_err(|error| NoAnswer::Unknown(failed(error)))?;
     let refused = || NoAnswer::Refused(refused("PSYNC", &line));
-    let text = String::from_utf8_lossy(&line).into_owned();
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    match words[..] {
-        ["+CONTINUE"] if held.is_some() => Ok(Answer::Continue(None)),
-        ["+CONTINUE", id] if held.is_some() && is_id(id) => Ok(Answer::Continue(Some(id.to_owned()))),
-        ["+FULLRESYNC", id, offset] if is_id(id) => match offset.parse::<i64>() {
-            Ok(offset) if offset >= 0 => {
-                Ok(Answer::Copy { id: id.to_owned(), offset: offset.unsigned_abs() })
-            }
-            _ => Err(refused()),
-        },
-        _ => Err(refused()),
-    }
-}
-
-fn is_id(word: &str) -> bool {
-    word.len() == ID_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    Answer::parse(&line, held.is_some()).ok_or_else(refused)
 }
 
 /// Notes that the handshake has begun.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ember_cluster::replication::answers::Answer;
+
 use super::channel::{Channel, Parts};
-use super::handshake::{self, Answer, NoAnswer};
+use super::handshake::{self, NoAnswer};
 use super::{Link, Phase, TICK, TakeOver, copying, role};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{NewPrimary, PrimaryLink, PrimaryOrder};

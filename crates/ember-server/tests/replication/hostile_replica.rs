@@ -1,0 +1,147 @@
+//! A replica that lies, babbles or goes away in the middle: the primary serves on, believes nothing that cannot be, and keeps
+//! nothing for it.
+
+use ember_testkit::{Random, RawClient, Server, Value, wait_until};
+
+use crate::pairs::{ARGUMENTS, assert_same, follow};
+use crate::{MODES, start};
+
+const NO_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+fn primary(mode: &[&str]) -> Server {
+    start(mode, &[&ARGUMENTS[..], &["--save", ""]].concat())
+}
+
+/// Waits until nobody is a replica, and sees that another one still gets all.
+fn assert_serves(mode: &[&str], server: &Server) {
+    let mut client = server.client();
+    wait_until("nobody is a replica", || client.info_number("connected_slaves") == 0);
+    let good = start(mode, &ARGUMENTS);
+    let mut other = good.client();
+    follow(&mut other, server);
+    assert_eq!(client.run("INCR n"), Value::Integer(1));
+    assert_same(&mut client, &mut other);
+}
+
+/// Asks for a copy and reads that there will be one.
+fn ask(client: &mut RawClient) {
+    client.send(b"PSYNC ? -1\r\n").unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\n") || answer == b"\n" {
+        if answer == b"\n" {
+            answer.clear();
+        }
+        answer.extend(client.read_bytes(1).unwrap());
+    }
+    assert!(answer.starts_with(b"+FULLRESYNC "), "{}", answer.escape_ascii());
+}
+
+#[test]
+fn offsets_that_cannot_be_are_not_believed() {
+    for mode in MODES {
+        let server = primary(mode);
+        let mut client = server.client();
+        let mut liar = server.client();
+        ask(&mut liar);
+        wait_until("it is one", || client.info_number("connected_slaves") == 1);
+        assert_eq!(client.run("SET k 1"), Value::ok());
+        for offset in ["9223372036854775807", "-1", "18446744073709551616", "x", "", "99999999"] {
+            let words = ["REPLCONF", "ACK", offset, "FACK", offset];
+            liar.send_command(&words).unwrap();
+        }
+        wait_until("it is heard", || {
+            let facts = client.info("slave0");
+            let offset = facts.split(',').find_map(|fact| fact.strip_prefix("offset=")).unwrap().to_owned();
+            offset.parse::<u64>().unwrap() <= client.info_number("master_repl_offset")
+        });
+        // What it says it has does not exist.
+        assert_eq!(client.run("SET k 2"), Value::ok());
+        assert_eq!(client.run("WAIT 1 100"), Value::Integer(0));
+        drop(liar);
+        for offset in ["9223372036854775807", "-9223372036854775808", "0", "4611686018427387904"] {
+            for id in [NO_ID, "?", "short", &"x".repeat(100_000), &client.info("master_replid")] {
+                let mut other = server.client();
+                other.send_command(&["PSYNC", id, offset]).unwrap();
+                let answer = other.read_bytes(1).unwrap();
+                assert!(answer == b"+" || answer == b"\n" || answer == b"-", "{}", answer.escape_ascii());
+            }
+        }
+        assert_serves(mode, &server);
+    }
+}
+
+#[test]
+fn whoever_hangs_up_in_the_middle_leaves_nothing() {
+    for mode in MODES {
+        let server = primary(mode);
+        let mut client = server.client();
+        client.run("DEBUG POPULATE 20000 key 200");
+        let mut random = Random::new(7);
+        for round in 0..30 {
+            let mut other = server.client();
+            if round % 3 == 0 {
+                other.send(b"REPLCONF listening-port 1 capa eof capa psync2\r\n").unwrap();
+            }
+            other.send(b"PSYNC ? -1\r\n").unwrap();
+            if round % 2 == 0 {
+                let _ = other.read_bytes(random.below(100_000));
+            }
+        }
+        assert_serves(mode, &server);
+    }
+}
+
+#[test]
+fn what_a_replica_babbles_does_no_harm() {
+    for mode in MODES {
+        let server = primary(mode);
+        let mut random = Random::new(11);
+        for round in 0..20 {
+            let mut other = server.client();
+            ask(&mut other);
+            let length = random.below(20_000);
+            let bytes = random.bytes(length);
+            let commands: &[u8] = match round % 4 {
+                0 => b"*1\r\n$-1\r\n*1000000000\r\n",
+                1 => b"PSYNC ? -1\r\nSYNC\r\nPSYNC ? -1\r\nMULTI\r\nEXEC\r\nSUBSCRIBE c\r\nMONITOR\r\n",
+                2 => b"REPLCONF ACK\r\nREPLCONF ACK 1 FACK\r\nREPLCONF GETACK *\r\nREPLCONF listening-port 5\r\nRESET\r\n",
+                _ => &bytes,
+            };
+            // It may be closed while it is written to.
+            let _ = other.send(commands);
+            let _ = other.send(commands);
+        }
+        assert_serves(mode, &server);
+    }
+}
+
+#[test]
+fn a_handshake_without_end_costs_no_memory() {
+    let server = primary(MODES[0]);
+    let mut other = server.client();
+    let words: Vec<Vec<String>> =
+        (0..500).map(|_| vec!["REPLCONF".to_owned(), "ip-address".to_owned(), "a".repeat(200)]).collect();
+    let before = server.usage().unwrap().rss_bytes;
+    for _ in 0..200 {
+        other.pipeline(&words).unwrap();
+    }
+    assert!(server.usage().unwrap().rss_bytes < before + (32 << 20));
+    let long = other.command(&["REPLCONF", "ip-address", &"a".repeat(1000)]);
+    assert!(long.text().starts_with("ERR REPLCONF ip-address"), "{}", long.text());
+    assert_serves(MODES[0], &server);
+}
+
+#[test]
+fn a_replica_that_says_nothing_is_dropped() {
+    for mode in MODES {
+        let server = primary(mode);
+        let mut client = server.client();
+        assert_eq!(client.run("CONFIG SET repl-timeout 1"), Value::ok());
+        let mut silent = server.client();
+        ask(&mut silent);
+        // It gets its copy and the stream, and confirms nothing.
+        wait_until("it is closed", || client.info_number("connected_slaves") == 0);
+        assert!(server.log().contains("has said nothing for 1 seconds"), "{}", server.log());
+        assert_serves(mode, &server);
+    }
+}
