@@ -1,5 +1,5 @@
-//! A replica that lies, babbles or goes away in the middle: the primary serves on, believes nothing that cannot be, and keeps
-//! nothing for it.
+//! A replica that lies, babbles or goes away in the middle: the primary serves on, believes nothing that cannot be, and
+//! keeps nothing for it.
 
 use ember_testkit::{Random, RawClient, Server, Value, wait_until};
 

@@ -225,3 +225,25 @@ fn a_chain_goes_on_when_its_middle_was_restarted() {
         assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "1".into()));
     }
 }
+
+#[test]
+fn a_primary_that_was_restarted_follows_who_has_taken_its_place() {
+    for (mode, keeping) in MODES.iter().flat_map(|mode| KEEPING.map(|keeping| (mode, keeping))) {
+        let directory = Directory::new("resuming-demoted");
+        let arguments = [*mode, &ARGUMENTS, keeping];
+        let mut old = start_in(&directory, None, &arguments);
+        let new = start(mode, &ARGUMENTS);
+        let mut other = new.client();
+        follow(&mut other, &old);
+        fill(&mut old.client());
+        end(&mut old, "SHUTDOWN");
+        assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
+        assert_eq!(other.run("SET new 1"), Value::ok());
+        // It comes back as a primary, and is told what it is, as Sentinel does.
+        let old = start_in(&directory, None, &arguments);
+        let mut one = old.client();
+        follow(&mut one, &new);
+        assert_same(&mut other, &mut one);
+        assert_eq!((other.info("sync_full"), other.info("sync_partial_ok")), ("0".into(), "1".into()));
+    }
+}

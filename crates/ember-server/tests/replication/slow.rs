@@ -1,5 +1,5 @@
-//! Replicas that are slower than the writes, for a while or for ever: they cost no memory, and go on where they are as long as
-//! what they lack fits on the disk.
+//! Replicas that are slower than the writes, for a while or for ever: they cost no memory, and go on where they are as
+//! long as what they lack fits on the disk.
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 

@@ -99,7 +99,11 @@ fn connect(
     }
     handshake::introduce(&mut channel, &config)?;
     let stream = Primary::of(server);
-    let held = stream.held();
+    // Whoever is to take over knows the name that this server has now.
+    let held = match take_over {
+        TakeOver::No => stream.held_by_known_name(),
+        _ => stream.held(),
+    };
     let answer = handshake::ask(&mut channel, held.as_ref(), take_over != TakeOver::No);
     if take_over != TakeOver::No {
         settle_take_over(server, link, change, &answer, take_over);

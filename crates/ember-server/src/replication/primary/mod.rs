@@ -201,6 +201,15 @@ impl Primary {
         self.is_on.load(Ordering::Relaxed).then(|| (self.history().id, stream.backlog.end()))
     }
 
+    /// The same by the name that others know: while nothing was added to the stream under its own name and no replica has
+    /// heard of that, the data are those of the history before.
+    pub(crate) fn held_by_known_name(&self) -> Option<(String, u64)> {
+        let (id, position) = self.held()?;
+        let replicas = self.counts.full.load(Ordering::Relaxed) + self.counts.partial.load(Ordering::Relaxed);
+        let before = self.history().before.filter(|(_, end)| *end == position && replicas == 0);
+        Some(before.unwrap_or((id, position)))
+    }
+
     /// Whether a replica that has confirmed a position has all that is in the stream, but for what only asks it for that.
     pub(crate) fn is_all(&self, position: u64) -> bool {
         let stream = self.stream.lock();
