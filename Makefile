@@ -23,8 +23,8 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
-	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-latency \
-	bench-persistence bench-tails bench-neighbours bench-cache bench-limit bench-memtier charts docker-build clean
+	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
+	bench-latency bench-persistence bench-tails bench-neighbours bench-cache bench-limit bench-memtier charts docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ bench-compare: release ## The full matrix beside redis-server (and dragonfly whe
 
 bench-cpu: release ## CPU time of the server for each operation, beside redis-server.
 	bench/bench-cpu.sh
+
+bench-replication: release ## What replication costs, and how fast it is, beside redis-server.
+	bench/bench-replication.sh
 
 bench-encryption: release ## What encryption at rest costs SET and GET.
 	bench/bench-encryption.sh

@@ -239,6 +239,17 @@ fn bench_encryption_sets_encrypted_beside_plain() {
 }
 
 #[test]
+fn bench_replication_has_costs_lag_and_copies() {
+    let (tables, _) = tables("bench-replication.sh", &[("BENCH_REQUESTS", "4000")]);
+    let rows: Vec<usize> = tables.iter().map(Vec::len).collect();
+    assert_eq!(rows, [5, 2, 2, 2, 3]);
+    for (table, name) in [(0, "one replica"), (1, "sync-replicas 1"), (3, "replica applies"), (4, "seconds")]
+    {
+        assert!(column(&tables[table], name).iter().all(|figure| *figure > 0.0), "{tables:?}");
+    }
+}
+
+#[test]
 fn bench_types_has_memory_and_commands() {
     let (tables, _) = tables("bench-types.sh", &[]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 14));
