@@ -1,13 +1,16 @@
 //! Rows of equal size in shared blocks: what an index consists of.
 //!
 //! ```text
-//! directory   one pointer for each block
+//! directory   one pointer for each group
+//! group       pointers to up to 64 blocks
 //! block       a power of two of rows, behind a shared pointer; the first one grows by doubling, so that a small index
 //!             is small
 //! ```
 //!
 //! A copy of all rows is a copy of the directory. The first change of a row in a block that two copies share copies
-//! that block. So an index can be frozen at any moment, at the price of a pointer for each block.
+//! that block and the group it is in. So an index can be frozen at any moment, at the price of a pointer for each group.
+//! Blocks are small because changes are made under a lock, while copies are there nearly always: who links new vectors
+//! looks at one.
 //!
 //! Rows are without gaps: only the last one can be removed, so whoever removes another moves the last one first.
 #![allow(unsafe_code, reason = "bytes in cache lines are seen as bytes")]
@@ -15,10 +18,13 @@
 use std::sync::Arc;
 
 /// Bytes of a block, about.
-const BLOCK_BYTES: usize = 32 * 1024;
+const BLOCK_BYTES: usize = 4 * 1024;
 
 /// Bytes of a block of vectors, which change only when one is added or removed, about.
-const VECTOR_BLOCK_BYTES: usize = 128 * 1024;
+const VECTOR_BLOCK_BYTES: usize = 32 * 1024;
+
+/// Blocks of a group.
+const GROUP_BLOCKS: usize = 64;
 
 /// Rows that the first block has room for at first.
 const FIRST_ROWS: usize = 4;
@@ -55,11 +61,14 @@ impl Unit for Line {
     const BLOCK_BYTES: usize = VECTOR_BLOCK_BYTES;
 }
 
+/// A block.
+type Block<T> = Arc<[T]>;
+
 /// Blocks of units that are allocated as they are needed.
 #[derive(Debug)]
 struct Blocks<T: Unit> {
-    blocks: Vec<Arc<[T]>>,
-    /// Bytes of all blocks and of the directory, allocator rounding included.
+    groups: Vec<Arc<[Block<T>]>>,
+    /// Bytes of all blocks, groups and the directory, allocator rounding included.
     bytes: usize,
     account: Account,
 }
@@ -67,7 +76,7 @@ struct Blocks<T: Unit> {
 impl<T: Unit> Clone for Blocks<T> {
     fn clone(&self) -> Blocks<T> {
         // The directory of the copy may have other room.
-        let mut copy = Blocks { blocks: self.blocks.clone(), bytes: self.bytes, account: self.account };
+        let mut copy = Blocks { groups: self.groups.clone(), bytes: self.bytes, account: self.account };
         copy.bytes += copy.directory_bytes();
         copy.bytes -= self.directory_bytes();
         copy
@@ -76,56 +85,101 @@ impl<T: Unit> Clone for Blocks<T> {
 
 impl<T: Unit> Blocks<T> {
     fn new(account: Account) -> Blocks<T> {
-        Blocks { blocks: Vec::new(), bytes: 0, account }
+        Blocks { groups: Vec::new(), bytes: 0, account }
+    }
+
+    /// How many there are.
+    fn len(&self) -> usize {
+        self.groups.last().map_or(0, |last| (self.groups.len() - 1) * GROUP_BLOCKS + last.len())
+    }
+
+    #[inline]
+    fn at(&self, at: usize) -> &Block<T> {
+        &self.groups[at / GROUP_BLOCKS][at % GROUP_BLOCKS]
+    }
+
+    /// A block, to be changed: a copy of it if others share it.
+    #[inline]
+    fn at_mut(&mut self, at: usize) -> &mut [T] {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.groups[at / GROUP_BLOCKS])[at % GROUP_BLOCKS])
     }
 
     fn block_bytes(&self, units: usize) -> usize {
         (self.account)(COUNTERS_BYTES.next_multiple_of(align_of::<T>()) + units * size_of::<T>())
     }
 
+    fn group_bytes(&self, blocks: usize) -> usize {
+        if blocks == 0 { 0 } else { (self.account)(COUNTERS_BYTES + blocks * size_of::<Block<T>>()) }
+    }
+
     fn directory_bytes(&self) -> usize {
-        match self.blocks.capacity() {
+        match self.groups.capacity() {
             0 => 0,
-            capacity => (self.account)(capacity * size_of::<Arc<[T]>>()),
+            capacity => (self.account)(capacity * size_of::<Arc<[Block<T>]>>()),
         }
     }
 
     fn recounted_bytes(&self) -> usize {
-        self.directory_bytes() + self.blocks.iter().map(|block| self.block_bytes(block.len())).sum::<usize>()
+        let blocks = self.groups.iter().flat_map(|group| group.iter());
+        self.directory_bytes()
+            + self.groups.iter().map(|group| self.group_bytes(group.len())).sum::<usize>()
+            + blocks.map(|block| self.block_bytes(block.len())).sum::<usize>()
     }
 
     /// Appends a block of so many units.
     fn push(&mut self, units: usize) {
-        self.bytes -= self.directory_bytes();
-        self.blocks.push(std::iter::repeat_n(T::ZERO, units).collect());
-        self.bytes += self.directory_bytes() + self.block_bytes(units);
+        let block: Block<T> = std::iter::repeat_n(T::ZERO, units).collect();
+        self.bytes += self.block_bytes(units);
+        match self.groups.last_mut() {
+            Some(last) if last.len() < GROUP_BLOCKS => {
+                let blocks = last.len();
+                *last = last.iter().cloned().chain([block]).collect();
+                self.bytes += self.group_bytes(blocks + 1);
+                self.bytes -= self.group_bytes(blocks);
+            }
+            _ => {
+                self.bytes -= self.directory_bytes();
+                self.groups.push(Arc::from([block]));
+                self.bytes += self.directory_bytes() + self.group_bytes(1);
+            }
+        }
     }
 
     fn pop(&mut self) {
-        let Some(block) = self.blocks.pop() else { return };
-        self.bytes -= self.directory_bytes() + self.block_bytes(block.len());
-        if self.blocks.len() * 4 <= self.blocks.capacity() {
-            self.blocks.shrink_to(self.blocks.len() * 2);
+        let Some(last) = self.groups.last_mut() else { return };
+        let (blocks, units) = (last.len(), last[last.len() - 1].len());
+        if blocks > 1 {
+            *last = last[..blocks - 1].iter().cloned().collect();
         }
-        self.bytes += self.directory_bytes();
+        self.bytes -= self.block_bytes(units) + self.group_bytes(blocks);
+        self.bytes += self.group_bytes(blocks - 1);
+        if blocks == 1 {
+            self.bytes -= self.directory_bytes();
+            self.groups.pop();
+            if self.groups.len() * 4 <= self.groups.capacity() {
+                self.groups.shrink_to(self.groups.len() * 2);
+            }
+            self.bytes += self.directory_bytes();
+        }
     }
 
     /// Replaces a block by one of `units` units that begins with the same ones.
     fn resize(&mut self, at: usize, units: usize) {
-        let old = &self.blocks[at];
+        let old = self.at(at);
         let kept = &old[..old.len().min(units)];
         let rest = std::iter::repeat_n(T::ZERO, units - kept.len());
         // Both parts know their lengths, so this is one allocation and no copy more.
-        let new: Arc<[T]> = if rest.len() == 0 {
+        let new: Block<T> = if rest.len() == 0 {
             Arc::from(kept)
         } else {
-            let mut new: Arc<[T]> = std::iter::repeat_n(T::ZERO, units).collect();
+            let mut new: Block<T> = std::iter::repeat_n(T::ZERO, units).collect();
             Arc::make_mut(&mut new)[..kept.len()].copy_from_slice(kept);
             new
         };
-        self.bytes += self.block_bytes(units);
-        self.bytes -= self.block_bytes(old.len());
-        self.blocks[at] = new;
+        let (old, new_bytes) = (self.block_bytes(old.len()), self.block_bytes(units));
+        self.bytes += new_bytes;
+        self.bytes -= old;
+        Arc::make_mut(&mut self.groups[at / GROUP_BLOCKS])[at % GROUP_BLOCKS] = new;
     }
 }
 
@@ -155,9 +209,9 @@ impl Shape {
     /// Makes room for one row more; `units` says how many units so many rows of a block take.
     fn push<T: Unit>(&mut self, blocks: &mut Blocks<T>, units: impl Fn(usize) -> usize) {
         let (block, row) = self.place(self.len);
-        if block == blocks.blocks.len() {
+        if block == blocks.len() {
             blocks.push(units(if block == 0 { FIRST_ROWS.min(self.rows()) } else { self.rows() }));
-        } else if block == 0 && units(row + 1) > blocks.blocks[0].len() {
+        } else if block == 0 && units(row + 1) > blocks.at(0).len() {
             blocks.resize(0, units((row * 2).min(self.rows())));
         }
         self.len += 1;
@@ -169,7 +223,7 @@ impl Shape {
         let (block, row) = self.place(self.len);
         if row == 0 {
             blocks.pop();
-        } else if block == 0 && row >= FIRST_ROWS && units(row * 4) <= blocks.blocks[0].len() {
+        } else if block == 0 && row >= FIRST_ROWS && units(row * 4) <= blocks.at(0).len() {
             blocks.resize(0, units(row * 2));
         }
     }
@@ -209,14 +263,14 @@ impl<T: Unit> Rows<T> {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
         let (block, row) = self.shape.place(row);
-        &self.blocks.blocks[block][row * self.width..][..self.width]
+        &self.blocks.at(block)[row * self.width..][..self.width]
     }
 
     /// A row that is there, to be changed.
     #[inline]
     pub(crate) fn row_mut(&mut self, row: usize) -> &mut [T] {
         let (block, row) = self.shape.place(row);
-        &mut Arc::make_mut(&mut self.blocks.blocks[block])[row * self.width..][..self.width]
+        &mut self.blocks.at_mut(block)[row * self.width..][..self.width]
     }
 
     /// Appends a row of zeros or of what was there before.
@@ -228,7 +282,7 @@ impl<T: Unit> Rows<T> {
     /// Copies a row to the place of another one.
     pub(crate) fn copy(&mut self, from: usize, to: usize) {
         let (block, row) = self.shape.place(from);
-        let block = Arc::clone(&self.blocks.blocks[block]);
+        let block = Arc::clone(self.blocks.at(block));
         if self.shape.place(to).0 == self.shape.place(from).0 {
             // Within one block nothing is borrowed, or it would be copied.
             drop(block);
@@ -279,13 +333,13 @@ impl ByteRows {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[u8] {
         let (block, row) = self.shape.place(row);
-        &bytes_of(&self.blocks.blocks[block])[row * self.width..][..self.width]
+        &bytes_of(self.blocks.at(block))[row * self.width..][..self.width]
     }
 
     /// Writes a row that is there.
     pub(crate) fn set(&mut self, row: usize, bytes: &[u8]) {
         let (block, row) = self.shape.place(row);
-        let lines = Arc::make_mut(&mut self.blocks.blocks[block]);
+        let lines = self.blocks.at_mut(block);
         bytes_of_mut(lines)[row * self.width..][..self.width].copy_from_slice(bytes);
     }
 
@@ -364,7 +418,7 @@ mod tests {
             (2..count).for_each(|_| rows.swap_remove(0));
             assert_eq!(rows.bytes(), rows.recounted_bytes());
             rows.swap_remove(0);
-            assert_eq!(rows.blocks.blocks.len(), 0);
+            assert_eq!(rows.blocks.len(), 0);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::config::{Config, ConfigError, Kind, Metric};
 use crate::graph::Graph;
-use crate::hnsw::Beam;
+use crate::graph::hnsw::Beam;
+use crate::graph::pending::Pending;
 use crate::quantize::Prepared;
 use crate::random::{level_of, split_mix};
 use crate::search::{Hit, Scratch, key};
@@ -32,6 +33,10 @@ pub struct Index {
     pub(crate) len: usize,
     /// Insertions so far.
     pub(crate) inserted: u64,
+    /// What is not linked yet.
+    pub(crate) pending: Pending,
+    /// How often a vector was removed or replaced: who plans links sees whether slots are what they were.
+    pub(crate) moves: u64,
 }
 
 impl Index {
@@ -45,7 +50,8 @@ impl Index {
             Kind::Hnsw { links } => Some(Graph::new(links, config.account)),
             Kind::Flat => None,
         };
-        Ok(Index { config, space: Space::new(&config), graph, len: 0, inserted: 0 })
+        let (space, pending) = (Space::new(&config), Pending::default());
+        Ok(Index { config, space, graph, len: 0, inserted: 0, pending, moves: 0 })
     }
 
     /// What it is made of.
@@ -75,15 +81,18 @@ impl Index {
 
     /// Bytes of memory beyond the index itself, allocator rounding included. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.space.memory_bytes() + self.graph.as_ref().map_or(0, Graph::memory_bytes)
+        self.space.memory_bytes()
+            + self.graph.as_ref().map_or(0, Graph::memory_bytes)
+            + self.pending.memory_bytes(self.config.account)
     }
 
-    /// Inserts a vector and returns its slot, the one behind all others. `width` is how many near vectors its neighbours
-    /// are chosen from. O(width · log n) distances.
+    /// Adds a vector and returns its slot, the one behind all others. Searches find it from now on; it is linked later
+    /// ([`Index::begin_linking`], [`Index::link_pending`]). `width` is how many near vectors its neighbours are to be chosen
+    /// from. O(dimensions).
     ///
     /// # Panics
     /// If it has other dimensions than the index, or there are [`SLOTS_MAX`] vectors.
-    pub fn insert(&mut self, vector: &Prepared, width: usize, scratch: &mut Scratch) -> u32 {
+    pub fn add(&mut self, vector: &Prepared, width: usize) -> u32 {
         assert!(self.len < SLOTS_MAX, "the owner looks whether there is room");
         let slot = self.len as u32;
         let row = self.space.row_of(vector);
@@ -92,27 +101,53 @@ impl Index {
         self.inserted += 1;
         if let Some(graph) = &mut self.graph {
             graph.push(level_of(self.inserted, graph.links));
-            graph.insert(&self.space, slot, width.max(1), scratch);
+            graph.set_pending(slot, true);
+            self.pending.push(slot, self.inserted, width);
         }
         slot
     }
 
-    /// Puts another vector in the place of that of a slot, as if it were inserted anew.
+    /// As [`Index::add`], and links it. O(width · log n) distances.
+    ///
+    /// # Panics
+    /// The same.
+    pub fn insert(&mut self, vector: &Prepared, width: usize, scratch: &mut Scratch) -> u32 {
+        let slot = self.add(vector, width);
+        self.link_slot(slot, scratch);
+        slot
+    }
+
+    /// Puts another vector in the place of that of a slot. As a new one it is linked later.
     ///
     /// # Panics
     /// If it has other dimensions than the index, or there is no such slot.
-    pub fn replace(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
+    pub fn exchange(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
         let row = self.space.row_of(vector);
         self.inserted += 1;
+        self.moves += 1;
         if let Some(graph) = &mut self.graph {
-            graph.detach(&self.space, slot, scratch);
+            if graph.is_pending(slot) {
+                self.pending.remove(slot);
+            } else {
+                graph.detach(&self.space, slot, scratch);
+            }
             graph.lower(slot);
             self.space.set(slot, &row);
             graph.raise(slot, level_of(self.inserted, graph.links));
-            graph.insert(&self.space, slot, width.max(1), scratch);
+            graph.set_pending(slot, true);
+            self.pending.push(slot, self.inserted, width);
         } else {
             self.space.set(slot, &row);
         }
+    }
+
+    /// As [`Index::exchange`], and links it.
+    ///
+    /// # Panics
+    /// The same.
+    pub fn replace(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
+        self.exchange(slot, vector, width, scratch);
+        self.link_slot(slot, scratch);
     }
 
     /// Removes the vector of a slot. The one in the last slot takes its place.
@@ -120,13 +155,31 @@ impl Index {
     /// # Panics
     /// If there is no such slot.
     pub fn remove(&mut self, slot: u32, scratch: &mut Scratch) {
+        self.moves += 1;
         if let Some(graph) = &mut self.graph {
-            graph.detach(&self.space, slot, scratch);
+            if graph.is_pending(slot) {
+                self.pending.remove(slot);
+            } else {
+                graph.detach(&self.space, slot, scratch);
+            }
             graph.lower(slot);
+            let last = (self.len - 1) as u32;
+            if slot != last && graph.is_pending(last) {
+                self.pending.rename(last, slot);
+            }
             graph.swap_remove(slot);
         }
         self.space.swap_remove(slot);
         self.len -= 1;
+    }
+
+    /// An index of the same vectors in the same slots, made anew. O(n · width · log n) distances.
+    #[must_use]
+    pub fn rebuilt(&self, width: usize, scratch: &mut Scratch) -> Index {
+        let mut index = Index::new(self.config).expect("there is one like it");
+        (index.inserted, index.moves) = (self.inserted, self.moves + 1);
+        (0..self.len as u32).for_each(|slot| _ = index.insert(&self.stored(slot), width, scratch));
+        index
     }
 
     /// The vector of a slot as it is stored.
@@ -172,7 +225,9 @@ impl Index {
     /// About how many distances a search of so many near vectors computes.
     pub fn distances_of_search(&self, width: usize) -> usize {
         match &self.graph {
-            Some(graph) if !self.is_scanned() => (width.saturating_mul(graph.links)).min(self.len),
+            Some(graph) if !self.is_scanned() => {
+                width.saturating_mul(graph.links).saturating_add(self.pending.len()).min(self.len)
+            }
             _ => self.len,
         }
     }
@@ -211,6 +266,7 @@ impl Index {
         let width = width.max(most).max(1);
         let beam = Beam { distances_max, ..Beam::new(0, from, width) };
         graph.find_near(&self.space, &row, beam, &mut keep, scratch);
+        self.offer_pending(&row, width, &mut keep, scratch);
         scratch.finish(most);
         &scratch.hits
     }
@@ -226,9 +282,12 @@ impl Index {
         scratch: &'s mut Scratch,
     ) -> &'s [Hit] {
         let width = width.max(most).max(1);
-        let Some(graph) = self.graph.as_ref().filter(|_| !self.is_scanned()) else {
+        let Some((graph, entry)) = self.graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
             return self.search_all(query, most, keep, scratch);
         };
+        if self.is_scanned() {
+            return self.search_all(query, most, keep, scratch);
+        }
         // Which ones follows from how many there are, so the same search has the same result.
         let sample = (0..SAMPLE).map(|at| (split_mix(u64::from(at)) % self.len as u64) as u32);
         let taken = sample.filter(|&slot| keep(slot)).count();
@@ -239,17 +298,30 @@ impl Index {
         // Where a share p is taken, the beam holds so many more.
         let share = taken as f64 / f64::from(SAMPLE);
         let width = (width as f64 * (1.0 / share.sqrt()).min(4.0)) as usize;
-        let entry = graph.entry.expect("there are vectors");
         let row = self.space.row_of(query);
         let from = graph.descend(&self.space, &row, 0, entry);
         let distances_max = (width as f64 / share) as usize * DISTANCES_PER_KEPT;
         let beam = Beam { distances_max, ..Beam::new(0, from, width) };
         let is_whole = graph.find_near(&self.space, &row, beam, &mut keep, scratch);
+        self.offer_pending(&row, width, &mut keep, scratch);
         if !is_whole || scratch.nearest.len() < most {
             return self.search_all(query, most, keep, scratch);
         }
         scratch.finish(most);
         &scratch.hits
+    }
+
+    /// Looks at those that are not linked yet.
+    fn offer_pending(
+        &self,
+        row: &[u8],
+        most: usize,
+        keep: &mut impl FnMut(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        for slot in self.pending.slots().filter(|&slot| keep(slot)) {
+            scratch.offer(key(self.space.distance(row, self.space.row(slot)), slot), most);
+        }
     }
 
     /// The `most` nearest vectors of those that `keep` takes, exactly. O(n).
@@ -285,11 +357,16 @@ impl Index {
     /// # Panics
     /// If something does not.
     pub fn check_invariants(&self) {
-        let recounted = self.space.recounted_bytes() + self.graph.as_ref().map_or(0, Graph::recounted_bytes);
+        let recounted = self.space.recounted_bytes()
+            + self.graph.as_ref().map_or(0, Graph::recounted_bytes)
+            + self.pending.memory_bytes(self.config.account);
         assert_eq!(self.memory_bytes(), recounted, "bytes are those of the blocks");
         if let Some(graph) = &self.graph {
             assert_eq!(graph.len(), self.len);
             graph.check();
+            let pending: std::collections::BTreeSet<u32> = self.pending.slots().collect();
+            assert_eq!(pending.len(), self.pending.len());
+            assert!((0..self.len as u32).all(|slot| graph.is_pending(slot) == pending.contains(&slot)));
         }
     }
 }

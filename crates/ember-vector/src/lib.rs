@@ -3,6 +3,8 @@
 //! * Vectors stand in *slots* 0, 1, 2, … without gaps. A removed one is filled by the last ([`Index::remove`]), so owners
 //!   keep what else they know in arrays of their own.
 //! * Removal is real: links are mended, memory is given back.
+//! * A vector can be added in a moment ([`Index::add`]) and linked later, by other threads while it is searched
+//!   ([`Index::begin_linking`]). Searches find it meanwhile.
 //! * [`Index::memory_bytes`] is exact, and known at any time.
 //! * A clone shares all blocks of rows with the original and costs a pointer for each of them; a block is copied when one of
 //!   the two changes it first. So a clone is a view of one moment.
@@ -30,7 +32,6 @@
 mod arena;
 mod config;
 mod graph;
-mod hnsw;
 mod index;
 mod kernels;
 mod quantize;
@@ -41,6 +42,7 @@ mod space;
 
 pub use arena::Account;
 pub use config::{Config, ConfigError, DIM_MAX, Kind, LINKS_MAX, LINKS_MIN, Metric, Scalar};
+pub use graph::linking::{Linking, Plan};
 pub use index::{Index, SLOTS_MAX};
 pub use quantize::{Facts, Prepared};
 pub use random::LEVEL_MAX;

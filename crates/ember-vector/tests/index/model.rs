@@ -1,7 +1,9 @@
 //! Insertions, removals, replacements, copies and restorations in any order, against a list.
 
+use std::collections::VecDeque;
+
 use ember_vector::{
-    Config, Index, Kind, LEVEL_MAX, Metric, Prepared, Restore, RestoreError, Scalar, Scratch,
+    Config, Index, Kind, LEVEL_MAX, Metric, Plan, Prepared, Restore, RestoreError, Scalar, Scratch,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +19,16 @@ enum Step {
     Remove(u16),
     Replace(u16, u8),
     Freeze,
-    Restore { damages: u8 },
+    Restore {
+        damages: u8,
+    },
+    Add(u8),
+    Exchange(u16, u8),
+    /// Plans links of so many.
+    Plan(u8),
+    /// Makes planned ones.
+    Commit,
+    LinkHere(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -27,6 +38,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<u16>(), any::<u8>()).prop_map(|(at, seed)| Step::Replace(at, seed)),
         1 => Just(Step::Freeze),
         1 => any::<u8>().prop_map(|damages| Step::Restore { damages }),
+        8 => any::<u8>().prop_map(Step::Add),
+        2 => (any::<u16>(), any::<u8>()).prop_map(|(at, seed)| Step::Exchange(at, seed)),
+        4 => (1..5u8).prop_map(Step::Plan),
+        8 => Just(Step::Commit),
+        1 => (1..9u8).prop_map(Step::LinkHere),
     ]
 }
 
@@ -96,8 +112,20 @@ fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
         }
     }
     let (restored, mended) = restore.finish(index.inserted(), scratch);
-    assert!(damages > 128 || mended == 0, "nothing is wrong with these links");
+    let is_pending = |&slot: &u32| index.is_pending(slot);
+    let levels = (0..index.len() as u32).filter(is_pending).map(|slot| index.level(slot) + 1);
+    assert!(damages > 128 || mended <= levels.sum(), "nothing is wrong with these links");
     restored
+}
+
+/// Links what is pending, by plans.
+fn link_all(index: &mut Index, plans: VecDeque<Plan>, scratch: &mut Scratch) {
+    plans.iter().for_each(|plan| index.commit(plan, scratch));
+    while let Some(linking) = index.begin_linking(3) {
+        linking.plan(scratch).iter().for_each(|plan| index.commit(plan, scratch));
+        index.check_invariants();
+    }
+    assert_eq!(index.pending(), 0);
 }
 
 fn run(config: Config, steps: &[Step]) {
@@ -105,6 +133,7 @@ fn run(config: Config, steps: &[Step]) {
     let mut index = Index::new(config).unwrap();
     let mut model: Vec<u8> = Vec::new();
     let mut frozen = (index.clone(), model.clone());
+    let mut plans: VecDeque<Plan> = VecDeque::new();
     for step in steps {
         match *step {
             Step::Insert(seed) => {
@@ -121,7 +150,27 @@ fn run(config: Config, steps: &[Step]) {
                 index.replace(slot as u32, &prepared(&config, seed), 20, &mut scratch);
                 model[slot] = seed;
             }
-            Step::Remove(_) | Step::Replace(..) => {}
+            Step::Exchange(at, seed) if !model.is_empty() => {
+                let slot = usize::from(at) % model.len();
+                index.exchange(slot as u32, &prepared(&config, seed), 20, &mut scratch);
+                model[slot] = seed;
+            }
+            Step::Remove(_) | Step::Replace(..) | Step::Exchange(..) => {}
+            Step::Add(seed) => {
+                assert_eq!(index.add(&prepared(&config, seed), 20) as usize, model.len());
+                model.push(seed);
+            }
+            Step::Plan(most) => {
+                if let Some(linking) = index.begin_linking(most.into()) {
+                    plans.extend(linking.plan(&mut scratch));
+                }
+            }
+            Step::Commit => {
+                if let Some(plan) = plans.pop_front() {
+                    index.commit(&plan, &mut scratch);
+                }
+            }
+            Step::LinkHere(most) => index.link_pending(most.into(), &mut scratch),
             Step::Freeze => {
                 check(&frozen.0, &frozen.1, &mut scratch);
                 frozen = (index.clone(), model.clone());
@@ -131,6 +180,8 @@ fn run(config: Config, steps: &[Step]) {
         index.check_invariants();
     }
     check(&frozen.0, &frozen.1, &mut scratch);
+    check(&index, &model, &mut scratch);
+    link_all(&mut index, plans, &mut scratch);
     check(&index, &model, &mut scratch);
     while !model.is_empty() {
         let slot = model.len() / 2;

@@ -44,6 +44,37 @@ fn a_search_finds_nearly_all_of_the_nearest() {
 }
 
 #[test]
+fn links_made_beside_others_are_as_good_as_those_made_one_by_one() {
+    let all = vectors(COUNT, DIM, 7);
+    let queries = vectors(200, DIM, 8);
+    let mut scratch = Scratch::default();
+    let config = config(DIM, Metric::Cosine, Scalar::F32, HNSW);
+    let fresh = filled(config, &all, 100, &mut scratch);
+    let mut index = Index::new(config).unwrap();
+    let mut linkings = std::collections::VecDeque::new();
+    for (number, vector) in all.iter().enumerate() {
+        index.add(&Prepared::new(vector, config.metric, config.scalar), 100);
+        // Two plan at a time, each four vectors.
+        if number % 4 == 3 {
+            linkings.extend(index.begin_linking(4));
+        }
+        if linkings.len() > 2
+            && let Some(linking) = linkings.pop_front()
+        {
+            linking.plan(&mut scratch).iter().for_each(|plan| index.commit(plan, &mut scratch));
+        }
+    }
+    assert!((8..100).contains(&index.pending()), "{}", index.pending());
+    for width in [20, 50] {
+        let (beside, fresh) =
+            (recall(&index, &queries, width, |_| true), recall(&fresh, &queries, width, |_| true));
+        assert!(beside >= fresh - 0.01, "{width}: {beside}, one by one {fresh}");
+    }
+    index.link_pending(usize::MAX, &mut scratch);
+    index.check_invariants();
+}
+
+#[test]
 fn removals_and_insertions_leave_a_graph_as_good_as_a_new_one() {
     let all = vectors(COUNT * 5 / 2, DIM, 3);
     let queries = vectors(200, DIM, 4);

@@ -1,15 +1,20 @@
 //! The links of a graph of several levels, kept in both directions.
 //!
 //! ```text
-//! lowest level   row of a slot     up | count and level | links, twice M of them
+//! lowest level   row of a slot     up | count, level, whether it is pending | links, twice M of them
 //! other levels   row of a node     slot | up | count | links, M of them
 //! ```
 //!
-//! `up` is the row of the same node one level higher. Rows are without gaps: a removed one is filled by the last.
+//! `up` is the row of the same node one level higher. Rows are without gaps: a removed one is filled by the last. A pending
+//! node is not linked yet: it has no links, and no node has one to it.
 //!
 //! Invariants ([`Graph::check`]): a link has its counterpart in the other node's list; no list names a node twice or its
-//! own; all nodes of a level are connected with each other. The last one holds because a link is removed only where its
+//! own; all nodes of a level that are not pending are connected with each other. The last one holds because a link is removed only where its
 //! ends share a neighbour, or by putting a new node between them; see `hnsw.rs`.
+
+pub(crate) mod hnsw;
+pub(crate) mod linking;
+pub(crate) mod pending;
 
 use crate::arena::{Account, Rows};
 use crate::random::LEVEL_MAX;
@@ -27,6 +32,7 @@ const UPPER_LINKS: usize = 3;
 
 const COUNT_BITS: u32 = 16;
 const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
+const PENDING: u32 = 1 << 31;
 
 /// The links.
 #[derive(Clone, Debug)]
@@ -65,7 +71,17 @@ impl Graph {
     /// The highest level that a node is on.
     #[inline]
     pub(crate) fn level(&self, slot: u32) -> usize {
-        (self.lowest.row(slot as usize)[HEAD] >> COUNT_BITS) as usize
+        ((self.lowest.row(slot as usize)[HEAD] & !PENDING) >> COUNT_BITS) as usize
+    }
+
+    /// Whether a node is not linked yet.
+    pub(crate) fn is_pending(&self, slot: u32) -> bool {
+        self.lowest.row(slot as usize)[HEAD] & PENDING != 0
+    }
+
+    pub(crate) fn set_pending(&mut self, slot: u32, is_pending: bool) {
+        let head = &mut self.lowest.row_mut(slot as usize)[HEAD];
+        *head = *head & !PENDING | if is_pending { PENDING } else { 0 };
     }
 
     /// The highest level of all.
@@ -212,7 +228,7 @@ impl Graph {
         *head = *head & COUNT_MASK | (level as u32) << COUNT_BITS;
     }
 
-    /// Takes a node without links off all levels but the lowest.
+    /// Takes a node without links off all levels but the lowest. It is not pending any more.
     pub(crate) fn lower(&mut self, slot: u32) {
         for level in (1..=self.level(slot)).rev() {
             let row = self.upper_row(slot, level);
@@ -290,6 +306,10 @@ impl Graph {
         let nodes = 0..self.len() as u32;
         let uppers: usize = nodes.clone().map(|slot| self.level(slot)).sum();
         assert_eq!(uppers, self.upper.len(), "there is a row for each node and level");
+        for slot in nodes.clone().filter(|&slot| self.is_pending(slot)) {
+            assert!((0..=self.level(slot)).all(|level| self.neighbours(slot, level).is_empty()));
+        }
+        let nodes = nodes.filter(|&slot| !self.is_pending(slot));
         let top = nodes.clone().map(|slot| self.level(slot)).max();
         assert_eq!(self.entry.map(|entry| self.level(entry)), top, "a search begins at the highest level");
         for level in 0..=top.unwrap_or(0) {

@@ -151,7 +151,7 @@ impl Graph {
 
     /// Links a node without links on a level with one whose list may be full, and then with one of its neighbours, which are
     /// not linked directly any more.
-    fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
+    pub(crate) fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
         if !self.has_room(node, level) {
             let neighbours = self.neighbours(node, level).iter();
             let farthest = neighbours.map(|&other| key(space.between(node, other), other)).max();
@@ -164,7 +164,7 @@ impl Graph {
 
     /// The neighbour that a node whose list is full needs least when `other`, a distance and a slot, is there too; `None` if
     /// that is `other`, or none can be spared.
-    fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
+    pub(crate) fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
         let mut keys: Vec<u64> = self
             .neighbours(node, level)
             .to_vec()
@@ -341,7 +341,7 @@ impl Graph {
 
 /// Those of `near` (the nearest first) that the heuristic chooses, no more than `most`: each is nearer to the node in
 /// question than to any chosen before. Places that are left stay free.
-fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
+pub(crate) fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> = Vec::with_capacity(most);
     for &candidate in near {
         if chosen.len() == most {

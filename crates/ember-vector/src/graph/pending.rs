@@ -1,0 +1,85 @@
+//! Vectors that are there but not linked yet: searches look at each of them.
+
+use std::collections::VecDeque;
+
+use crate::arena::Account;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) slot: u32,
+    /// How many near vectors its neighbours are to be chosen from.
+    pub(crate) width: u32,
+    /// The number of its insertion, which tells it from all others.
+    pub(crate) number: u64,
+    /// After which insertion somebody began to plan its links.
+    pub(crate) claimed_after: Option<u64>,
+    /// Plans that came too late.
+    pub(crate) failures: u8,
+}
+
+/// Those that are not linked yet, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending(VecDeque<Waiting>);
+
+impl Pending {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn memory_bytes(&self, account: Account) -> usize {
+        match self.0.capacity() {
+            0 => 0,
+            capacity => account(capacity * size_of::<Waiting>()),
+        }
+    }
+
+    pub(crate) fn push(&mut self, slot: u32, number: u64, width: usize) {
+        let width = u32::try_from(width.max(1)).unwrap_or(u32::MAX);
+        self.0.push_back(Waiting { slot, width, number, claimed_after: None, failures: 0 });
+    }
+
+    /// Takes one out.
+    pub(crate) fn take(&mut self, at: usize) -> Option<Waiting> {
+        let taken = self.0.remove(at);
+        if self.0.is_empty() {
+            self.0 = VecDeque::new();
+        }
+        taken
+    }
+
+    /// Takes out that of a slot.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        // The newest are asked for most often.
+        let at = self.0.iter().rposition(|waiting| waiting.slot == slot)?;
+        self.take(at)
+    }
+
+    /// Notes that a vector has come to another slot.
+    pub(crate) fn rename(&mut self, from: u32, to: u32) {
+        if let Some(waiting) = self.0.iter_mut().find(|waiting| waiting.slot == from) {
+            waiting.slot = to;
+        }
+    }
+
+    /// Where that of an insertion is.
+    pub(crate) fn position(&self, number: u64) -> Option<usize> {
+        self.0.iter().position(|waiting| waiting.number == number)
+    }
+
+    pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Waiting> {
+        self.0.get_mut(at)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Waiting> {
+        self.0.iter_mut()
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().map(|waiting| waiting.slot)
+    }
+}
