@@ -2,7 +2,9 @@
 //!
 //! A node's neighbours are chosen by the heuristic of the paper (algorithm 4). Where a list is full, the heuristic says
 //! which link is needed least, and the counterpart goes with it. So removal sees all nodes that refer to the removed one,
-//! links those that lose a neighbour among each other, and leaves no trace.
+//! links those that lose a neighbour among each other, and leaves no trace. A new node that a full list refuses gets links
+//! to the next nearest ones that have room: without these it would be found less surely, since each refused link is missing
+//! in both directions.
 //!
 //! No change disconnects nodes of a level:
 //! * a link is ended only if its ends have a neighbour in common;
@@ -142,10 +144,31 @@ impl Graph {
                 self.link(slot, node, level);
             }
         }
+        self.fill(slot, near, level);
         if self.neighbours(slot, level).is_empty()
             && let Some(&nearest) = near.iter().find(|&&other| other as u32 != slot)
         {
             self.put_between(space, slot, nearest as u32, level);
+        }
+    }
+
+    /// Links a node with the nearest ones whose lists have room, as long as it has fewer links than a new node is to have:
+    /// some of those that were chosen for it may have refused.
+    pub(crate) fn fill(&mut self, slot: u32, near: &[u64], level: usize) {
+        let mut links = self.neighbours(slot, level).len();
+        for &other in near {
+            if links >= self.links {
+                return;
+            }
+            let node = other as u32;
+            if node != slot
+                && !self.is_pending(node)
+                && self.has_room(node, level)
+                && !self.are_linked(slot, node, level)
+            {
+                self.link(slot, node, level);
+                links += 1;
+            }
         }
     }
 

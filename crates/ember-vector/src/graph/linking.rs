@@ -7,8 +7,8 @@
 //! ```
 //!
 //! What has changed since the view was taken is looked at where it matters: lists that have got room or lost what was to be
-//! dropped. After a removal slots may be others, so the plan is made anew; one that comes too late several times is linked in
-//! place.
+//! dropped. After a removal slots may be others, so the plan is made anew; one that comes too late several times is linked
+//! in place.
 
 use crate::graph::Graph;
 use crate::graph::hnsw::{Beam, choose};
@@ -46,6 +46,8 @@ pub struct Plan {
 struct LevelPlan {
     level: usize,
     targets: Vec<Target>,
+    /// Distances and slots of the nearest, the nearest first.
+    near: Vec<u64>,
     /// The nearest of all that are linked.
     nearest: u32,
 }
@@ -168,22 +170,22 @@ impl Linking {
             let mut near: Vec<u64> = linked.chain(before).collect();
             near.sort_unstable();
             near.truncate(width);
-            plan.levels.push(graph.plan_level(space, level, &near, from));
+            plan.levels.push(graph.plan_level(space, level, near, from));
         }
         plan
     }
 }
 
 impl Graph {
-    fn plan_level(&self, space: &Space, level: usize, near: &[u64], nearest: u32) -> LevelPlan {
-        let chosen = choose(space, near, self.links);
+    fn plan_level(&self, space: &Space, level: usize, near: Vec<u64>, nearest: u32) -> LevelPlan {
+        let chosen = choose(space, &near, self.links);
         let target = |&key: &u64| {
             let node = key as u32;
             let was_full = !self.has_room(node, level);
             let dropped = if was_full { self.least_needed(space, node, level, key) } else { None };
             Target { key, dropped, was_full }
         };
-        LevelPlan { level, targets: chosen.iter().map(target).collect(), nearest }
+        LevelPlan { level, targets: chosen.iter().map(target).collect(), near, nearest }
     }
 
     /// Makes the links of a level.
@@ -210,6 +212,7 @@ impl Graph {
                 self.link(slot, node, level);
             }
         }
+        self.fill(slot, &plan.near, level);
         if self.neighbours(slot, level).is_empty() {
             self.put_between(space, slot, plan.nearest, level);
         }

@@ -9,8 +9,8 @@
 //! node is not linked yet: it has no links, and no node has one to it.
 //!
 //! Invariants ([`Graph::check`]): a link has its counterpart in the other node's list; no list names a node twice or its
-//! own; all nodes of a level that are not pending are connected with each other. The last one holds because a link is removed only where its
-//! ends share a neighbour, or by putting a new node between them; see `hnsw.rs`.
+//! own; all nodes of a level that are not pending are connected with each other. The last one holds because a link is
+//! removed only where its ends share a neighbour, or by putting a new node between them; see `hnsw.rs`.
 
 pub(crate) mod hnsw;
 pub(crate) mod linking;
