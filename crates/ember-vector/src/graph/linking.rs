@@ -10,9 +10,11 @@
 //! dropped. After a removal slots may be others, so the plan is made anew; one that comes too late several times is linked
 //! in place.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::graph::Graph;
 use crate::graph::hnsw::{Beam, choose};
-use crate::graph::pending::Waiting;
+use crate::graph::pending::{Claim, Waiting};
 use crate::index::Index;
 use crate::search::{Scratch, key};
 use crate::space::Space;
@@ -23,18 +25,24 @@ const CLAIM_INSERTIONS: u64 = 1000;
 /// Plans of one vector that may come too late before it is linked in place.
 const FAILURES_MAX: u8 = 3;
 
+/// Claims so far. A plan is for those who have its claim: the index it was made in, and copies of it, which have the same
+/// vectors in the same slots as long as as many were moved. Another index in its place does not have it.
+static CLAIMS: AtomicU64 = AtomicU64::new(0);
+
 /// Vectors to be linked, and a view of the index they are in.
 #[derive(Debug)]
 pub struct Linking {
     view: Index,
+    claim: Claim,
     claimed: Vec<Waiting>,
 }
 
 /// The links that a vector is to have.
 #[derive(Debug)]
 pub struct Plan {
-    /// The number of its insertion.
+    /// The number of its insertion, and who has planned it.
     number: u64,
+    claim: Claim,
     /// What the index was then.
     moves: u64,
     top: Option<usize>,
@@ -77,24 +85,26 @@ impl Index {
     /// Takes up to `most` vectors that nobody links yet; nothing if there are none. O(groups of blocks).
     pub fn begin_linking(&mut self, most: usize) -> Option<Linking> {
         let mut claimed = Vec::new();
-        let now = self.inserted;
+        let inserted = self.inserted;
+        // Nothing but that it is another number hangs on it.
+        let claim = Claim { token: CLAIMS.fetch_add(1, Ordering::Relaxed), inserted };
         let is_free = |waiting: &&mut Waiting| {
-            waiting.claimed_after.is_none_or(|then| now.wrapping_sub(then) >= CLAIM_INSERTIONS)
+            waiting.claim.is_none_or(|claim| inserted.wrapping_sub(claim.inserted) >= CLAIM_INSERTIONS)
         };
         for waiting in self.pending.iter_mut().filter(is_free).take(most) {
-            waiting.claimed_after = Some(now);
+            waiting.claim = Some(claim);
             claimed.push(*waiting);
         }
-        (!claimed.is_empty()).then(|| Linking { view: self.clone(), claimed })
+        (!claimed.is_empty()).then(|| Linking { view: self.clone(), claim, claimed })
     }
 
     /// Makes planned links. O(links²) comparisons of numbers nearly always.
     pub fn commit(&mut self, plan: &Plan, scratch: &mut Scratch) {
-        let Some(at) = self.pending.position(plan.number) else { return };
+        let Some(at) = self.pending.position(plan.number, plan.claim) else { return };
         let Index { graph: Some(graph), space, pending, moves, .. } = self else { return };
         if plan.moves != *moves || plan.top != graph.entry.map(|entry| graph.level(entry)) {
             let waiting = pending.at_mut(at).expect("it is there");
-            waiting.claimed_after = None;
+            waiting.claim = None;
             waiting.failures += 1;
             if waiting.failures >= FAILURES_MAX {
                 let slot = waiting.slot;
@@ -148,7 +158,8 @@ impl Linking {
 
     fn plan_one(&self, waiting: &Waiting, scratch: &mut Scratch) -> Plan {
         let Index { space, graph, pending, moves, .. } = &self.view;
-        let mut plan = Plan { number: waiting.number, moves: *moves, top: None, levels: Vec::new() };
+        let mut plan =
+            Plan { number: waiting.number, claim: self.claim, moves: *moves, top: None, levels: Vec::new() };
         let Some((graph, entry)) = graph.as_ref().and_then(|graph| Some((graph, graph.entry?))) else {
             return plan;
         };

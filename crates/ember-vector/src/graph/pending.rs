@@ -4,6 +4,15 @@ use std::collections::VecDeque;
 
 use crate::arena::Account;
 
+/// Who plans links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// Given to nobody else.
+    pub(crate) token: u64,
+    /// After which insertion it began.
+    pub(crate) inserted: u64,
+}
+
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
@@ -12,8 +21,8 @@ pub(crate) struct Waiting {
     pub(crate) width: u32,
     /// The number of its insertion, which tells it from all others.
     pub(crate) number: u64,
-    /// After which insertion somebody began to plan its links.
-    pub(crate) claimed_after: Option<u64>,
+    /// Who plans its links, if anybody does.
+    pub(crate) claim: Option<Claim>,
     /// Plans that came too late.
     pub(crate) failures: u8,
 }
@@ -36,7 +45,7 @@ impl Pending {
 
     pub(crate) fn push(&mut self, slot: u32, number: u64, width: usize) {
         let width = u32::try_from(width.max(1)).unwrap_or(u32::MAX);
-        self.0.push_back(Waiting { slot, width, number, claimed_after: None, failures: 0 });
+        self.0.push_back(Waiting { slot, width, number, claim: None, failures: 0 });
     }
 
     /// Takes one out.
@@ -62,9 +71,9 @@ impl Pending {
         }
     }
 
-    /// Where that of an insertion is.
-    pub(crate) fn position(&self, number: u64) -> Option<usize> {
-        self.0.iter().position(|waiting| waiting.number == number)
+    /// Where that of an insertion is, if it is still claimed so.
+    pub(crate) fn position(&self, number: u64, claim: Claim) -> Option<usize> {
+        self.0.iter().position(|waiting| waiting.number == number && waiting.claim == Some(claim))
     }
 
     pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Waiting> {

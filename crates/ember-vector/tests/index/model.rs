@@ -202,6 +202,31 @@ proptest! {
 }
 
 #[test]
+fn a_plan_is_of_no_use_to_another_index() {
+    let mut scratch = Scratch::default();
+    let config = config(DIM, Metric::Cosine, Scalar::F32, Kind::Hnsw { links: 4 });
+    let large = (0..200).map(|seed| vector(seed as u8)).collect::<Vec<_>>();
+    let mut first = filled(config, &large, 20, &mut scratch);
+    first.add(&prepared(&config, 1), 20);
+    let plans = first.begin_linking(1).unwrap().plan(&mut scratch);
+    // With a vector of the same number that waits, and fewer before it.
+    let mut other = Index::new(config).unwrap();
+    other.count_from(200);
+    other.add(&prepared(&config, 1), 20);
+    other.begin_linking(1).unwrap();
+    other.commit(&plans[0], &mut scratch);
+    assert_eq!(other.pending(), 1);
+    other.check_invariants();
+    // A copy may take the plan as well.
+    let mut copy = first.clone();
+    for index in [&mut first, &mut copy] {
+        index.commit(&plans[0], &mut scratch);
+        assert_eq!(index.pending(), 0);
+        index.check_invariants();
+    }
+}
+
+#[test]
 fn many_equal_vectors_stay_connected() {
     let mut scratch = Scratch::default();
     for links in [4, 16] {
