@@ -26,14 +26,18 @@ struct TypeFacts {
 }
 
 /// The types in the order of the summary: name, command for the size, unit.
-const TYPES: [(&str, &str, &str); 6] = [
+const TYPES: [(&str, &str, &str); 7] = [
     ("list", "LLEN", "items"),
     ("hash", "HLEN", "fields"),
     ("string", "STRLEN", "bytes"),
     ("stream", "XLEN", "entries"),
     ("set", "SCARD", "members"),
     ("zset", "ZCARD", "members"),
+    (VECTOR_SET, "VCARD", "elements"),
 ];
+
+/// The type that is left out of the summary where there is none: redis-cli does not know it.
+const VECTOR_SET: &str = "vectorset";
 
 /// Looks at all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure) -> Result<(), Failure> {
@@ -122,7 +126,8 @@ fn summary(types: &[TypeFacts], sampled: u64, names_bytes: u64) -> String {
         }
     }
     text.push('\n');
-    for TypeFacts { name, unit, count, total, .. } in types {
+    let shown = types.iter().filter(|facts| facts.count > 0 || facts.name != VECTOR_SET);
+    for TypeFacts { name, unit, count, total, .. } in shown {
         text += &format!(
             "{count} {name}s with {total} {unit} ({:05.2}% of keys, avg size {:.2})\n",
             share(100.0 * *count as f64, sampled),
@@ -130,4 +135,25 @@ fn summary(types: &[TypeFacts], sampled: u64, names_bytes: u64) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vector_sets_are_in_the_summary_where_there_are_some() {
+        let facts = |name, count| TypeFacts {
+            name,
+            size_command: "",
+            unit: "elements",
+            count,
+            total: 6 * count,
+            largest: (count > 0).then(|| ("\"points\"".to_owned(), 6)),
+        };
+        let text = summary(&[facts("zset", 0), facts(VECTOR_SET, 1)], 2, 9);
+        assert!(text.contains("Biggest vectorset found '\"points\"' has 6 elements\n"), "{text}");
+        assert!(text.contains("0 zsets") && text.contains("1 vectorsets with 6 elements"), "{text}");
+        assert!(!summary(&[facts("zset", 1), facts(VECTOR_SET, 0)], 1, 9).contains(VECTOR_SET));
+    }
 }
