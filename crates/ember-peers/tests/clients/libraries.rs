@@ -29,6 +29,12 @@ fn redis_py_with_asyncio_works() {
 }
 
 #[test]
+fn vector_sets_work_with_redis_py() {
+    let script = clients_directory().join("python/vectors.py");
+    in_both_modes(|server| with_places(tools_directory().join("python/bin/python"), &[&script], server));
+}
+
+#[test]
 fn node_redis_works() {
     let script = clients_directory().join("node/smoke.js");
     in_both_modes(|server| {
