@@ -51,6 +51,8 @@ pub struct Settings {
     pub payload_checks: PayloadChecks,
     /// A call that takes more steps than these is long, and run elsewhere if it can be.
     pub short_call_steps: usize,
+    /// Whether there are others who link the vectors that are added ([`crate::keyspace::linking`]).
+    pub links_vectors_later: bool,
 }
 
 impl Settings {
@@ -66,6 +68,7 @@ impl Settings {
         encoding: EncodingLimits::DEFAULT,
         payload_checks: PayloadChecks::ALL,
         short_call_steps: usize::MAX,
+        links_vectors_later: false,
     };
 }
 

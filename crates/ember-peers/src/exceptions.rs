@@ -569,6 +569,8 @@ const LIVE_QUERIES: &str = "ember has live queries";
 
 const VECTOR_SETS: &str = "ember has vector sets, as Redis 8.0, and VRANGE, as Redis 8.4";
 
+const VECTOR_INDEXES: &str = "ember has indexes of vectors beside vector sets";
+
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
 
 /// Facts about commands that need not be those of redis-server 7.0.15.
@@ -595,6 +597,19 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("vrange", "exists", VECTOR_SETS),
     FactException::new("vrem", "exists", VECTOR_SETS),
     FactException::new("vsim", "exists", VECTOR_SETS),
+    FactException::new("vadd_batch", "exists", VECTOR_INDEXES),
+    FactException::new("vget", "exists", VECTOR_INDEXES),
+    FactException::new("vector.add", "exists", VECTOR_INDEXES),
+    FactException::new("vector.create", "exists", VECTOR_INDEXES),
+    FactException::new("vector.del", "exists", VECTOR_INDEXES),
+    FactException::new("vector.drop", "exists", VECTOR_INDEXES),
+    FactException::new("vector.get", "exists", VECTOR_INDEXES),
+    FactException::new("vector.info", "exists", VECTOR_INDEXES),
+    FactException::new("vector.list", "exists", VECTOR_INDEXES),
+    FactException::new("vector.msearch", "exists", VECTOR_INDEXES),
+    FactException::new("vector.reindex", "exists", VECTOR_INDEXES),
+    FactException::new("vector.search", "exists", VECTOR_INDEXES),
+    FactException::new("vector.update", "exists", VECTOR_INDEXES),
     FactException::new("client|sync-replicas", "exists", "ember has synchronous replication"),
     FactException::new("psync", "arguments", "FAILOVER is shown, which Redis takes and does not show"),
     FactException::new("client|no-touch", "exists", SINCE_7_2),

@@ -29,6 +29,7 @@ use crate::config::{Config, ConfigHandle, RenameDirective, Store, notice_without
 use crate::control_plane::{History, Sockets};
 use crate::defragmentation::ActiveDefrag;
 use crate::executor::jobs::Jobs;
+use crate::executor::linking::Links;
 use crate::files::encryption::FileEncryption;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
@@ -116,6 +117,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let handlers: &'static [_] = handlers.leak();
     let bio_cpulist = config.bio_cpulist.clone();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
+    let processors = thread::available_parallelism().map_or(1, usize::from);
     let services = Services::default()
         .with(Aof::default())
         .with(SnapshotState::default())
@@ -124,7 +126,8 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Shutdown::default())
         .with(ActiveDefrag::default())
         .with(Migrations::default())
-        .with(Jobs::new(thread::available_parallelism().map_or(1, usize::from)))
+        .with(Jobs::new(processors))
+        .with(Links::new(processors))
         .with(Listening::new(&listeners))
         .with(LiveQueries::default())
         .with(History::default())

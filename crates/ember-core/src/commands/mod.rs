@@ -13,6 +13,7 @@ mod set;
 mod sorted_set;
 mod stream;
 mod string;
+mod vector;
 mod vector_set;
 
 use crate::call::DataCommand;
@@ -30,5 +31,6 @@ pub const FAMILIES: &[&[&[DataCommand]]] = &[
     sorted_set::COMMANDS,
     stream::COMMANDS,
     string::COMMANDS,
+    vector::COMMANDS,
     vector_set::COMMANDS,
 ];

@@ -23,6 +23,7 @@ use crate::keyspace::Keyspace;
 use crate::keyspace::shard::ShardData;
 use crate::spec::{Flags, KeyFlags};
 use crate::turn::Turn;
+use crate::types::Aggregate;
 
 /// A call with what its keys have lent it.
 pub struct Loan {
@@ -63,6 +64,23 @@ impl Loan {
         call.append(args);
         let turn = turn.for_loan();
         Loan { command, call, database: *database, shards, turn, watch, stored: Vec::new() }
+    }
+
+    /// Whether a change of what is lent for a call is to be kept off: the call may store something, or a value that is
+    /// shared would be copied. The locks of its keys are held.
+    pub fn is_dear_to_change(
+        command: &'static DataCommand,
+        context: &mut Context<'_, '_>,
+        args: Args<'_>,
+    ) -> bool {
+        let Context { keyspace, guards, database, .. } = context;
+        let is_cheap = |arg: usize| {
+            let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
+            let data = guards.data(hash.shard());
+            let entry = data.find(*database, hash, key).map(|at| data.entry(*database, at));
+            entry.is_none_or(|entry| entry.aggregate().is_some_and(Aggregate::is_shared_in_parts))
+        };
+        command.spec.flags.contains(Flags::WRITE) || !command.spec.key_positions(args).all(is_cheap)
     }
 
     /// The number of the database that was selected.
@@ -132,7 +150,7 @@ impl Loan {
     /// Puts what the call has stored in its place, with the event and the record of the call. The locks of all its keys are
     /// held, and those of no others, since [`Loan::end_watch`] has said that nothing has changed.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
-        let Loan { call, stored, database, turn: own, .. } = self;
+        let Loan { command, call, stored, database, turn: own, .. } = self;
         let database = *database;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
@@ -142,12 +160,16 @@ impl Loan {
         let classes = std::mem::take(&mut turn.notices.classes);
         let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
         for (arg, slot) in stored.drain(..) {
+            // A value that the call has changed, not replaced, expires when it would have.
+            let mut specs = command.spec.keys.iter().filter(|keys| keys.flags.contains(KeyFlags::RW));
+            let is_changed = specs.any(|keys| keys.positions(args).any(|position| position == arg));
             let mut key = keys.key(arg);
+            let kept_ms = key.expire_at_ms().filter(|_| is_changed);
             // What was there is freed in the background if that takes long.
             match slot {
                 Some(mut slot) => {
                     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());
-                    drop(key.put(slot.moved_value(), expire_at_ms, clock));
+                    drop(key.put(slot.moved_value(), expire_at_ms.or(kept_ms), clock));
                 }
                 None => drop(key.remove()),
             }

@@ -168,6 +168,8 @@ pub struct Notices {
     pub ready: Vec<(usize, Box<[u8]>)>,
     /// Live queries that are to be run again: those who look for them find each of them here once.
     pub queries: Vec<Arc<LiveQuery>>,
+    /// Keys of vector sets with vectors that are to be linked, with their databases.
+    pub to_link: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Notices {
@@ -180,6 +182,7 @@ impl Notices {
             && self.invalidated.is_empty()
             && !self.is_flushed
             && self.queries.is_empty()
+            && self.to_link.is_empty()
     }
 
     /// Gathers an event of a key, if its class has a subscriber.

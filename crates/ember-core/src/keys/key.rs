@@ -173,6 +173,16 @@ impl<'x> Key<'x> {
         self.notify(Event::NEW);
     }
 
+    /// Whether others link the vectors that are added here.
+    pub fn links_later(&self) -> bool {
+        self.turn.settings.links_vectors_later
+    }
+
+    /// Tells those who link vectors that this key has some.
+    pub fn wants_links(&mut self) {
+        self.turn.notices.to_link.push((self.database, self.name.into()));
+    }
+
     /// The value, if the key is there.
     ///
     /// # Errors

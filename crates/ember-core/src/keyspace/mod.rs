@@ -8,6 +8,7 @@
 
 pub mod defragmentation;
 pub mod expiry;
+pub mod linking;
 pub mod names;
 pub mod shard;
 pub mod snapshot;

@@ -9,6 +9,10 @@
 //!           | length of the vector and its largest number << 32
 //! ```
 //!
+//! What a server of that version cannot hold (another metric or kind, 16-bit floats, an index made by VECTOR.CREATE) is a
+//! value of another module, whose parts begin with a version, metric, kind of numbers, kind of index, the two widths of
+//! VECTOR.CREATE (0 if it was not made by it) and the number of insertions; then come the same parts.
+//!
 //! Elements come in the order of their slots (in Redis the newest first, which nobody relies on). Ids are the slots plus
 //! one; the last slot has the number of insertions, so that it is known where to go on.
 //!
@@ -20,12 +24,27 @@ use std::io::{self, Read, Write};
 use super::format::{LoadError, Reader, Writer};
 use crate::types::Collection;
 use crate::types::vector_set::{
-    DIM_MAX, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Projection, Quantization, Saved, Shape,
-    VectorSet,
+    DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Made, Metric, Projection, Saved,
+    Scalar, Shape, VectorSet,
 };
 
 /// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
 pub const MODULE_ID: u64 = 13_683_956_169_735_844_864;
+
+/// The number of the other one: `embervidx`, version 0.
+pub const OWN_MODULE_ID: u64 = 8_819_981_763_328_459_776;
+
+/// The version of its parts.
+const OWN_VERSION: u64 = 1;
+
+/// Metrics, kinds of numbers and kinds of indexes, by their numbers in files.
+const METRICS: [Metric; 3] = [Metric::Cosine, Metric::L2, Metric::InnerProduct];
+/// The same; the first three are those of Redis.
+const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::Int8, Scalar::Binary, Scalar::F16, Scalar::Bf16];
+/// The same.
+const KIND_HNSW: u64 = 0;
+/// The same.
+const KIND_FLAT: u64 = 1;
 
 /// Ends a value of a module.
 const END: u64 = 0;
@@ -52,12 +71,16 @@ fn corrupt(what: &'static str) -> LoadError {
     LoadError::Corrupt(what)
 }
 
-fn quantization_number(quantization: Quantization) -> u64 {
-    match quantization {
-        Quantization::None => 0,
-        Quantization::Q8 => 1,
-        Quantization::Binary => 2,
-    }
+fn number_of<T: PartialEq>(all: &[T], one: &T) -> u64 {
+    all.iter().position(|other| other == one).expect("all are there") as u64
+}
+
+/// Whether Redis has such sets.
+fn is_of_redis(set: &VectorSet) -> bool {
+    set.metric() == Metric::Cosine
+        && matches!(set.kind(), Kind::Hnsw { .. })
+        && SCALARS[..3].contains(&set.scalar())
+        && set.made().is_none()
 }
 
 /// Writes parts of a module's value.
@@ -84,13 +107,25 @@ impl<W: Write> Parts<'_, W> {
     }
 }
 
-/// Writes a vector set, which has elements. O(its bytes + its links · dimensions).
+/// Writes a vector set. O(its bytes + its links · dimensions).
 pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Result<()> {
-    writer.length(MODULE_ID)?;
+    let set = &*set.linked();
+    let is_of_redis = is_of_redis(set);
+    writer.length(if is_of_redis { MODULE_ID } else { OWN_MODULE_ID })?;
     let mut parts = Parts { writer };
+    if !is_of_redis {
+        parts.number(OWN_VERSION)?;
+        parts.number(number_of(&METRICS, &set.metric()))?;
+        parts.number(number_of(&SCALARS, &set.scalar()))?;
+        parts.number(if set.kind() == Kind::Flat { KIND_FLAT } else { KIND_HNSW })?;
+        let widths = set.made().map_or((0, 0), |made| (made.build_width, made.search_width));
+        parts.number(widths.0 as u64)?;
+        parts.number(widths.1 as u64)?;
+        parts.number(set.inserted())?;
+    }
     parts.number(set.dim() as u64)?;
     parts.number(set.len() as u64)?;
-    parts.number(quantization_number(set.quantization()) | (set.links() as u64) << 8)?;
+    parts.number(number_of(&SCALARS, &set.scalar()) | (set.links() as u64) << 8)?;
     let has_attributes = set.attributes_count() > 0;
     let matrix_flag = if set.projection().is_some() { HAS_MATRIX } else { 0 };
     parts.number(matrix_flag | if has_attributes { HAS_ATTRIBUTES } else { 0 })?;
@@ -98,11 +133,11 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         parts.number(projection.input as u64)?;
         parts.string(&projection.to_bytes(set.dim()))?;
     }
-    let last = set.len() as u32 - 1;
+    let end = set.len() as u32;
     let id =
-        |slot: u32| if slot == last { set.inserted().max(set.len() as u64) } else { u64::from(slot) + 1 };
+        |slot: u32| if slot + 1 == end { set.inserted().max(set.len() as u64) } else { u64::from(slot) + 1 };
     let mut numbers = Vec::new();
-    for slot in 0..=last {
+    for slot in 0..end {
         let element = set.element(slot);
         parts.string(element.name())?;
         if has_attributes {
@@ -147,21 +182,53 @@ fn size<R: Read>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
     usize::try_from(number(reader)?).map_err(|_| corrupt("a number of a vector set is too large"))
 }
 
-fn read_shape<R: Read>(reader: &mut Reader<R>) -> Result<(Shape, u64, bool), LoadError> {
+const UNKNOWN: &str = "a vector set is kept in an unknown way";
+
+fn at<T>(all: &[T], number: u64) -> Result<&T, LoadError> {
+    usize::try_from(number).ok().and_then(|number| all.get(number)).ok_or(corrupt(UNKNOWN))
+}
+
+/// What stands before the parts of Redis.
+struct Own {
+    metric: Metric,
+    scalar: Scalar,
+    is_flat: bool,
+    made: Option<Made>,
+    inserted: u64,
+}
+
+fn read_own<R: Read>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
+    if number(reader)? != OWN_VERSION {
+        return Err(corrupt(UNKNOWN));
+    }
+    let metric = *at(&METRICS, number(reader)?)?;
+    let scalar = *at(&SCALARS, number(reader)?)?;
+    let is_flat = *at(&[false, true], number(reader)?)?;
+    let (build_width, search_width) = (size(reader)?, size(reader)?);
+    let made = (build_width > 0 && search_width > 0).then_some(Made { build_width, search_width });
+    Ok(Own { metric, scalar, is_flat, made, inserted: number(reader)? })
+}
+
+fn read_shape<R: Read>(reader: &mut Reader<R>, own: Option<&Own>) -> Result<(Shape, u64, bool), LoadError> {
     let dim = size(reader)?;
     let count = number(reader)?;
     let config = number(reader)?;
     let flags = number(reader)?;
-    let quantization = match config & 0xFF {
-        0 => Quantization::None,
-        1 => Quantization::Q8,
-        2 => Quantization::Binary,
-        _ => return Err(corrupt("a vector set is quantized in an unknown way")),
-    };
+    let scalar = *at(&SCALARS, config & 0xFF)?;
+    if own.is_none() && !SCALARS[..3].contains(&scalar) {
+        return Err(corrupt(UNKNOWN));
+    }
     let links = match (config >> 8 & 0xFFFF) as usize {
         0 => LINKS_DEFAULT,
         links => links,
     };
+    let kind = match own {
+        Some(own) if own.is_flat => Kind::Flat,
+        _ => Kind::Hnsw { links },
+    };
+    if own.is_some_and(|own| own.scalar != scalar) {
+        return Err(corrupt(UNKNOWN));
+    }
     if !(1..=DIM_MAX).contains(&dim) || !(LINKS_MIN..=LINKS_MAX).contains(&links) {
         return Err(corrupt("a vector set has impossible dimensions or links"));
     }
@@ -174,7 +241,9 @@ fn read_shape<R: Read>(reader: &mut Reader<R>) -> Result<(Shape, u64, bool), Loa
         let wrong = corrupt("the matrix of a vector set does not fit its dimensions");
         Some(projection.flatten().ok_or(wrong)?)
     };
-    Ok((Shape { dim, quantization, links, projection }, count, flags & HAS_ATTRIBUTES != 0))
+    let (metric, made) = own.map_or((Metric::Cosine, None), |own| (own.metric, own.made));
+    let shape = Shape { dim, metric, scalar, kind, projection, made };
+    Ok((shape, count, flags & HAS_ATTRIBUTES != 0))
 }
 
 /// What the numbers of a node say.
@@ -227,14 +296,16 @@ fn read_node<R: Read>(reader: &mut Reader<R>) -> Result<Node, LoadError> {
 /// Reads a vector set, behind the byte of its kind. Links that cannot be are left out, and what nothing leads to is linked
 /// anew.
 pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
-    if reader.length()? != MODULE_ID {
-        return Err(corrupt("a value is of a module that is not known"));
-    }
-    let (shape, count, has_attributes) = read_shape(reader)?;
+    let own = match reader.length()? {
+        MODULE_ID => None,
+        OWN_MODULE_ID => Some(read_own(reader)?),
+        _ => return Err(corrupt("a value is of a module that is not known")),
+    };
+    let (shape, count, has_attributes) = read_shape(reader, own.as_ref())?;
     let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
     let mut slots: HashMap<u64, u32> = HashMap::new();
     let mut links: Vec<Vec<Vec<u64>>> = Vec::new();
-    let mut inserted = 0;
+    let mut inserted = own.as_ref().map_or(0, |own| own.inserted);
     for _ in 0..count {
         let name = string(reader)?;
         let attributes = if has_attributes { string(reader)? } else { Vec::new() };

@@ -134,6 +134,11 @@ impl Aggregate {
         with_any!(self, value => value.is_vacant())
     }
 
+    /// As [`Collection::is_shared_in_parts`].
+    pub fn is_shared_in_parts(&self) -> bool {
+        with_any!(self, value => value.is_shared_in_parts())
+    }
+
     /// Frees the value, in the background if that takes long.
     pub fn free(self: Box<Self>) {
         if with_any!(&*self, value => value.free_effort()) >= RECLAIM_EFFORT_MIN {

@@ -53,6 +53,11 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// between may lead to elements that are left out or looked at twice. Neither elements nor the bytes counted change.
     fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64;
 
+    /// Whether a copy shares its parts with the original, and only those that are changed are copied.
+    fn is_shared_in_parts(&self) -> bool {
+        false
+    }
+
     /// Checks what must always hold; for tests.
     ///
     /// # Panics

@@ -17,6 +17,7 @@ mod sorted_sets;
 mod stream_references;
 mod streams;
 mod strings;
+mod vector_indexes;
 mod vector_sets;
 
 mod support {

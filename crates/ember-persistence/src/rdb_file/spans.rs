@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use emberkv_core::rdb::{Kind, VECTOR_SET_MODULE};
+use emberkv_core::rdb::{Kind, VECTOR_INDEX_MODULE, VECTOR_SET_MODULE};
 
 use super::reader::module_name;
 use super::{RdbProblem, Source};
@@ -189,7 +189,7 @@ impl<'a, R: Read> Copier<'a, R> {
     /// The value of a module that is known: parts, each behind a number that says what it is.
     fn module(&mut self) -> Result<(), Stop> {
         let id = self.length()?;
-        if id != VECTOR_SET_MODULE {
+        if ![VECTOR_SET_MODULE, VECTOR_INDEX_MODULE].contains(&id) {
             return Err(Stop::Problem(RdbProblem::Module(module_name(id))));
         }
         loop {

@@ -1,8 +1,8 @@
 //! Long calls: one that looks at more elements than `long-call-elements` runs on a thread of its own, on values that its
 //! keys lend it, while its worker serves the others.
 //!
-//! Its keys are held meanwhile (`server/held_keys.rs`): calls that name one and may change it wait, as they would for the
-//! long call itself. What changes keys without naming them copies what was lent. A call that stores something finds that out
+//! Its keys are held meanwhile (`server/held_keys.rs`), unless their values are such that a shared one is changed at little
+//! cost: calls that name one and may change it wait, as they would for the long call itself. What changes keys without naming them copies what was lent. A call that stores something finds that out
 //! by a watch of its keys, and is run again on its worker.
 
 use std::sync::Arc;
@@ -48,12 +48,16 @@ impl Executor {
         reply: &Reply,
     ) -> Outcome {
         let server = self.server;
-        let keys: Vec<Box<[u8]>> = command.spec.key_positions(args).map(|arg| args.at(arg).into()).collect();
+        let (keyspace, turn, database) = (&server.keyspace, &mut self.turn, client.database);
+        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
+        let keys: Vec<Box<[u8]>> = if Loan::is_dear_to_change(data, &mut context, args) {
+            command.spec.key_positions(args).map(|arg| args.at(arg).into()).collect()
+        } else {
+            Vec::new()
+        };
         if !server.hold_keys_unless_awaited(&keys) {
             return Outcome::Again;
         }
-        let (keyspace, turn, database) = (&server.keyspace, &mut self.turn, client.database);
-        let mut context = Context { keyspace, guards, turn, database, waiting: Waiting::Never };
         let loan = Loan::take(data, &mut context, args);
         let call = Box::new(LongCall {
             client: Arc::clone(&client.view),

@@ -19,6 +19,7 @@ mod expiry_rules;
 mod forwarding;
 mod hot_keys;
 pub(crate) mod jobs;
+pub(crate) mod linking;
 mod live_queries;
 mod long_calls;
 mod memory_limit;
@@ -258,6 +259,7 @@ impl Executor {
         self.turn.settings.payload_checks.version_max = config.version_check().newest();
         self.times_each = (0..TIME_EACH_BELOW_US).contains(&config.slowlog_log_slower_than);
         self.sizes = SizeLimits::of(config);
+        self.turn.settings.links_vectors_later = true;
         self.turn.settings.short_call_steps = match config.long_call_elements {
             0 => usize::MAX,
             elements => usize::try_from(elements).unwrap_or(usize::MAX),
@@ -542,6 +544,7 @@ impl Executor {
             self.send_invalidations(changed_by, at_once.as_mut());
         }
         self.send_marked();
+        self.send_to_link();
     }
 
     fn publish_events(&mut self) {

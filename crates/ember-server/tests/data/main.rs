@@ -15,6 +15,7 @@ mod several_keys;
 mod streams;
 mod tracking;
 mod transactions;
+mod vectors;
 
 use ember_testkit::{RawClient, Server};
 

@@ -1,9 +1,11 @@
 //! Vector sets.
 
-mod search;
-mod vadd;
+pub(super) mod scalar;
+pub(super) mod search;
+pub(super) mod vadd;
+mod vadd_batch;
 mod vcard;
-mod vector;
+pub(super) mod vector;
 mod vemb;
 mod vgetattr;
 mod vinfo;
@@ -15,10 +17,12 @@ mod vrem;
 mod vsim;
 
 use crate::call::DataCommand;
+use crate::types::vector_set::{Metric, VectorSet};
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vadd::COMMANDS,
+    vadd_batch::COMMANDS,
     vcard::COMMANDS,
     vemb::COMMANDS,
     vgetattr::COMMANDS,
@@ -31,7 +35,11 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vsim::COMMANDS,
 ];
 
-/// What is said of two vectors at a distance of 0 to 2: 1 for the same direction, 0 for the opposite one.
-fn score(distance: f32) -> f64 {
-    1.0 - f64::from(distance) / 2.0
+/// What is said of two vectors: of their angle, 1 for the same direction and 0 for the opposite one; else how far they are
+/// from each other, or their product.
+fn score(set: &VectorSet, distance: f32) -> f64 {
+    match set.metric() {
+        Metric::Cosine => 1.0 - f64::from(distance) / 2.0,
+        Metric::L2 | Metric::InnerProduct => set.told(distance).into(),
+    }
 }

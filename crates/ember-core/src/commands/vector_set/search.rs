@@ -12,8 +12,8 @@ const COUNT_DEFAULT: usize = 10;
 /// Near elements looked for, unless told otherwise.
 const WIDTH_DEFAULT: usize = 100;
 
-/// All distances are half of this or less.
-const EPSILON_DEFAULT: f64 = 2.0;
+/// All distances are less.
+const EPSILON_DEFAULT: f64 = f64::INFINITY;
 
 /// Options of a search.
 pub(super) struct Options {
@@ -77,7 +77,7 @@ impl Options {
     }
 }
 
-fn syntax_error(text: &[u8], SyntaxError(at): SyntaxError) -> CommandError {
+pub(in crate::commands) fn syntax_error(text: &[u8], SyntaxError(at): SyntaxError) -> CommandError {
     // No reply to a mistake is as large as the request may be.
     const SHOWN_BYTES_MAX: usize = 1024;
     let rest = quoted_up_to(&text[at..], SHOWN_BYTES_MAX);

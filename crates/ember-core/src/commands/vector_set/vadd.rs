@@ -2,6 +2,7 @@
 
 use ember_protocol::{Args, number};
 
+use super::scalar;
 use super::vector::{Given, INVALID, has_a_length, to_blob};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
@@ -9,9 +10,8 @@ use crate::effects::events::Event;
 use crate::effects::journal::Words;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::Collection;
 use crate::types::vector_set::{
-    LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Projection, Quantization, Shape, VectorSet,
+    Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Projection, Scalar, Shape, VectorSet,
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -21,12 +21,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
                   element is new.",
         since: "8.0.0",
         group: Group::VectorSet,
-        complexity: "O(EF · log N) distances for N elements.",
+        complexity: "O(D + log N) for D dimensions and N elements; then O(EF · log N) distances on another thread.",
         arity: -5,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
         syntax: "key reduce:[REDUCE dim] vector:<fp32:FP32 vector | values:VALUES num number [number ...]> element \
-                 [CAS] quantization:[NOQUANT | Q8 | BIN] [EF build-exploration-factor] [SETATTR attributes] [M numlinks]",
+                 [CAS] quantization:[NOQUANT | Q8 | BIN | F16 | BF16] [METRIC <COSINE | L2 | IP>] \
+                 [QUANT <F32 | F16 | BF16 | Q8 | BIN>] [EF build-exploration-factor] [SETATTR attributes] [M numlinks]",
         example: Example { given: &[], call: "VADD points VALUES 2 1.0 1.0 pt:A", reply: "(integer) 1" },
         ..Spec::DEFAULT
     },
@@ -34,24 +35,27 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 /// How many near vectors neighbours are chosen from, unless told otherwise, and at most.
-const WIDTH_DEFAULT: usize = 200;
+pub(super) const WIDTH_DEFAULT: usize = 200;
 const WIDTH_MAX: i64 = 1_000_000;
 
-struct Options<'a> {
-    width: usize,
+/// Of so many vectors that are not linked yet, one tells those who link that there are some: so they learn of a set that has
+/// come to another key meanwhile, and more of them come when there are many.
+pub(in crate::commands) const PENDING_PER_NOTICE: usize = 32;
+
+pub(super) struct Options<'a> {
+    pub(super) width: usize,
     links: usize,
-    quantization: Quantization,
+    scalar: Scalar,
+    /// `None` where it is not said: that of the set.
+    metric: Option<Metric>,
     attributes: Option<&'a [u8]>,
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: Args<'a>, first: usize) -> Result<Options<'a>, CommandError> {
-        let mut options = Options {
-            width: WIDTH_DEFAULT,
-            links: LINKS_DEFAULT,
-            quantization: Quantization::Q8,
-            attributes: None,
-        };
+    /// The options from argument `first` on; `scalar` is how numbers are kept unless one of them says it.
+    pub(super) fn parse(args: Args<'a>, first: usize, scalar: Scalar) -> Result<Options<'a>, CommandError> {
+        let mut options =
+            Options { width: WIDTH_DEFAULT, links: LINKS_DEFAULT, scalar, metric: None, attributes: None };
         let mut at = first;
         while at < args.len() {
             let has_value = at + 1 < args.len();
@@ -70,8 +74,14 @@ impl<'a> Options<'a> {
             } else if is_word(args, at, "SETATTR") && has_value {
                 options.attributes = Some(args.at(at + 1));
                 2
-            } else if let Some(quantization) = quantization(args, at) {
-                options.quantization = quantization;
+            } else if is_word(args, at, "METRIC") && has_value {
+                options.metric = Some(scalar::metric(args, at + 1).ok_or("ERR invalid METRIC")?);
+                2
+            } else if is_word(args, at, "QUANT") && has_value {
+                options.scalar = scalar::named(args, at + 1).ok_or("ERR invalid QUANT")?;
+                2
+            } else if let Some(scalar) = scalar::option(args, at) {
+                options.scalar = scalar;
                 1
             } else {
                 return Err("ERR invalid option after element".into());
@@ -79,11 +89,12 @@ impl<'a> Options<'a> {
         }
         Ok(options)
     }
-}
 
-fn quantization(args: Args<'_>, at: usize) -> Option<Quantization> {
-    let all = [Quantization::None, Quantization::Q8, Quantization::Binary];
-    all.into_iter().find(|quantization| is_word(args, at, quantization.option()))
+    /// The shape of a set that a vector of so many dimensions makes.
+    pub(super) fn shape(&self, dim: usize, projection: Option<Projection>) -> Shape {
+        let (metric, kind) = (self.metric.unwrap_or(Metric::Cosine), Kind::Hnsw { links: self.links });
+        Shape { dim, metric, scalar: self.scalar, kind, projection, made: None }
+    }
 }
 
 fn mismatch(given: usize, set: usize) -> CommandError {
@@ -91,11 +102,14 @@ fn mismatch(given: usize, set: usize) -> CommandError {
 }
 
 /// Whether a vector with these options can go into a set.
-fn check(set: &VectorSet, given: &Given, options: &Options<'_>) -> CommandResult {
-    if set.quantization() != options.quantization {
+pub(super) fn check(set: &VectorSet, given: &Given, options: &Options<'_>) -> CommandResult {
+    if set.scalar() != options.scalar {
         return Err("ERR asked quantization mismatch with existing vector set".into());
     }
-    if set.links() != options.links {
+    if options.metric.is_some_and(|metric| metric != set.metric()) {
+        return Err("ERR asked metric mismatch with existing vector set".into());
+    }
+    if set.links() != options.links && set.kind() != Kind::Flat {
         return Err("ERR asked M value mismatch with existing vector set".into());
     }
     let dim = given.vector.len();
@@ -118,12 +132,24 @@ pub(super) fn input_mismatch(given: usize, input: usize) -> CommandError {
 
 fn vadd(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    let given = Given::parse(args, 2, true)?;
-    if args.len() <= given.next {
-        return Err(CommandError::WrongArity("vadd".into()));
-    }
-    let name = args.at(given.next);
-    let options = Options::parse(args, given.next + 1)?;
+    let (name, given, options) = match Given::parse(args, 2, true) {
+        Ok(given) => {
+            if args.len() <= given.next {
+                return Err(CommandError::WrongArity("vadd".into()));
+            }
+            let options = Options::parse(args, given.next + 1, Scalar::Int8)?;
+            (args.at(given.next), given, options)
+        }
+        // An element with its numbers behind it would be an error in Redis.
+        Err(error) if ["REDUCE", "FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) => {
+            return Err(error);
+        }
+        Err(error) => {
+            let given = Given::bare(args, 3).ok_or(error)?;
+            let options = Options::parse(args, given.next, Scalar::F32)?;
+            (args.at(2), given, options)
+        }
+    };
     let mut key = call.keys.key(1);
     let found = key.value::<VectorSet>()?;
     found.map_or(Ok(()), |set| check(set, &given, &options))?;
@@ -138,13 +164,19 @@ fn vadd(call: &mut Call<'_, '_>) -> CommandResult {
     if !has_a_length(&vector) {
         return Err(INVALID);
     }
+    let is_linked_later = key.links_later();
+    let mut pending = 0;
     let is_new = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
-        if set.is_empty() {
-            let Options { quantization, links, .. } = options;
-            set.shape(Shape { dim: vector.len(), quantization, links, projection });
+        if !set.has_shape() {
+            set.shape(options.shape(vector.len(), projection));
         }
-        set.set(name, &vector, options.attributes, options.width)
+        let is_new = set.set(name, &vector, options.attributes, options.width, is_linked_later);
+        pending = set.pending();
+        is_new
     })?;
+    if pending % PENDING_PER_NOTICE == 1 {
+        key.wants_links();
+    }
     let is_new = is_new.ok_or("ERR the vector set has as many elements as it can have")?;
     if let Some(blob) = blob {
         key.journal("VADD", |words| write_effect(words, reduced, &blob, name, &options));
@@ -164,8 +196,11 @@ fn write_effect(
     if let Some(dim) = reduced {
         words.word(b"REDUCE").integer(dim);
     }
-    words.word(b"FP32").word(blob).word(name).word(options.quantization.option().as_bytes());
+    words.word(b"FP32").word(blob).word(name).word(scalar::option_of(options.scalar).as_bytes());
     words.word(b"M").integer(options.links).word(b"EF").integer(options.width);
+    if let Some(metric) = options.metric {
+        words.word(b"METRIC").word(scalar::metric_name(metric).as_bytes());
+    }
     if let Some(attributes) = options.attributes {
         words.word(b"SETATTR").word(attributes);
     }

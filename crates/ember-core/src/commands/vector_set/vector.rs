@@ -16,7 +16,7 @@ pub(super) struct Given {
     pub(super) next: usize,
 }
 
-pub(super) const INVALID: CommandError =
+pub(in crate::commands) const INVALID: CommandError =
     CommandError::Text(std::borrow::Cow::Borrowed("ERR invalid vector specification"));
 
 impl Given {
@@ -50,6 +50,17 @@ impl Given {
             Err(INVALID)
         }
     }
+
+    /// The numbers that begin at argument `at`, up to the first argument that is none: the form of the original ember. `None`
+    /// if the first is none, or one of them is not finite.
+    pub(super) fn bare(args: Args<'_>, at: usize) -> Option<Given> {
+        let words = (at..args.len()).take(DIM_MAX + 1);
+        let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
+        let vector: Vec<f32> = numbers.collect();
+        let is_vector =
+            (1..=DIM_MAX).contains(&vector.len()) && vector.iter().all(|number| number.is_finite());
+        is_vector.then(|| Given { next: at + vector.len(), vector, reduced: None })
+    }
 }
 
 fn dimensions(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
@@ -57,7 +68,7 @@ fn dimensions(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
     count.filter(|count| (1..=DIM_MAX).contains(count)).ok_or(INVALID)
 }
 
-fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
+pub(super) fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
     let (numbers, rest) = blob.as_chunks::<4>();
     if !rest.is_empty() || !(1..=DIM_MAX).contains(&numbers.len()) {
         return Err(INVALID);
@@ -66,11 +77,11 @@ fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
 }
 
 /// A vector as a blob.
-pub(super) fn to_blob(vector: &[f32]) -> Vec<u8> {
+pub(in crate::commands) fn to_blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// Whether the length of a vector is a number that can be kept.
-pub(super) fn has_a_length(vector: &[f32]) -> bool {
+pub(in crate::commands) fn has_a_length(vector: &[f32]) -> bool {
     vector.iter().map(|number| number * number).sum::<f32>().is_finite()
 }

@@ -1,11 +1,14 @@
-//! VEMB.
+//! VEMB, and VGET, which is its other name without RAW.
 
+use super::scalar;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::vector_set::{Quantization, VectorSet};
+use crate::types::vector_set::{Scalar, VectorSet};
 
-pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+pub(crate) const COMMANDS: &[DataCommand] = &[VEMB, VGET];
+
+const VEMB: DataCommand = Command::new(
     Spec {
         name: "vemb",
         summary: "Returns the vector of an element of a vector set, as far as it was kept, or as it is stored.",
@@ -24,7 +27,28 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         ..Spec::DEFAULT
     },
     Run::Keys(vemb),
-)];
+);
+
+const VGET: DataCommand = Command::new(
+    Spec {
+        name: "vget",
+        summary: "Returns the vector of an element of a vector set, as far as it was kept.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        complexity: "O(log N + D) for N elements and D dimensions.",
+        arity: 3,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        syntax: "key element",
+        example: Example {
+            given: &["VADD points VALUES 2 1 -1 pt:A BIN"],
+            call: "VGET points pt:A",
+            reply: "1) \"1\"\n2) \"-1\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(vemb),
+);
 
 fn vemb(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
@@ -39,9 +63,9 @@ fn vemb(call: &mut Call<'_, '_>) -> CommandResult {
     };
     if is_raw {
         let (numbers, norm, range) = set.stored(slot);
-        let has_range = set.quantization() == Quantization::Q8;
+        let has_range = set.scalar() == Scalar::Int8;
         call.reply.array(if has_range { 4 } else { 3 });
-        call.reply.simple(set.quantization().name());
+        call.reply.simple(scalar::name(set.scalar()));
         call.reply.bulk(&numbers);
         call.reply.double(norm.into());
         if has_range {

@@ -1,5 +1,6 @@
 //! VINFO.
 
+use super::scalar;
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Collection;
@@ -39,7 +40,7 @@ fn vinfo(call: &mut Call<'_, '_>) -> CommandResult {
     ];
     call.reply.map(1 + numbers.len());
     call.reply.simple("quant-type");
-    call.reply.simple(set.quantization().name());
+    call.reply.simple(scalar::name(set.scalar()));
     for (name, number) in numbers {
         call.reply.simple(name);
         call.reply.integer(number as i64);

@@ -1,7 +1,7 @@
 //! VLINKS.
 
 use super::score;
-use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run, Waiting};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -22,10 +22,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         example: Example { given: &[], call: "VLINKS missing pt:A", reply: "(nil)" },
         ..Spec::DEFAULT
     },
-    Run::Keys(vlinks),
+    Run::Long(vlinks),
 )];
 
-fn vlinks(call: &mut Call<'_, '_>) -> CommandResult {
+fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let with_scores = args.len() == 4 && is_word(args, 3, "WITHSCORES");
     if args.len() > 3 && !with_scores {
@@ -34,8 +34,14 @@ fn vlinks(call: &mut Call<'_, '_>) -> CommandResult {
     let set = call.keys.read_value::<VectorSet>(1)?;
     let Some((set, slot)) = set.and_then(|set| Some((set, set.find(args.at(2))?))) else {
         call.reply.null();
-        return Ok(());
+        return Ok(Attempt::Done);
     };
+    // Those that are not linked yet may be neighbours of this one.
+    if set.pending() > 0 && call.waiting == Waiting::Allowed {
+        return Ok(Attempt::Offload);
+    }
+    let linked = set.linked();
+    let set = &*linked;
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {
         let neighbours = set.neighbours(slot, level);
@@ -47,9 +53,9 @@ fn vlinks(call: &mut Call<'_, '_>) -> CommandResult {
         for &neighbour in neighbours {
             call.reply.bulk(set.element(neighbour).name());
             if with_scores {
-                call.reply.double(score(set.distance(slot, neighbour)));
+                call.reply.double(score(set, set.distance(slot, neighbour)));
             }
         }
     }
-    Ok(())
+    Ok(Attempt::Done)
 }

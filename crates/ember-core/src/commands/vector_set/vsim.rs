@@ -8,8 +8,8 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::types::vector_set::VectorSet;
-use ember_protocol::Args;
+use crate::types::vector_set::{Metric, VectorSet};
+use ember_protocol::{Args, number};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -37,13 +37,20 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vsim),
 )];
 
+/// Whether numbers stand where Redis has a word: the form of the original ember, which is told distances.
+fn is_bare(args: Args<'_>) -> bool {
+    !["FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) && number::parse_f64(args.at(2)).is_some()
+}
+
 /// The vector that is asked about, as the set reduces it, and the argument behind it.
 fn query(set: &VectorSet, args: Args<'_>) -> Result<(Vec<f32>, usize), CommandError> {
     if is_word(args, 2, "ELE") {
         let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;
         return Ok((set.vector(slot), 4));
     }
-    let Given { vector, next, .. } = Given::parse(args, 2, false)?;
+    let given =
+        if is_bare(args) { Given::bare(args, 2).ok_or(INVALID) } else { Given::parse(args, 2, false) };
+    let Given { vector, next, .. } = given?;
     let dim = vector.len();
     let vector = match set.projection() {
         // One that is reduced already is taken as it is.
@@ -75,7 +82,13 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Offload);
     }
     let hits = set.search(&vector, &options.search);
-    let count = hits.iter().take_while(|hit| hit.distance / 2.0 <= options.epsilon).count();
+    // Where there is no angle, what is told of the distance is compared.
+    let is_near = |distance: f32| match set.metric() {
+        Metric::Cosine => distance / 2.0 <= options.epsilon,
+        Metric::L2 => set.told(distance) <= options.epsilon,
+        Metric::InnerProduct => true,
+    };
+    let count = hits.iter().take_while(|hit| is_near(hit.distance)).count();
     let Options { with_scores, with_attributes, .. } = options;
     let reply = &mut *call.reply;
     if reply.is_resp3() && (with_scores || with_attributes) {
@@ -90,7 +103,8 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
             reply.array(2);
         }
         if with_scores {
-            reply.double(score(hit.distance));
+            let is_distance = !is_word(args, 2, "ELE") && is_bare(args);
+            reply.double(if is_distance { set.told(hit.distance).into() } else { score(set, hit.distance) });
         }
         if with_attributes {
             match element.attributes() {

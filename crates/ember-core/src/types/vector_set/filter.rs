@@ -30,7 +30,7 @@ pub(super) enum Value<'t> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Open,
     Close,
     Not,
@@ -47,6 +47,12 @@ enum Operator {
     Equal,
     NotEqual,
     In,
+    /// Of conditions only: an array has an element, or a text a part.
+    Contains,
+    /// Of conditions only: an array has one of these elements, or a value is one of them.
+    Any,
+    /// Of conditions only: an array has all these elements.
+    All,
     And,
     Or,
 }
@@ -102,7 +108,7 @@ impl Operator {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+pub(super) enum Token {
     Value(Value<'static>),
     Field(Box<[u8]>),
     Operator(Operator),
@@ -111,8 +117,8 @@ enum Token {
 /// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Values and operators in the order in which they are run.
-    program: Vec<Token>,
+    /// Values and operators in the order in which they are run. The stack is never empty where one is taken.
+    pub(super) program: Vec<Token>,
 }
 
 /// Where an expression goes wrong: at this byte of it. What is only wrong as a whole, and what is open at the end, is so at
@@ -240,6 +246,15 @@ fn apply(operator: Operator, a: &Value<'_>, b: &Value<'_>) -> Value<'static> {
         Operator::In => {
             truth(matches!(b, Value::Tuple(elements) if elements.iter().any(|element| a.equals(element))))
         }
+        Operator::Contains => truth(match (a, b) {
+            (Value::Tuple(_), _) => a.has(b),
+            (Value::String(text), Value::String(part)) => {
+                part.is_empty() || text.windows(part.len()).any(|window| window == &**part)
+            }
+            _ => a.equals(b),
+        }),
+        Operator::Any => truth(b.elements().iter().any(|element| a.has(element))),
+        Operator::All => truth(b.elements().iter().all(|element| a.has(element))),
         Operator::And => truth(a.is_true() && b.is_true()),
         Operator::Or => truth(a.is_true() || b.is_true()),
         Operator::Not | Operator::Open | Operator::Close => unreachable!("these take no two values"),
@@ -255,6 +270,21 @@ impl Value<'_> {
                 ember_protocol::number::parse_f64_rounded(text).unwrap_or(0.0)
             }
             Value::Tuple(_) | Value::Null => 0.0,
+        }
+    }
+
+    fn elements(&self) -> &[Value<'_>] {
+        match self {
+            Value::Tuple(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    /// Whether it is this value, or an array with it.
+    fn has(&self, value: &Value<'_>) -> bool {
+        match self {
+            Value::Tuple(elements) => elements.iter().any(|element| element.equals(value)),
+            _ => self.equals(value),
         }
     }
 

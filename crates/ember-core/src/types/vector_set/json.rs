@@ -6,9 +6,38 @@ use std::borrow::Cow;
 
 use super::filter::Value;
 
-/// The value of a field of the object that `text` is, at its first level. `None` if there is none, if it is an object or an
-/// array with objects or arrays in it, or if `text` is broken on the way there.
+/// The value of a field of the object that `text` is: one of its first level, or behind dots one of an object in it. `None`
+/// if there is none, if it is an object or an array with objects or arrays in it, or if `text` is broken on the way there.
 pub(super) fn field<'t>(text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
+    at_path(text, name)?.value(true)
+}
+
+/// The text of such a field: of a string what it says, of all else how it is written.
+pub fn field_text<'t>(text: &'t [u8], name: &[u8]) -> Option<Cow<'t, [u8]>> {
+    let mut reader = at_path(text, name)?;
+    if reader.peek()? == b'"' {
+        return unescaped(reader.raw_string()?);
+    }
+    let start = reader.rest;
+    reader.skip()?;
+    Some(Cow::Borrowed(&start[..start.len() - reader.rest.len()]))
+}
+
+/// Before the value of a field.
+fn at_path<'t>(text: &'t [u8], path: &[u8]) -> Option<Reader<'t>> {
+    let (mut text, mut path) = (text, path);
+    loop {
+        if let Some(found) = at_key(text, path) {
+            return Some(found);
+        }
+        let dot = path.iter().position(|&byte| byte == b'.')?;
+        text = at_key(text, &path[..dot])?.rest;
+        path = &path[dot + 1..];
+    }
+}
+
+/// Before the value of a field of the first level.
+fn at_key<'t>(text: &'t [u8], name: &[u8]) -> Option<Reader<'t>> {
     let mut reader = Reader { rest: text };
     reader.take(b'{')?;
     if reader.take(b'}').is_some() {
@@ -18,7 +47,7 @@ pub(super) fn field<'t>(text: &'t [u8], name: &[u8]) -> Option<Value<'t>> {
         let key = reader.raw_string()?;
         reader.take(b':')?;
         if key == name {
-            return reader.value(true);
+            return Some(reader);
         }
         reader.skip()?;
         reader.take(b',')?;

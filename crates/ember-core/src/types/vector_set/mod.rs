@@ -3,19 +3,23 @@
 //! The vectors and their graph are an index of `ember-vector`, whose slots number the elements ([`elements`]). A copy of a
 //! set shares all with the original until one of the two is changed, block by block.
 
+mod conditions;
 mod elements;
 mod filter;
 mod json;
 mod projection;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ember_vector::{Config, Facts, Hit, Index, Kind, Metric, Prepared, Restore, Scalar, Scratch};
+use ember_vector::{Config, Facts, Hit, Index, Prepared, Restore, Scratch};
 
 pub use elements::Element;
-pub use ember_vector::{DIM_MAX, LEVEL_MAX, LINKS_MAX, LINKS_MIN};
+pub use ember_vector::{DIM_MAX, Kind, LEVEL_MAX, LINKS_MAX, LINKS_MIN, Linking, Metric, Plan, Scalar};
 pub use filter::{Filter, SyntaxError};
+pub use json::field_text;
 pub use projection::Projection;
 
 use self::elements::Elements;
@@ -28,6 +32,9 @@ use crate::types::value::ValueType;
 /// Links of a node on each level but the lowest, unless told otherwise.
 pub const LINKS_DEFAULT: usize = 16;
 
+/// Vectors of a set that may wait to be linked. With more, each addition links one itself.
+const PENDING_MAX: usize = 2048;
+
 /// Blocks of this many elements are freed together, about.
 const ELEMENTS_PER_BLOCK: usize = 64;
 
@@ -39,69 +46,49 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
+/// Bytes of the elements' own allocation.
+fn elements_bytes() -> usize {
+    const COUNTERS_BYTES: usize = 16;
+    size_class(COUNTERS_BYTES + size_of::<Elements>())
+}
+
 fn with_scratch<R>(run: impl FnOnce(&mut Scratch) -> R) -> R {
     SCRATCH.with_borrow_mut(run)
 }
 
-/// How the numbers of vectors are kept.
+/// What `VECTOR.CREATE` says of an index beyond its shape. It stays when it has no elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantization {
-    /// As they are.
-    None,
-    /// As integers of 8 bits.
-    Q8,
-    /// As their signs.
-    Binary,
+pub struct Made {
+    /// How many near vectors the neighbours of a new one are chosen from.
+    pub build_width: usize,
+    /// How many near ones a search looks for, unless told otherwise.
+    pub search_width: usize,
 }
 
-impl Quantization {
-    /// The name in VINFO and VEMB.
-    pub fn name(self) -> &'static str {
-        match self {
-            Quantization::None => "f32",
-            Quantization::Q8 => "int8",
-            Quantization::Binary => "bin",
-        }
-    }
-
-    /// The option of VADD.
-    pub fn option(self) -> &'static str {
-        match self {
-            Quantization::None => "NOQUANT",
-            Quantization::Q8 => "Q8",
-            Quantization::Binary => "BIN",
-        }
-    }
-
-    fn scalar(self) -> Scalar {
-        match self {
-            Quantization::None => Scalar::F32,
-            Quantization::Q8 => Scalar::Int8,
-            Quantization::Binary => Scalar::Binary,
-        }
-    }
-}
-
-/// What the first element of a set decides.
+/// What the first element of a set decides, or `VECTOR.CREATE`.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Dimensions of the vectors that are kept.
     pub dim: usize,
+    /// What is meant by near.
+    pub metric: Metric,
     /// How their numbers are kept.
-    pub quantization: Quantization,
-    /// Links of a node on each level but the lowest.
-    pub links: usize,
+    pub scalar: Scalar,
+    /// How neighbours are found.
+    pub kind: Kind,
     /// What reduces vectors before, if anything does.
     pub projection: Option<Projection>,
+    /// Of an index that was created as such.
+    pub made: Option<Made>,
 }
 
 #[derive(Clone, Debug)]
 struct Parts {
-    quantization: Quantization,
-    links: usize,
     projection: Option<Projection>,
+    made: Option<Made>,
     index: Index,
-    elements: Elements,
+    /// Shared, because links are made without a look at them.
+    elements: Arc<Elements>,
     /// Elements with attributes.
     attributes: usize,
     /// Tells sets apart.
@@ -155,9 +142,9 @@ impl Shape {
     fn index_config(&self) -> Config {
         Config {
             dim: self.dim,
-            metric: Metric::Cosine,
-            scalar: self.quantization.scalar(),
-            kind: Kind::Hnsw { links: self.links },
+            metric: self.metric,
+            scalar: self.scalar,
+            kind: self.kind,
             account: size_class,
         }
     }
@@ -166,17 +153,18 @@ impl Shape {
     fn parts(self) -> Option<(Parts, Config)> {
         let config = self.index_config();
         let index = Index::new(config).ok()?;
-        let Shape { quantization, links, projection, .. } = self;
+        let Shape { projection, made, .. } = self;
         // Only told, never compared with anything.
         let number = SETS.fetch_add(1, Ordering::Relaxed);
-        let elements = Elements::default();
-        Some((Parts { quantization, links, projection, index, elements, attributes: 0, number }, config))
+        let elements = Arc::<Elements>::default();
+        Some((Parts { projection, made, index, elements, attributes: 0, number }, config))
     }
 }
 
 impl Parts {
     fn prepared(&self, vector: &[f32]) -> Prepared {
-        Prepared::new(vector, Metric::Cosine, self.quantization.scalar())
+        let config = self.index.config();
+        Prepared::new(vector, config.metric, config.scalar)
     }
 }
 
@@ -200,14 +188,54 @@ impl VectorSet {
         self.parts().index.config().dim
     }
 
-    /// How numbers are kept.
-    pub fn quantization(&self) -> Quantization {
-        self.parts().quantization
+    /// What is meant by near.
+    pub fn metric(&self) -> Metric {
+        self.parts().index.config().metric
     }
 
-    /// Links of a node on each level but the lowest.
+    /// How numbers are kept.
+    pub fn scalar(&self) -> Scalar {
+        self.parts().index.config().scalar
+    }
+
+    /// How neighbours are found.
+    pub fn kind(&self) -> Kind {
+        self.parts().index.config().kind
+    }
+
+    /// Links of a node on each level but the lowest; 0 without a graph.
     pub fn links(&self) -> usize {
-        self.parts().links
+        match self.kind() {
+            Kind::Hnsw { links } => links,
+            Kind::Flat => 0,
+        }
+    }
+
+    /// What `VECTOR.CREATE` has said, if the set was made by it.
+    pub fn made(&self) -> Option<Made> {
+        self.0.as_ref()?.made
+    }
+
+    /// Whether the set has its shape.
+    pub fn has_shape(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What is told of a distance: that of cosine (0 to 2), that of two points, or the inner product.
+    pub fn told(&self, distance: f32) -> f32 {
+        self.parts().index.told(distance)
+    }
+
+    /// How far an element is from a vector of as many dimensions as are kept.
+    pub fn distance_to(&self, vector: &[f32], slot: u32) -> f32 {
+        let parts = self.parts();
+        parts.index.distance(&parts.prepared(vector), slot)
+    }
+
+    /// Makes the graph anew. O(n · width · log n).
+    pub fn rebuild(&mut self, width: usize) {
+        let parts = self.parts_mut();
+        parts.index = with_scratch(|scratch| parts.index.rebuilt(width, scratch));
     }
 
     /// What reduces vectors, if anything does.
@@ -255,13 +283,14 @@ impl VectorSet {
 
     /// Sets the vector of an element, which is as long as this set keeps them, and its attributes if there are any: an empty
     /// text removes those it has. Whether the element is new. `None`, with nothing changed, if there is no place for another
-    /// one. O(width · log n).
+    /// one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]) and is new, else O(width · log n).
     pub fn set(
         &mut self,
         name: &[u8],
         vector: &[f32],
         attributes: Option<&[u8]>,
         width: usize,
+        is_linked_later: bool,
     ) -> Option<bool> {
         let parts = self.parts_mut();
         let vector = parts.prepared(vector);
@@ -270,12 +299,18 @@ impl VectorSet {
             return None;
         }
         with_scratch(|scratch| match found {
-            Some(slot) => parts.index.replace(slot, &vector, width, scratch),
+            Some(slot) => parts.index.exchange(slot, &vector, width, scratch),
             None => {
-                parts.index.insert(&vector, width, scratch);
-                parts.elements.push(name, None);
+                parts.index.add(&vector, width);
+                Arc::make_mut(&mut parts.elements).push(name, None);
             }
         });
+        if !is_linked_later {
+            self.link_pending(usize::MAX);
+        } else if parts.index.pending() > PENDING_MAX {
+            self.link_pending(1);
+        }
+        let parts = self.parts_mut();
         if let Some(attributes) = attributes {
             let slot = found.unwrap_or(parts.elements.len() as u32 - 1);
             self.set_attributes(slot, attributes);
@@ -288,7 +323,7 @@ impl VectorSet {
         let parts = self.parts_mut();
         let attributes = (!attributes.is_empty()).then_some(attributes);
         parts.attributes += usize::from(attributes.is_some());
-        parts.attributes -= usize::from(parts.elements.set_attributes(slot, attributes));
+        parts.attributes -= usize::from(Arc::make_mut(&mut parts.elements).set_attributes(slot, attributes));
     }
 
     /// Removes an element; whether it was there. O(log n).
@@ -296,9 +331,43 @@ impl VectorSet {
         let Some(slot) = self.find(name) else { return false };
         let parts = self.parts_mut();
         parts.attributes -= usize::from(parts.elements.at(slot).attributes().is_some());
-        parts.elements.swap_remove(slot);
+        Arc::make_mut(&mut parts.elements).swap_remove(slot);
         with_scratch(|scratch| parts.index.remove(slot, scratch));
         true
+    }
+
+    /// How many vectors are not linked yet.
+    pub fn pending(&self) -> usize {
+        self.0.as_ref().map_or(0, |parts| parts.index.pending())
+    }
+
+    /// Takes up to `most` vectors to be linked that nobody links yet; nothing if there are none.
+    pub fn begin_linking(&mut self, most: usize) -> Option<Linking> {
+        self.0.as_mut()?.index.begin_linking(most)
+    }
+
+    /// Makes links that were planned.
+    pub fn commit(&mut self, plan: &Plan) {
+        if let Some(parts) = &mut self.0 {
+            with_scratch(|scratch| parts.index.commit(plan, scratch));
+        }
+    }
+
+    /// Links up to `most` vectors here and now. O(width · log n) for each.
+    pub fn link_pending(&mut self, most: usize) {
+        if let Some(parts) = &mut self.0 {
+            with_scratch(|scratch| parts.index.link_pending(most, scratch));
+        }
+    }
+
+    /// The set with all its vectors linked.
+    pub fn linked(&self) -> Cow<'_, VectorSet> {
+        if self.pending() == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut linked = self.clone();
+        linked.link_pending(usize::MAX);
+        Cow::Owned(linked)
     }
 
     /// The vector of an element, as far as it was kept. O(dimensions).
@@ -368,6 +437,11 @@ impl VectorSet {
     }
 }
 
+/// Chooses links, on any thread.
+pub fn plan(linking: &Linking) -> Vec<Plan> {
+    with_scratch(|scratch| linking.plan(scratch))
+}
+
 impl Loading {
     /// A set of this shape of which nothing was read yet; `None` if there can be none.
     pub fn new(shape: Shape) -> Option<Loading> {
@@ -386,7 +460,7 @@ impl Loading {
         self.restore.push(&vector, level).ok()?;
         let attributes = (!attributes.is_empty()).then_some(attributes);
         self.parts.attributes += usize::from(attributes.is_some());
-        self.parts.elements.push(name, attributes);
+        Arc::make_mut(&mut self.parts.elements).push(name, attributes);
         Some(())
     }
 
@@ -414,6 +488,7 @@ impl Collection for VectorSet {
         self.0.as_ref().map_or(0, |parts| {
             let projection = parts.projection.as_ref().map_or(0, Projection::memory_bytes);
             size_class(size_of::<Parts>())
+                + elements_bytes()
                 + parts.index.memory_bytes()
                 + parts.elements.memory_bytes()
                 + projection
@@ -424,6 +499,10 @@ impl Collection for VectorSet {
         self.0.as_ref().map_or(0, |parts| parts.elements.len())
     }
 
+    fn is_vacant(&self) -> bool {
+        self.is_empty() && self.made().is_none()
+    }
+
     fn free_effort(&self) -> usize {
         // Names and attributes, and blocks of the rest.
         self.len() + self.0.as_ref().map_or(0, |parts| parts.attributes) + self.len() / ELEMENTS_PER_BLOCK
@@ -431,7 +510,13 @@ impl Collection for VectorSet {
 
     /// Blocks of vectors and links are large: only names and attributes are moved.
     fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
-        self.0.as_mut().map_or(0, |parts| parts.elements.move_inside(from, most, mover))
+        // What is shared stays where it is.
+        let elements = self.0.as_mut().and_then(|parts| Arc::get_mut(&mut parts.elements));
+        elements.map_or(0, |elements| elements.move_inside(from, most, mover))
+    }
+
+    fn is_shared_in_parts(&self) -> bool {
+        true
     }
 
     fn check_invariants(&self) {

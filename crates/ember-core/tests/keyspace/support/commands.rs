@@ -83,6 +83,13 @@ fn stream(local: &mut Local, key: &str) -> String {
 /// Elements with their stored vectors and attributes, and what an exact search says; of the graph only its size, since an
 /// equal one is promised to nobody.
 fn vector_set(local: &mut Local, key: &str) -> String {
+    // What an index takes may differ by the room that was left.
+    let index = |local: &mut Local, key: &str| {
+        let info = run(local, &format!("VECTOR.INFO {key}"));
+        let lines = info.split("\r\n").map(str::to_owned).collect::<Vec<_>>();
+        let memory = lines.iter().position(|line| line == "memory").unwrap_or(lines.len());
+        lines[..memory].join(" ")
+    };
     let names = run(local, &format!("VRANGE {key} - +"));
     let mut all = run(local, &format!("VSIM {key} ELE v0 TRUTH WITHSCORES WITHATTRIBS COUNT 100 FILTER .v0"));
     for name in names.split("\r\n").filter(|line| line.starts_with('v')) {
@@ -91,6 +98,7 @@ fn vector_set(local: &mut Local, key: &str) -> String {
     }
     let facts = run(local, &format!("VINFO {key}"));
     let facts: Vec<&str> = facts.split("\r\n").collect();
+    all += &index(local, key);
     let number = facts.iter().position(|line| *line == "+max-level").unwrap_or(facts.len());
     format!("{names}{all}{}{}", run(local, &format!("VCARD {key}")), facts[..number].join(" "))
 }
@@ -232,6 +240,17 @@ const TEMPLATES: &[&str] = &[
     "VREM W V",
     "VSETATTR W V {\"v0\":N}",
     "VSIM W ELE V WITHSCORES",
+    "VADD W V R R METRIC L2",
+    "VADD_BATCH W DIM 2 V R R V R R QUANT F16",
+    "VECTOR.CREATE W DIM 2 DISTANCE L2 QUANT BF16",
+    "VECTOR.CREATE W DIM 2 TYPE FLAT",
+    "VECTOR.ADD W V VALUES R R",
+    "VECTOR.ADD W V VALUES R R {\"v0\":N}",
+    "VECTOR.UPDATE W V PAYLOAD {\"v0\":N}",
+    "VECTOR.DEL W V V",
+    "VECTOR.DROP W",
+    "VECTOR.REINDEX W",
+    "VECTOR.SEARCH W VALUES R R WITHSCORES",
     "SWAPDB 0 1",
     "FLUSHDB",
 ];

@@ -1,0 +1,43 @@
+//! Indexes of vectors: vector sets that are created with a shape of their own, and stay when they are empty.
+
+mod given;
+mod reply;
+mod vector_add;
+mod vector_create;
+mod vector_del;
+mod vector_drop;
+mod vector_get;
+mod vector_info;
+mod vector_list;
+mod vector_msearch;
+mod vector_reindex;
+mod vector_search;
+mod vector_update;
+
+use crate::call::DataCommand;
+use crate::error::CommandError;
+use crate::types::vector_set::{Made, VectorSet};
+
+/// The family's commands, file by file.
+pub(super) const COMMANDS: &[&[DataCommand]] = &[
+    vector_add::COMMANDS,
+    vector_create::COMMANDS,
+    vector_del::COMMANDS,
+    vector_drop::COMMANDS,
+    vector_get::COMMANDS,
+    vector_info::COMMANDS,
+    vector_list::COMMANDS,
+    vector_msearch::COMMANDS,
+    vector_reindex::COMMANDS,
+    vector_search::COMMANDS,
+    vector_update::COMMANDS,
+];
+
+const NO_INDEX: CommandError = CommandError::Text(std::borrow::Cow::Borrowed("ERR no such index"));
+
+/// What an index has that was not created as one.
+const MADE_DEFAULT: Made = Made { build_width: 200, search_width: 50 };
+
+fn made(set: &VectorSet) -> Made {
+    set.made().unwrap_or(MADE_DEFAULT)
+}

@@ -1,0 +1,147 @@
+//! What searches of indexes ask for, and their replies.
+
+use std::ops::Range;
+
+use ember_protocol::{Args, Reply, number};
+
+use crate::commands::arguments::is_word;
+use crate::commands::vector_set::search::syntax_error;
+use crate::error::CommandError;
+use crate::types::vector_set::{Filter, Metric, VectorSet, field_text};
+
+/// Elements returned, unless told otherwise.
+const COUNT_DEFAULT: usize = 10;
+
+/// Words that say how many, all the same.
+const COUNT_WORDS: [&str; 4] = ["K", "TOP", "KNN", "LIMIT"];
+
+/// Words that begin an option, and end the fields of RETURN.
+const WORDS: [&str; 10] =
+    ["K", "TOP", "KNN", "LIMIT", "EF", "FILTER", "RETURN", "WITHSCORES", "WITHVECTORS", "AGGREGATE"];
+
+/// What a search asks for behind its vectors.
+pub(super) struct Options {
+    pub(super) count: usize,
+    pub(super) width: Option<usize>,
+    pub(super) filter: Option<Filter>,
+    /// How the scores of several queries become one.
+    pub(super) aggregate: Aggregate,
+    with_scores: bool,
+    with_vectors: bool,
+    /// The arguments that name fields.
+    fields: Option<Range<usize>>,
+}
+
+/// How the scores of several queries become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aggregate {
+    Average,
+    /// The best.
+    Maximum,
+    /// The worst.
+    Minimum,
+}
+
+pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
+    WORDS.iter().any(|word| is_word(args, at, word))
+}
+
+impl Options {
+    /// The options from argument `first` on; `has_queries` if there may be several.
+    pub(super) fn parse(args: Args<'_>, first: usize, has_queries: bool) -> Result<Options, CommandError> {
+        let mut options = Options {
+            count: COUNT_DEFAULT,
+            width: None,
+            filter: None,
+            aggregate: Aggregate::Average,
+            with_scores: false,
+            with_vectors: false,
+            fields: None,
+        };
+        let mut at = first;
+        while at < args.len() {
+            let has_value = at + 1 < args.len();
+            let positive = || {
+                let number = number::parse_i64(args.at(at + 1)).filter(|&number| number > 0)?;
+                Some(usize::try_from(number).unwrap_or(usize::MAX))
+            };
+            at += if COUNT_WORDS.iter().any(|word| is_word(args, at, word)) && has_value {
+                options.count = positive().ok_or("ERR invalid K")?;
+                2
+            } else if is_word(args, at, "EF") && has_value {
+                options.width = Some(positive().ok_or("ERR invalid EF")?);
+                2
+            } else if is_word(args, at, "FILTER") && has_value {
+                let text = args.at(at + 1);
+                let filter = Filter::compile_conditions(text);
+                options.filter = Some(filter.map_err(|error| syntax_error(text, error))?);
+                2
+            } else if is_word(args, at, "WITHSCORES") {
+                options.with_scores = true;
+                1
+            } else if is_word(args, at, "WITHVECTORS") {
+                options.with_vectors = true;
+                1
+            } else if is_word(args, at, "RETURN") && has_value {
+                let end = (at + 1..args.len()).find(|&arg| is_option(args, arg)).unwrap_or(args.len());
+                options.fields = Some(at + 1..end);
+                end - at
+            } else if has_queries && is_word(args, at, "AGGREGATE") && has_value {
+                options.aggregate = match () {
+                    () if is_word(args, at + 1, "AVG") => Aggregate::Average,
+                    () if is_word(args, at + 1, "MAX") => Aggregate::Maximum,
+                    () if is_word(args, at + 1, "MIN") => Aggregate::Minimum,
+                    () => return Err("ERR invalid AGGREGATE".into()),
+                };
+                2
+            } else {
+                return Err(CommandError::Syntax);
+            };
+        }
+        Ok(options)
+    }
+
+    /// Writes elements with their scores, the best first.
+    pub(super) fn write(&self, args: Args<'_>, set: &VectorSet, hits: &[(u32, f64)], reply: &mut Reply) {
+        reply.array(hits.len());
+        for &(slot, score) in hits {
+            let element = set.element(slot);
+            let parts = usize::from(self.with_scores)
+                + usize::from(self.with_vectors)
+                + usize::from(self.fields.is_some());
+            if parts > 0 {
+                reply.array(1 + parts);
+            }
+            reply.bulk(element.name());
+            if self.with_scores {
+                reply.double(score);
+            }
+            if self.with_vectors {
+                write_vector(&set.vector(slot), reply);
+            }
+            let Some(fields) = &self.fields else { continue };
+            reply.array(fields.len() * 2);
+            for arg in fields.clone() {
+                let field = args.at(arg);
+                reply.bulk(field);
+                match element.attributes().and_then(|attributes| field_text(attributes, field)) {
+                    Some(text) => reply.bulk(&text),
+                    None => reply.null(),
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn write_vector(vector: &[f32], reply: &mut Reply) {
+    reply.array(vector.len());
+    vector.iter().for_each(|&number| reply.double(number.into()));
+}
+
+/// What is said of a distance: the cosine of the angle, how far two points are from each other, or the product.
+pub(super) fn score(set: &VectorSet, distance: f32) -> f64 {
+    match set.metric() {
+        Metric::Cosine => 1.0 - f64::from(distance),
+        Metric::L2 | Metric::InnerProduct => set.told(distance).into(),
+    }
+}

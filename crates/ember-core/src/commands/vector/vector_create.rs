@@ -1,0 +1,95 @@
+//! VECTOR.CREATE.
+
+use ember_protocol::{Args, number};
+
+use super::MADE_DEFAULT;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::commands::vector_set::scalar;
+use crate::effects::events::Event;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::{
+    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Metric, Scalar, Shape, VectorSet,
+};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vector.create",
+        summary: "Creates an index of vectors without elements, which stays until it is dropped.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
+        syntax: "index DIM dimensions [DISTANCE <COSINE | L2 | IP>] [TYPE <HNSW | FLAT>] [M numlinks] \
+                 [EF_CONSTRUCTION build-exploration-factor] [EF_SEARCH search-exploration-factor] \
+                 [QUANT <F32 | F16 | BF16 | Q8 | BIN>]",
+        example: Example { given: &[], call: "VECTOR.CREATE films DIM 2 DISTANCE COSINE", reply: "OK" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(create),
+)];
+
+/// The widest search that can be asked for here.
+const WIDTH_MAX: i64 = 1_000_000;
+
+fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
+    let mut shape = Shape {
+        dim: 0,
+        metric: Metric::Cosine,
+        scalar: Scalar::F32,
+        kind: Kind::Flat,
+        projection: None,
+        made: Some(MADE_DEFAULT),
+    };
+    let (mut links, mut is_flat) = (LINKS_DEFAULT, false);
+    let mut made = MADE_DEFAULT;
+    for at in (2..args.len()).step_by(2) {
+        if at + 1 == args.len() {
+            return Err(CommandError::Syntax);
+        }
+        let within = |range: std::ops::RangeInclusive<i64>| {
+            number::parse_i64(args.at(at + 1)).filter(|number| range.contains(number)).map(|n| n as usize)
+        };
+        if is_word(args, at, "DIM") {
+            shape.dim = within(1..=DIM_MAX as i64).ok_or("ERR invalid DIM")?;
+        } else if is_word(args, at, "DISTANCE") || is_word(args, at, "METRIC") {
+            shape.metric = scalar::metric(args, at + 1).ok_or("ERR invalid DISTANCE")?;
+        } else if is_word(args, at, "TYPE") {
+            is_flat = is_word(args, at + 1, "FLAT");
+            if !is_flat && !is_word(args, at + 1, "HNSW") {
+                return Err("ERR invalid TYPE".into());
+            }
+        } else if is_word(args, at, "M") {
+            links = within(LINKS_MIN as i64..=LINKS_MAX as i64).ok_or("ERR invalid M")?;
+        } else if is_word(args, at, "EF_CONSTRUCTION") {
+            made.build_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_CONSTRUCTION")?;
+        } else if is_word(args, at, "EF_SEARCH") {
+            made.search_width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF_SEARCH")?;
+        } else if is_word(args, at, "QUANT") {
+            shape.scalar = scalar::named(args, at + 1).ok_or("ERR invalid QUANT")?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if shape.dim == 0 {
+        return Err("ERR DIM is missing".into());
+    }
+    if !is_flat {
+        shape.kind = Kind::Hnsw { links };
+    }
+    shape.made = Some(made);
+    Ok(shape)
+}
+
+fn create(call: &mut Call<'_, '_>) -> CommandResult {
+    let shape = shape(call.args)?;
+    let mut key = call.keys.key(1);
+    if key.exists() {
+        return Err("ERR index already exists".into());
+    }
+    key.edit_or_create(Event::module("vector.create"), |set: &mut VectorSet| set.shape(shape))?;
+    call.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! VECTOR.INFO.
+
+use super::{NO_INDEX, made};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::vector_set::scalar;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
+use crate::types::vector_set::{Kind, VectorSet};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vector.info",
+        summary: "Returns what an index is made of, and what it takes.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        arity: 2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RO)],
+        tips: &["nondeterministic_output"],
+        syntax: "index",
+        example: Example { given: &[], call: "VECTOR.INFO missing", reply: "(error) ERR no such index" },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(info),
+)];
+
+fn info(call: &mut Call<'_, '_>) -> CommandResult {
+    let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
+    let kind = match set.kind() {
+        Kind::Hnsw { .. } => "HNSW",
+        Kind::Flat => "FLAT",
+    };
+    let texts = [
+        ("distance", scalar::metric_name(set.metric())),
+        ("type", kind),
+        ("quantization", scalar::quant_name(set.scalar())),
+    ];
+    let numbers = [
+        ("dimensions", set.dim()),
+        ("vectors", set.len()),
+        ("memory", set.memory_bytes()),
+        ("m", set.links()),
+        ("ef_construction", made(set).build_width),
+        ("ef_search", made(set).search_width),
+        ("pending", set.pending()),
+    ];
+    call.reply.map(1 + texts.len() + numbers.len());
+    call.reply.bulk(b"name");
+    call.reply.bulk(call.args.at(1));
+    for (name, text) in texts {
+        call.reply.bulk(name.as_bytes());
+        call.reply.bulk(text.as_bytes());
+    }
+    for (name, number) in numbers {
+        call.reply.bulk(name.as_bytes());
+        call.reply.integer(number as i64);
+    }
+    Ok(())
+}

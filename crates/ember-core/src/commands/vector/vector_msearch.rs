@@ -1,0 +1,94 @@
+//! VECTOR.MSEARCH.
+
+use std::collections::BTreeSet;
+
+use super::reply::{Aggregate, Options, is_option, score};
+use super::{NO_INDEX, given, made};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::{Metric, Search, VectorSet};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vector.msearch",
+        summary: "Returns the elements of an index that are nearest to several vectors: those found for each are scored \
+                  against all of them.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        complexity: "O(Q · EF · (log N + Q)) distances for Q vectors, N elements and EF near ones of each.",
+        arity: -4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+        tips: &["nondeterministic_output"],
+        syntax: "index VECTORS vector [vector ...] count:[K count | TOP count | KNN count | LIMIT count] \
+                 [AGGREGATE <AVG | MAX | MIN>] [EF search-exploration-factor] [FILTER conditions] \
+                 [RETURN field [field ...]] [WITHSCORES] [WITHVECTORS]",
+        example: Example {
+            given: &[
+                "VECTOR.CREATE films DIM 2",
+                "VECTOR.ADD films alien [1,0]",
+                "VECTOR.ADD films brazil [0,1]",
+                "VECTOR.ADD films both [1,1]",
+            ],
+            call: "VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 1",
+            reply: "1) \"both\"",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Long(search),
+)];
+
+/// One score of those of several vectors.
+fn together(scores: impl ExactSizeIterator<Item = f64>, aggregate: Aggregate, is_distance: bool) -> f64 {
+    let count = scores.len() as f64;
+    match aggregate {
+        Aggregate::Average => scores.sum::<f64>() / count,
+        // The best of distances is the least.
+        Aggregate::Maximum if !is_distance => scores.fold(f64::NEG_INFINITY, f64::max),
+        Aggregate::Minimum if is_distance => scores.fold(f64::NEG_INFINITY, f64::max),
+        Aggregate::Maximum | Aggregate::Minimum => scores.fold(f64::INFINITY, f64::min),
+    }
+}
+
+fn search(call: &mut Call<'_, '_>) -> AttemptResult {
+    let args = call.args;
+    if !is_word(args, 2, "VECTORS") {
+        return Err(CommandError::Syntax);
+    }
+    let steps_max = call.steps_max();
+    let set = call.keys.read_value::<VectorSet>(1)?.ok_or(NO_INDEX)?;
+    let dim = set.projection().map_or(set.dim(), |projection| projection.input);
+    let mut vectors: Vec<Vec<f32>> = Vec::new();
+    let mut at = 3;
+    while at < args.len() && !is_option(args, at) {
+        let (vector, next) = given::vector(args, at, dim)?;
+        vectors.push(set.reduced(vector));
+        at = next;
+    }
+    if vectors.is_empty() {
+        return Err(CommandError::Syntax);
+    }
+    let mut options = Options::parse(args, at, true)?;
+    let count = options.count;
+    // What is near to all may be behind others for each.
+    let width = options.width.unwrap_or(made(set).search_width).max(count);
+    let search =
+        Search { count: width, width, is_exact: false, filter: options.filter.take(), filter_effort: None };
+    if set.steps_of(&search).saturating_mul(vectors.len()) > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    let found: BTreeSet<u32> =
+        vectors.iter().flat_map(|vector| set.search(vector, &search)).map(|hit| hit.slot).collect();
+    let is_distance = set.metric() == Metric::L2;
+    let all_scores = |slot: u32| {
+        let scores = vectors.iter().map(|vector| score(set, set.distance_to(vector, slot)));
+        (slot, together(scores, options.aggregate, is_distance))
+    };
+    let mut hits: Vec<(u32, f64)> = found.into_iter().map(all_scores).collect();
+    hits.sort_by(|a, b| if is_distance { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) });
+    hits.truncate(count);
+    options.write(args, set, &hits, call.reply);
+    Ok(Attempt::Done)
+}

@@ -1,0 +1,50 @@
+//! VECTOR.REINDEX.
+
+use super::{NO_INDEX, made};
+use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::Collection;
+use crate::types::vector_set::{Kind, VectorSet};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vector.reindex",
+        summary: "Makes the graph of an index anew, and puts it in the place of the old one. One that takes long is made on \
+                  another thread.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        complexity: "O(N · EF · log N) distances for N elements.",
+        arity: -2,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+        syntax: "index [BACKGROUND]",
+        example: Example { given: &["VECTOR.CREATE films DIM 2"], call: "VECTOR.REINDEX films", reply: "OK" },
+        ..Spec::DEFAULT
+    },
+    Run::Long(reindex),
+)];
+
+fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
+    let args = call.args;
+    // It never keeps anybody else waiting, with or without the word.
+    if args.len() > 3 || args.len() == 3 && !is_word(args, 2, "BACKGROUND") {
+        return Err(CommandError::Syntax);
+    }
+    let steps_max = call.steps_max();
+    let mut key = call.keys.key(1);
+    let set = key.value::<VectorSet>()?.ok_or(NO_INDEX)?;
+    let Kind::Hnsw { links } = set.kind() else {
+        call.reply.ok();
+        return Ok(Attempt::Done);
+    };
+    let width = made(set).build_width;
+    if set.len().saturating_mul(width.saturating_mul(links)) > steps_max {
+        return Ok(Attempt::Offload);
+    }
+    key.edit_value(Event::module("vector.reindex"), |set: &mut VectorSet| set.rebuild(width))?;
+    call.reply.ok();
+    Ok(Attempt::Done)
+}

@@ -1,0 +1,44 @@
+//! VECTOR.UPDATE.
+
+use super::NO_INDEX;
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::VectorSet;
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vector.update",
+        summary: "Sets the payload of an element of an index; returns 1 if the element is there.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        complexity: "O(log N) for N elements.",
+        arity: 5,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
+        syntax: "index id PAYLOAD json",
+        example: Example {
+            given: &["VECTOR.CREATE films DIM 2", "VECTOR.ADD films alien [0.9,0.1]"],
+            call: "VECTOR.UPDATE films alien PAYLOAD '{\"year\":1979}'",
+            reply: "(integer) 1",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(update),
+)];
+
+fn update(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    if !is_word(args, 3, "PAYLOAD") {
+        return Err(CommandError::Syntax);
+    }
+    let is_there = call.keys.key(1).edit_value(Event::module("vector.update"), |set: &mut VectorSet| {
+        let slot = set.find(args.at(2))?;
+        set.set_attributes(slot, args.at(4));
+        Some(())
+    })?;
+    call.reply.integer(i64::from(is_there.ok_or(NO_INDEX)?.is_some()));
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! The names of ways to keep numbers, and of what is meant by near.
+
+use ember_protocol::Args;
+
+use crate::commands::arguments::is_word;
+use crate::types::vector_set::{Metric, Scalar};
+
+/// With the names in VINFO and VEMB, in options of VADD, and behind QUANT.
+const SCALARS: [(Scalar, &str, &str, &str); 5] = [
+    (Scalar::F32, "f32", "NOQUANT", "F32"),
+    (Scalar::F16, "f16", "F16", "F16"),
+    (Scalar::Bf16, "bf16", "BF16", "BF16"),
+    (Scalar::Int8, "int8", "Q8", "Q8"),
+    (Scalar::Binary, "bin", "BIN", "BIN"),
+];
+
+const METRICS: [(Metric, &str); 3] =
+    [(Metric::Cosine, "COSINE"), (Metric::L2, "L2"), (Metric::InnerProduct, "IP")];
+
+fn row(scalar: Scalar) -> &'static (Scalar, &'static str, &'static str, &'static str) {
+    SCALARS.iter().find(|row| row.0 == scalar).expect("all are there")
+}
+
+/// As VINFO and VEMB say it.
+pub(in crate::commands) fn name(scalar: Scalar) -> &'static str {
+    row(scalar).1
+}
+
+/// The option of VADD.
+pub(in crate::commands) fn option_of(scalar: Scalar) -> &'static str {
+    row(scalar).2
+}
+
+/// As it stands behind QUANT.
+pub(in crate::commands) fn quant_name(scalar: Scalar) -> &'static str {
+    row(scalar).3
+}
+
+/// An option of VADD.
+pub(in crate::commands) fn option(args: Args<'_>, at: usize) -> Option<Scalar> {
+    SCALARS.iter().find(|row| is_word(args, at, row.2)).map(|row| row.0)
+}
+
+/// What stands behind QUANT.
+pub(in crate::commands) fn named(args: Args<'_>, at: usize) -> Option<Scalar> {
+    SCALARS.iter().find(|row| is_word(args, at, row.3)).map(|row| row.0)
+}
+
+/// What stands behind METRIC or DISTANCE.
+pub(in crate::commands) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
+    METRICS.iter().find(|(_, name)| is_word(args, at, name)).map(|&(metric, _)| metric)
+}
+
+/// Its name.
+pub(in crate::commands) fn metric_name(metric: Metric) -> &'static str {
+    METRICS.iter().find(|row| row.0 == metric).expect("all are there").1
+}

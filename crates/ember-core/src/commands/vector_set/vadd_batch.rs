@@ -1,0 +1,99 @@
+//! VADD_BATCH.
+
+use ember_protocol::{Args, number};
+
+use super::vadd::{Options, check};
+use super::vector::{Given, INVALID, from_blob, has_a_length};
+use crate::call::{Call, CommandResult, DataCommand, Run};
+use crate::commands::arguments::is_word;
+use crate::effects::events::Event;
+use crate::error::CommandError;
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::types::vector_set::{DIM_MAX, Scalar, VectorSet};
+
+pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
+    Spec {
+        name: "vadd_batch",
+        summary: "Sets the vectors of several elements of a vector set, creating the key if it is missing; returns how many \
+                  are new.",
+        since: "0.1.0",
+        group: Group::VectorSet,
+        complexity: "O(D + log N) for each element, of D dimensions and N elements; then O(EF · log N) distances on another \
+                     thread.",
+        arity: -6,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
+        syntax: "key DIM dimensions [BINARY] element vector [element vector ...] [METRIC <COSINE | L2 | IP>] \
+                 [QUANT <F32 | F16 | BF16 | Q8 | BIN>] [M numlinks] [EF build-exploration-factor]",
+        example: Example {
+            given: &[],
+            call: "VADD_BATCH points DIM 2 pt:A 1.0 1.0 pt:B 0.5 1.0",
+            reply: "(integer) 2",
+        },
+        ..Spec::DEFAULT
+    },
+    Run::Keys(vadd_batch),
+)];
+
+/// Words that begin an option, unless a vector follows them: then they are names.
+const WORDS: [&str; 4] = ["METRIC", "QUANT", "M", "EF"];
+
+/// An element at argument `at`, and the argument behind its vector.
+fn element(args: Args<'_>, at: usize, dim: usize, is_binary: bool) -> Option<(Vec<f32>, usize)> {
+    if is_binary {
+        let vector = from_blob(args.get(at + 1)?).ok().filter(|vector| vector.len() == dim)?;
+        return Some((vector, at + 2));
+    }
+    let next = at + 1 + dim;
+    let numbers = (at + 1..next).map(|arg| number::parse_f64(args.get(arg)?).map(|number| number as f32));
+    Some((numbers.collect::<Option<Vec<f32>>>()?, next))
+}
+
+fn vadd_batch(call: &mut Call<'_, '_>) -> CommandResult {
+    let args = call.args;
+    if !is_word(args, 2, "DIM") {
+        return Err(CommandError::Syntax);
+    }
+    let dim = number::parse_i64(args.at(3)).and_then(|dim| usize::try_from(dim).ok());
+    let dim = dim.filter(|dim| (1..=DIM_MAX).contains(dim)).ok_or("ERR invalid DIM")?;
+    let is_binary = is_word(args, 4, "BINARY") && element(args, 4, dim, false).is_none();
+    let mut at = if is_binary { 5 } else { 4 };
+    let mut elements: Vec<(&[u8], Vec<f32>)> = Vec::new();
+    while at < args.len() {
+        let Some((vector, next)) = element(args, at, dim, is_binary) else { break };
+        if !vector.iter().all(|number| number.is_finite()) || !has_a_length(&vector) {
+            return Err(INVALID);
+        }
+        elements.push((args.at(at), vector));
+        at = next;
+    }
+    let is_option = |at: usize| WORDS.iter().any(|word| is_word(args, at, word));
+    if elements.is_empty() || at < args.len() && !is_option(at) {
+        return Err(INVALID);
+    }
+    let options = Options::parse(args, at, Scalar::F32)?;
+    let mut key = call.keys.key(1);
+    if let Some(set) = key.value::<VectorSet>()? {
+        let given = Given { vector: vec![0.0; dim], reduced: None, next: at };
+        check(set, &given, &options)?;
+    }
+    let is_linked_later = key.links_later();
+    let mut pending = 0;
+    let added = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
+        if !set.has_shape() {
+            set.shape(options.shape(dim, None));
+        }
+        let mut added = 0;
+        for (name, vector) in &elements {
+            added += set.set(name, vector, None, options.width, is_linked_later).map(usize::from)?;
+        }
+        pending = set.pending();
+        Some(added)
+    })?;
+    let added = added.ok_or("ERR the vector set has as many elements as it can have")?;
+    if pending > 0 {
+        key.wants_links();
+    }
+    call.reply.integer(added as i64);
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Links of vectors, made beside commands: additions to a vector set only say that there is something to be linked.
+//!
+//! Who links holds a shard's lock for two moments, to take vectors and a view of the index, and to make the links that were
+//! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a snapshot
+//! that has still to save the value gets it as it was.
+
+use super::Keyspace;
+use crate::types::Variant;
+use crate::types::vector_set::{Linking, Plan, VectorSet};
+
+pub use crate::types::vector_set::plan;
+
+/// Vectors that are linked in one go. What is added meanwhile copies the last blocks of the index once for each view.
+pub const BATCH: usize = 4;
+
+/// What there is to do for a key.
+pub enum Next {
+    /// Nothing.
+    Nothing,
+    /// Something, but a snapshot is writing the value.
+    Later,
+    /// This.
+    Linking(Linking),
+}
+
+fn edit<R>(
+    keyspace: &Keyspace,
+    database: usize,
+    key: &[u8],
+    edit: impl FnOnce(&mut VectorSet) -> R,
+) -> Option<R> {
+    let hash = keyspace.hash(key);
+    let mut data = keyspace.lock(hash.shard());
+    let at = data.find(database, hash, key)?;
+    // Only what is changed is looked at as changed.
+    data.entry(database, at).aggregate().and_then(VectorSet::of).filter(|set| set.pending() > 0)?;
+    let result = data.edit(database, at, |slot| slot.aggregate_mut().and_then(VectorSet::of_mut).map(edit));
+    let growth = keyspace.release(hash.shard(), data);
+    keyspace.publish_bytes(growth);
+    result
+}
+
+/// What is to be linked of a key. The caller holds no lock.
+pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
+    let hash = keyspace.hash(key);
+    if keyspace.lock(hash.shard()).must_wait(hash, key) {
+        return Next::Later;
+    }
+    let linking = edit(keyspace, database, key, |set| set.begin_linking(BATCH));
+    linking.flatten().map_or(Next::Nothing, Next::Linking)
+}
+
+/// Makes links, and returns how many vectors of the key are left to be linked. The caller holds no lock.
+pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) -> usize {
+    let mut pending = 0;
+    for plan in plans {
+        let left = edit(keyspace, database, key, |set| {
+            set.commit(plan);
+            set.pending()
+        });
+        pending = left.unwrap_or(0);
+    }
+    pending
+}

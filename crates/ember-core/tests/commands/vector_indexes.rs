@@ -1,0 +1,285 @@
+//! Commands on indexes of vectors, and the forms of vector sets that Redis does not have, by their reply bytes.
+
+use ember_protocol::Protocol;
+use emberkv_core::local::Local;
+use emberkv_core::turn::Random;
+
+use crate::support::words::words_of;
+
+fn run(local: &mut Local, line: &str) -> String {
+    let words = words_of(line);
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let reply = local.run(&words).escape_ascii().to_string();
+    reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
+}
+
+fn check(steps: &[(&str, &str)]) {
+    let mut local = Local::new(Protocol::Resp2);
+    for (line, expected) in steps {
+        assert_eq!(run(&mut local, line), *expected, "{line}");
+    }
+    local.keyspace.check_invariants();
+}
+
+#[test]
+fn indexes_are_created_listed_and_dropped() {
+    check(&[
+        ("VECTOR.CREATE films DIM 2", "+OK"),
+        ("VECTOR.CREATE films DIM 3", "-ERR index already exists"),
+        ("VECTOR.CREATE flat DIM 2 TYPE flat DISTANCE l2 QUANT F16 EF_SEARCH 7", "+OK"),
+        ("VADD set VALUES 2 1 0 a", ":1"),
+        ("SET text x", "+OK"),
+        ("VECTOR.LIST", "*3 $5 films $4 flat $3 set"),
+        ("TYPE films", "+vectorset"),
+        ("VCARD films", ":0"),
+        ("VSIM films VALUES 2 1 0", "*0"),
+        ("VECTOR.SEARCH films [1,0] K 3", "*0"),
+        ("VECTOR.INFO none", "-ERR no such index"),
+        ("VECTOR.INFO text", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("VECTOR.DROP films", "+OK"),
+        ("VECTOR.DROP films", "-ERR no such index"),
+        ("EXISTS films", ":0"),
+        ("VECTOR.CREATE k DIM 0", "-ERR invalid DIM"),
+        ("VECTOR.CREATE k TYPE FLAT", "-ERR DIM is missing"),
+        ("VECTOR.CREATE k DIM 2 TYPE TREE", "-ERR invalid TYPE"),
+        ("VECTOR.CREATE k DIM 2 DISTANCE far", "-ERR invalid DISTANCE"),
+        ("VECTOR.CREATE k DIM 2 M 3", "-ERR invalid M"),
+        ("VECTOR.CREATE k DIM 2 EF_CONSTRUCTION", "-ERR syntax error"),
+        ("VECTOR.CREATE k DIM 2 SPEED 9", "-ERR syntax error"),
+        ("EXISTS k", ":0"),
+    ]);
+}
+
+#[test]
+fn elements_come_in_any_form_and_go() {
+    check(&[
+        ("VECTOR.ADD films alien [1,0]", "-ERR no such index"),
+        ("VECTOR.CREATE films DIM 2", "+OK"),
+        ("VECTOR.ADD films alien [1,0] PAYLOAD {\"year\":1979}", ":1"),
+        ("VECTOR.ADD films brazil \" [ 0 , 1.0e0 ] \" {\"year\":1985}", ":1"),
+        ("VECTOR.ADD films cube VALUES 1 1", ":1"),
+        ("VECTOR.ADD films dune FP32 \"\\x00\\x00\\x80?\\x00\\x00\\x80?\"", ":1"),
+        ("VECTOR.ADD films eraser \"\\x00\\x00\\x80?\\x00\\x00\\x80\\xbf\" {}", ":1"),
+        ("VECTOR.ADD films alien [2,0]", ":0"),
+        ("VECTOR.ADD films x [1,2,3]", "-ERR vector has 3 dimensions, the index 2"),
+        ("VECTOR.ADD films x VALUES 1", "-ERR vector has 1 dimensions, the index 2"),
+        ("VECTOR.ADD films x [1,inf]", "-ERR invalid vector specification"),
+        ("VECTOR.ADD films x [1,a]", "-ERR invalid vector specification"),
+        ("VECTOR.ADD films x [1,2] a b", "-ERR syntax error"),
+        ("VECTOR.GET films alien", "*4 $2 id $5 alien $7 payload $13 {\"year\":1979}"),
+        (
+            "VECTOR.GET films alien WITHVECTOR",
+            "*6 $2 id $5 alien $7 payload $13 {\"year\":1979} $6 vector *2 $1 2 $1 0",
+        ),
+        ("VECTOR.GET films cube", "*4 $2 id $4 cube $7 payload $-1"),
+        ("VECTOR.GET films x", "$-1"),
+        ("VECTOR.UPDATE films cube PAYLOAD {\"year\":1997}", ":1"),
+        ("VECTOR.UPDATE films x PAYLOAD {}", ":0"),
+        ("VECTOR.UPDATE films cube DATA {}", "-ERR syntax error"),
+        ("VGETATTR films cube", "$13 {\"year\":1997}"),
+        ("VECTOR.DEL films cube x dune", ":2"),
+        ("VECTOR.REINDEX films", "+OK"),
+        ("VECTOR.REINDEX films BACKGROUND", "+OK"),
+        ("VECTOR.REINDEX films NOW", "-ERR syntax error"),
+        ("VECTOR.DEL films alien brazil eraser", ":3"),
+        ("VECTOR.LIST", "*1 $5 films"),
+        ("VADD films VALUES 2 1 1 x NOQUANT", ":1"),
+        ("VREM films x", ":1"),
+        ("EXISTS films", ":1"),
+    ]);
+}
+
+#[test]
+fn searches_return_what_is_asked_for() {
+    for kind in ["HNSW", "FLAT"] {
+        let mut local = Local::new(Protocol::Resp2);
+        run(&mut local, &format!("VECTOR.CREATE films DIM 2 TYPE {kind}"));
+        for (name, vector, payload) in [
+            ("alien", "[1,0]", "{\"year\":1979,\"maker\":{\"name\":\"Scott\"}}"),
+            ("brazil", "[0,1]", "{\"year\":1985,\"tags\":[\"odd\",\"sad\"]}"),
+            ("cube", "[1,1]", "{\"year\":1997}"),
+        ] {
+            let add = format!("VECTOR.ADD films {name} {vector} PAYLOAD {}", payload.replace('"', "\\\""));
+            let add = add.replace("PAYLOAD ", "PAYLOAD \"") + "\"";
+            assert_eq!(run(&mut local, &add), ":1", "{add}");
+        }
+        for (line, expected) in [
+            ("VECTOR.SEARCH films [1,0]", "*3 $5 alien $4 cube $6 brazil"),
+            ("VECTOR.SEARCH films [1,0] TOP 1", "*1 $5 alien"),
+            ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2 EF 9", "*2 $5 alien $4 cube"),
+            ("VECTOR.SEARCH films [1,0] KNN 1 WITHSCORES", "*1 *2 $5 alien $1 1"),
+            ("VECTOR.SEARCH films [1,0] K 1 WITHVECTORS", "*1 *2 $5 alien *2 $1 1 $1 0"),
+            (
+                "VECTOR.SEARCH films [1,0] K 1 RETURN year maker.name none WITHSCORES",
+                "*1 *3 $5 alien $1 1 *6 $4 year $4 1979 $10 maker.name $5 Scott $4 none $-1",
+            ),
+            ("VECTOR.SEARCH films [1,0] FILTER \"year > 1980 AND NOT tags CONTAINS x\"", "*1 $6 brazil"),
+            ("VECTOR.SEARCH films [1,0] FILTER \"year >\"", "-ERR syntax error in FILTER expression near:"),
+            ("VECTOR.SEARCH films [1,0] K 0", "-ERR invalid K"),
+            ("VECTOR.SEARCH films [1,0] K", "-ERR syntax error"),
+            ("VECTOR.SEARCH films [1,0,0]", "-ERR vector has 3 dimensions, the index 2"),
+            ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 1", "*1 $4 cube"),
+            ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 1 AGGREGATE MAX WITHSCORES", "*1 *2 $5 alien $1 1"),
+            ("VECTOR.MSEARCH films VECTORS [1,0] [0,1] K 3 AGGREGATE MIN", "*3 $4 cube $5 alien $6 brazil"),
+            ("VECTOR.MSEARCH films VECTORS K 3", "-ERR syntax error"),
+            ("VECTOR.MSEARCH films [1,0] K 3", "-ERR syntax error"),
+            ("VECTOR.MSEARCH films VECTORS [1,0] AGGREGATE SUM", "-ERR invalid AGGREGATE"),
+        ] {
+            assert_eq!(run(&mut local, line), expected, "{kind}: {line}");
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_metric() {
+    check(&[
+        ("VECTOR.CREATE l2 DIM 2 DISTANCE L2", "+OK"),
+        ("VECTOR.ADD l2 a [3,4]", ":1"),
+        ("VECTOR.SEARCH l2 [0,0] WITHSCORES", "*1 *2 $1 a $1 5"),
+        ("VECTOR.MSEARCH l2 VECTORS [0,0] [3,3] AGGREGATE MAX WITHSCORES", "*1 *2 $1 a $1 1"),
+        ("VSIM l2 VALUES 2 0 0 WITHSCORES", "*2 $1 a $1 5"),
+        ("VECTOR.CREATE ip DIM 2 DISTANCE IP", "+OK"),
+        ("VECTOR.ADD ip a [3,4]", ":1"),
+        ("VECTOR.SEARCH ip [1,2] WITHSCORES", "*1 *2 $1 a $2 11"),
+    ]);
+}
+
+#[test]
+fn the_original_forms_of_vector_sets_are_taken() {
+    check(&[
+        ("VADD k a 1 0 METRIC L2", ":1"),
+        ("VADD k b 3 4 QUANT F32", ":1"),
+        ("VADD k c 3 4 METRIC IP", "-ERR asked metric mismatch with existing vector set"),
+        ("VADD k c 1 2 3", "-ERR Vector dimension mismatch - got 3 but set has 2"),
+        ("VADD k c d", "-ERR wrong number of arguments for 'vadd' command"),
+        ("VADD k c d e", "-ERR invalid vector specification"),
+        ("VSIM k 0 0 COUNT 2 WITHSCORES", "*4 $1 a $1 1 $1 b $1 5"),
+        ("VGET k b", "*2 $1 3 $1 4"),
+        ("VGET k x", "$-1"),
+        ("VADD_BATCH k DIM 2 c 0 1 M 5 5 a 0 0 METRIC L2", ":2"),
+        ("VCARD k", ":4"),
+        ("VADD_BATCH k DIM 2 BINARY d \"\\x00\\x00\\x80?\\x00\\x00\\x80?\" EF 50", ":1"),
+        ("VADD_BATCH k DIM 3 e 1 2 3", "-ERR Vector dimension mismatch - got 3 but set has 2"),
+        ("VADD_BATCH k DIM 2 e 1", "-ERR invalid vector specification"),
+        ("VADD_BATCH k DIM 2 e 1 x", "-ERR invalid vector specification"),
+        ("VADD_BATCH k DIM 2 e 1 2 f 1", "-ERR invalid vector specification"),
+        ("VADD_BATCH k DIM x e 1 2", "-ERR invalid DIM"),
+        ("VADD_BATCH k BINARY DIM 2 e 1 2", "-ERR syntax error"),
+        ("VCARD k", ":5"),
+    ]);
+}
+
+#[test]
+fn an_index_goes_through_a_payload_and_comes_back() {
+    let mut local = Local::new(Protocol::Resp2);
+    for line in [
+        "VECTOR.CREATE films DIM 2 DISTANCE L2 QUANT BF16 M 7 EF_CONSTRUCTION 31 EF_SEARCH 17",
+        "VECTOR.ADD films alien [1,0] {\"a\":1}",
+        "VECTOR.ADD films brazil [0,1]",
+        "VECTOR.CREATE empty DIM 3 TYPE FLAT",
+    ] {
+        run(&mut local, line);
+    }
+    for name in ["films", "empty"] {
+        let payload = local.run(&[b"DUMP", name.as_bytes()]);
+        let start = payload.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
+        let payload = payload[start..payload.len() - 2].to_vec();
+        assert_eq!(local.run(&[b"RESTORE", b"copy", b"0", &payload, b"REPLACE"]), b"+OK\r\n");
+        let info = run(&mut local, &format!("VECTOR.INFO {name}"));
+        assert_eq!(
+            run(&mut local, "VECTOR.INFO copy"),
+            info.replace(&format!("${} {name}", name.len()), "$4 copy")
+        );
+    }
+    assert_eq!(
+        run(&mut local, "VECTOR.INFO empty"),
+        "*22 $4 name $5 empty $8 distance $6 COSINE $4 type $4 FLAT \
+        $12 quantization $3 F32 $10 dimensions :3 $7 vectors :0 $6 memory :544 $1 m :0 $15 ef_construction :200 \
+        $9 ef_search :50 $7 pending :0"
+    );
+    local.keyspace.check_invariants();
+}
+
+#[test]
+fn any_arguments_are_answered() {
+    const CALLS: [&str; 9] = [
+        "VADD",
+        "VADD_BATCH",
+        "VSIM",
+        "VREM",
+        "VECTOR.CREATE",
+        "VECTOR.ADD",
+        "VECTOR.SEARCH",
+        "VECTOR.MSEARCH",
+        "VECTOR.DEL",
+    ];
+    const WORDS: [&str; 44] = [
+        "k",
+        "l",
+        "a",
+        "b",
+        "1",
+        "0",
+        "-1",
+        "2",
+        "3",
+        "1e38",
+        "nan",
+        "inf",
+        "65537",
+        "9223372036854775807",
+        "",
+        "DIM",
+        "FP32",
+        "VALUES",
+        "REDUCE",
+        "ELE",
+        "BINARY",
+        "METRIC",
+        "L2",
+        "IP",
+        "QUANT",
+        "BIN",
+        "Q8",
+        "F16",
+        "M",
+        "4",
+        "EF",
+        "COUNT",
+        "K",
+        "FILTER",
+        ".a > 1",
+        "a > 1",
+        "RETURN",
+        "WITHSCORES",
+        "VECTORS",
+        "[1,2]",
+        "[1",
+        "{\"a\":2}",
+        "AGGREGATE",
+        "TYPE",
+    ];
+    let mut random = Random::seeded(42);
+    let mut local = Local::new(Protocol::Resp3);
+    for step in 0..60_000 {
+        let mut words = vec![CALLS[random.below(CALLS.len())].as_bytes()];
+        // Half of the calls begin well.
+        match (words[0], random.below(4)) {
+            (b"VADD", 0) => words.extend([&b"k"[..], b"VALUES", b"2", b"1", b"2"]),
+            (b"VADD", 1) => words.extend([&b"l"[..], b"a", b"1", b"2"]),
+            (b"VADD_BATCH", 0) => words.extend([&b"l"[..], b"DIM", b"2", b"a", b"1", b"2"]),
+            (b"VSIM", 0) => words.extend([&b"k"[..], b"VALUES", b"2", b"1", b"2"]),
+            (b"VECTOR.CREATE", 0) => words.extend([&b"l"[..], b"DIM", b"2"]),
+            (b"VECTOR.ADD", 0 | 1) => words.extend([&b"l"[..], b"b", b"[1,2]"]),
+            (b"VECTOR.SEARCH", 0 | 1) => words.extend([&b"l"[..], b"[1,2]"]),
+            (b"VECTOR.MSEARCH", 0 | 1) => words.extend([&b"l"[..], b"VECTORS", b"[1,2]"]),
+            _ => {}
+        }
+        words.extend((0..random.below(7)).map(|_| WORDS[random.below(WORDS.len())].as_bytes()));
+        assert!(words.len() == 1 || !local.run(&words).is_empty());
+        if step % 1000 == 0 {
+            local.keyspace.check_invariants();
+            local.run(&[b"FLUSHALL"]);
+        }
+    }
+}
