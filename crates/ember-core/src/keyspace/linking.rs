@@ -20,7 +20,7 @@ pub enum Next {
     /// Something, but a snapshot is writing the value.
     Later,
     /// This.
-    Linking(Linking),
+    Linking(Box<Linking>),
 }
 
 fn edit<R>(
@@ -47,7 +47,7 @@ pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
         return Next::Later;
     }
     let linking = edit(keyspace, database, key, |set| set.begin_linking(BATCH));
-    linking.flatten().map_or(Next::Nothing, Next::Linking)
+    linking.flatten().map_or(Next::Nothing, |linking| Next::Linking(Box::new(linking)))
 }
 
 /// Makes links, and returns how many vectors of the key are left to be linked. The caller holds no lock.

@@ -1,0 +1,28 @@
+//! Any arguments of the commands on vectors are answered, and leave the keyspace whole. Words end with 0xFF, calls with 0xFE.
+#![no_main]
+
+use ember_protocol::Protocol;
+use emberkv_core::local::Local;
+use libfuzzer_sys::fuzz_target;
+
+const NAMES: [&[u8]; 8] = [
+    b"VADD",
+    b"VADD_BATCH",
+    b"VSIM",
+    b"VREM",
+    b"VECTOR.CREATE",
+    b"VECTOR.ADD",
+    b"VECTOR.SEARCH",
+    b"VECTOR.MSEARCH",
+];
+
+fuzz_target!(|data: &[u8]| {
+    let mut local = Local::new(Protocol::Resp3);
+    for call in data.split(|&byte| byte == 0xFE) {
+        let Some((&name, rest)) = call.split_first() else { continue };
+        let mut words = vec![NAMES[usize::from(name) % NAMES.len()], b"key"];
+        words.extend(rest.split(|&byte| byte == 0xFF));
+        assert!(!local.run(&words).is_empty());
+    }
+    local.keyspace.check_invariants();
+});
