@@ -1,8 +1,8 @@
 //! Links of vectors, made beside commands: additions to a vector set only say that there is something to be linked.
 //!
 //! Who links holds a shard's lock for two moments, to take vectors and a view of the index, and to make the links that were
-//! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a snapshot
-//! that has still to save the value gets it as it was.
+//! chosen in the view. Nothing of what commands see changes by that, so it is neither told to anybody nor recorded; a
+//! snapshot that has still to save the value gets it as it was.
 
 use super::Keyspace;
 use crate::types::Variant;

@@ -1,4 +1,5 @@
-//! Any arguments of the commands on vectors are answered, and leave the keyspace whole. Words end with 0xFF, calls with 0xFE.
+//! Any arguments of the commands on vectors are answered, and leave the keyspace whole. Words end with 0xFF, calls with
+//! 0xFE.
 #![no_main]
 
 use ember_protocol::Protocol;

@@ -2,8 +2,9 @@
 //! keys lend it, while its worker serves the others.
 //!
 //! Its keys are held meanwhile (`server/held_keys.rs`), unless their values are such that a shared one is changed at little
-//! cost: calls that name one and may change it wait, as they would for the long call itself. What changes keys without naming them copies what was lent. A call that stores something finds that out
-//! by a watch of its keys, and is run again on its worker.
+//! cost: calls that name one and may change it wait, as they would for the long call itself. What changes keys without
+//! naming them copies what was lent. A call that stores something finds that out by a watch of its keys, and is run again on
+//! its worker.
 
 use std::sync::Arc;
 use std::time::Instant;

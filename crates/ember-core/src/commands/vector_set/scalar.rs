@@ -22,36 +22,36 @@ fn row(scalar: Scalar) -> &'static (Scalar, &'static str, &'static str, &'static
 }
 
 /// As VINFO and VEMB say it.
-pub(in crate::commands) fn name(scalar: Scalar) -> &'static str {
+pub(crate) fn name(scalar: Scalar) -> &'static str {
     row(scalar).1
 }
 
 /// The option of VADD.
-pub(in crate::commands) fn option_of(scalar: Scalar) -> &'static str {
+pub(crate) fn option_of(scalar: Scalar) -> &'static str {
     row(scalar).2
 }
 
 /// As it stands behind QUANT.
-pub(in crate::commands) fn quant_name(scalar: Scalar) -> &'static str {
+pub(crate) fn quant_name(scalar: Scalar) -> &'static str {
     row(scalar).3
 }
 
 /// An option of VADD.
-pub(in crate::commands) fn option(args: Args<'_>, at: usize) -> Option<Scalar> {
+pub(crate) fn option(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.2)).map(|row| row.0)
 }
 
 /// What stands behind QUANT.
-pub(in crate::commands) fn named(args: Args<'_>, at: usize) -> Option<Scalar> {
+pub(crate) fn named(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.3)).map(|row| row.0)
 }
 
 /// What stands behind METRIC or DISTANCE.
-pub(in crate::commands) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
+pub(crate) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
     METRICS.iter().find(|(_, name)| is_word(args, at, name)).map(|&(metric, _)| metric)
 }
 
 /// Its name.
-pub(in crate::commands) fn metric_name(metric: Metric) -> &'static str {
+pub(crate) fn metric_name(metric: Metric) -> &'static str {
     METRICS.iter().find(|row| row.0 == metric).expect("all are there").1
 }

@@ -77,7 +77,7 @@ impl Options {
     }
 }
 
-pub(in crate::commands) fn syntax_error(text: &[u8], SyntaxError(at): SyntaxError) -> CommandError {
+pub(crate) fn syntax_error(text: &[u8], SyntaxError(at): SyntaxError) -> CommandError {
     // No reply to a mistake is as large as the request may be.
     const SHOWN_BYTES_MAX: usize = 1024;
     let rest = quoted_up_to(&text[at..], SHOWN_BYTES_MAX);

@@ -40,7 +40,7 @@ const WIDTH_MAX: i64 = 1_000_000;
 
 /// Of so many vectors that are not linked yet, one tells those who link that there are some: so they learn of a set that has
 /// come to another key meanwhile, and more of them come when there are many.
-pub(in crate::commands) const PENDING_PER_NOTICE: usize = 32;
+pub(crate) const PENDING_PER_NOTICE: usize = 32;
 
 pub(super) struct Options<'a> {
     pub(super) width: usize,

@@ -16,7 +16,7 @@ pub(super) struct Given {
     pub(super) next: usize,
 }
 
-pub(in crate::commands) const INVALID: CommandError =
+pub(crate) const INVALID: CommandError =
     CommandError::Text(std::borrow::Cow::Borrowed("ERR invalid vector specification"));
 
 impl Given {
@@ -51,8 +51,8 @@ impl Given {
         }
     }
 
-    /// The numbers that begin at argument `at`, up to the first argument that is none: the form of the original ember. `None`
-    /// if the first is none, or one of them is not finite.
+    /// The numbers that begin at argument `at`, up to the first argument that is none: the form of the original ember.
+    /// `None` if the first is none, or one of them is not finite.
     pub(super) fn bare(args: Args<'_>, at: usize) -> Option<Given> {
         let words = (at..args.len()).take(DIM_MAX + 1);
         let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
@@ -77,11 +77,11 @@ pub(super) fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
 }
 
 /// A vector as a blob.
-pub(in crate::commands) fn to_blob(vector: &[f32]) -> Vec<u8> {
+pub(crate) fn to_blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// Whether the length of a vector is a number that can be kept.
-pub(in crate::commands) fn has_a_length(vector: &[f32]) -> bool {
+pub(crate) fn has_a_length(vector: &[f32]) -> bool {
     vector.iter().map(|number| number * number).sum::<f32>().is_finite()
 }
