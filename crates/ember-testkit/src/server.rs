@@ -12,7 +12,6 @@ use ember_protocol::client::Value;
 
 use crate::client::RawClient;
 use crate::ports::free_port;
-use crate::waiting::wait_until;
 
 /// How long a server may take to answer its first PING, or to stop when told.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
