@@ -24,7 +24,8 @@ IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
-	bench-latency bench-persistence bench-tails bench-neighbours bench-cache bench-limit bench-memtier charts docker-build clean
+	bench-latency bench-persistence bench-tails bench-neighbours bench-cache bench-limit bench-memtier bench-stores charts \
+	docker-build clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +130,9 @@ bench-memory: release ## Memory for each key, beside redis-server.
 
 bench-cache: release ## Memory for each key at many sizes, and hits of a full cache, beside redis-server and valkey-server.
 	bench/bench-cache.sh
+
+bench-stores: release ## KVBench's table for every store, beside KVBench's figures.
+	bench/bench-stores.sh
 
 bench-limit: release ## Resident memory of a full cache while files are written, beside redis-server and valkey-server.
 	bench/bench-limit.sh

@@ -169,7 +169,7 @@ _ember__cli() {
             return 0
             ;;
         ember__subcmd__cli__subcmd__benchmark)
-            opts="-h -p -s -u -a -3 -n -c -P -k -l -I -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --tls --sni --cacert --cacertdir --insecure --cert --key --duration --threads --rate --warm-up --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
+            opts="-h -p -s -u -a -3 -n -c -P -k -l -I -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --server-program --folder --tls --sni --cacert --cacertdir --insecure --cert --key --duration --threads --rate --warm-up --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -216,6 +216,14 @@ _ember__cli() {
                     return 0
                     ;;
                 --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-program)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --folder)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -305,6 +313,10 @@ _ember__cli() {
                     ;;
                 --report)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --matrix)
+                    COMPREPLY=($(compgen -W "server stores" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -95,6 +95,8 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l user -
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l db -l dbnum -d 'The number of the database' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l compare -d 'Other servers, HOST:PORT with commas between, to compare with the first one, in turn' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l rounds -d 'With --compare: how often each test is run on each server' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l server-program -d 'With --matrix stores: the program of the server (default: ember-server beside this program)' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l folder -d 'With --matrix stores: the folder that stores are made in (default: that of temporary files)' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l sni -d 'The name that the server\'s certificate has to have, and that is sent to the server' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacert -d 'Certificates of authorities to trust; without it those of the system' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l cacertdir -d 'A directory with such certificates: its files that end in .pem, .crt or .0 to .9' -r -F
@@ -120,6 +122,8 @@ gaussian\t'Those in the middle more often: a sixth of the keys is one standard d
 sequential\t'One behind the other'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ttl -d 'Keys that SET writes expire after this many seconds' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l report -d 'Write a page with plots as well. Each test is then also measured shortly with other numbers of connections and with other pipelines' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l matrix -d 'Print SET and GET in the table of KVBench: -n requests (100000) on -r keys (as many as requests), with one client and with 256, and with pipelines of 256; for the options that the server runs with, or for all stores, each with a server of its own' -r -f -a "server\t'A server that runs'
+stores\t'All stores of ember, and Redis where it is installed, beside KVBench\'s own figures'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l askpass -d 'Ask for the password'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l no-auth-warning -d 'No warning for a password on the command line'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s 3 -d 'Speak RESP3'
@@ -131,7 +135,6 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l distin
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s q -d 'One line for each test'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l csv -d 'As comma-separated values; the first columns are those of redis-benchmark'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l json -d 'As JSON'
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l matrix -d 'Print SET and GET in the table of KVBench, for the options that the server runs with: -n requests (100000) on -r keys (as many as requests), with one client and with 256, and with pipelines of 256'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l help -d 'Print this help'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand check" -l encryption-key-file -d 'The keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Without it they are those in the environment variable EMBER_ENCRYPTION_KEY, if that is set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand repair" -s o -l output -d 'Where the copy goes: a file that is not there, or for the AOF of a manifest a directory without one' -r -F

@@ -68,6 +68,12 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "COUNT", default_value_t = 3, requires = "compare",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
+    /// With --matrix stores: the program of the server (default: ember-server beside this program).
+    #[arg(long, value_name = "FILE", requires = "matrix")]
+    pub(crate) server_program: Option<PathBuf>,
+    /// With --matrix stores: the folder that stores are made in (default: that of temporary files).
+    #[arg(long, value_name = "FOLDER", requires = "matrix")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// How much load.
@@ -176,10 +182,21 @@ pub(crate) struct OutputOptions {
     /// with other pipelines.
     #[arg(long, value_name = "FILE.html", conflicts_with_all = ["compare", "matrix"])]
     pub(crate) report: Option<PathBuf>,
-    /// Print SET and GET in the table of KVBench, for the options that the server runs with: -n requests (100000) on -r
-    /// keys (as many as requests), with one client and with 256, and with pipelines of 256.
-    #[arg(long, conflicts_with_all = ["clients", "pipeline", "rate", "compare"])]
-    pub(crate) matrix: bool,
+    /// Print SET and GET in the table of KVBench: -n requests (100000) on -r keys (as many as requests), with one client
+    /// and with 256, and with pipelines of 256; for the options that the server runs with, or for all stores, each with a
+    /// server of its own.
+    #[arg(long, value_enum, value_name = "OF", num_args = 0..=1, default_missing_value = "server",
+          conflicts_with_all = ["clients", "pipeline", "rate", "compare"])]
+    pub(crate) matrix: Option<MatrixOf>,
+}
+
+/// What the table of KVBench is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatrixOf {
+    /// A server that runs.
+    Server,
+    /// All stores of ember, and Redis where it is installed, beside KVBench's own figures.
+    Stores,
 }
 
 fn positive(text: &str) -> Result<f64, String> {

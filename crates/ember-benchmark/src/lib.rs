@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 pub use arguments::BenchmarkArguments;
 
+use arguments::MatrixOf;
 use ember_client::Address;
 use ember_client::put;
 use failure::Failure;
@@ -79,8 +80,10 @@ fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Addr
     if arguments.load.idle {
         return idle::run(arguments, address);
     }
-    if arguments.output.matrix {
-        return matrix::run(arguments, workloads, address);
+    match arguments.output.matrix {
+        Some(MatrixOf::Server) => return matrix::run(arguments, workloads, address),
+        Some(MatrixOf::Stores) => return matrix::stores::run(arguments, workloads, &address),
+        None => {}
     }
     if !arguments.target.compare.is_empty() {
         return compare::run(arguments, workloads, address);

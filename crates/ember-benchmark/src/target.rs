@@ -103,7 +103,7 @@ impl Target {
         let is_resp3 = arguments.target.resp3;
         let mut control = connect(&address, is_resp3)?;
         let options = &arguments.work;
-        let default_keys = if arguments.output.matrix { arguments.load.requests } else { 1 };
+        let default_keys = if arguments.output.matrix.is_some() { arguments.load.requests } else { 1 };
         Ok(Target {
             facts: Facts::of(&mut control),
             address,

@@ -143,7 +143,7 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
     } else if !arguments.words.is_empty() {
         let words: Vec<Vec<u8>> = arguments.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         vec![custom(&words, &data)]
-    } else if arguments.output.matrix {
+    } else if arguments.output.matrix.is_some() {
         named(&["set".to_owned(), "get".to_owned()], options.ttl, &data)?
     } else {
         named(&options.tests, options.ttl, &data)?

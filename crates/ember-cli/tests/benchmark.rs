@@ -462,6 +462,39 @@ fn the_matrix_is_that_of_kvbench() {
 }
 
 #[test]
+fn the_matrix_of_stores_has_all_rows_of_kvbench() {
+    let folder = temporary("matrix");
+    fs::create_dir_all(&folder).unwrap();
+    let program = find_ember_server();
+    let common = ["--matrix", "stores", "-n", "300", "--folder", folder.to_str().unwrap()];
+    let common = [&common[..], &["--server-program", program.to_str().unwrap()]].concat();
+    let table = run(&common);
+    assert_eq!(table.code, 0, "{}", table.err);
+    let rows: Vec<Vec<&str>> =
+        table.out.lines().map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    assert_eq!(rows[0][..3], ["KVBench", "Store", "Pipeline"]);
+    let of_kvbench = rows[2..].iter().filter(|row| row.len() == 13 && row[11] != "–");
+    assert_eq!(of_kvbench.count(), 39, "{}", table.out);
+    for store in ["map", "btree"] {
+        let own: Vec<_> = rows.iter().filter(|row| row.len() == 13 && row[1] == store).collect();
+        assert_eq!(own.len(), 9);
+        for row in own {
+            assert!(row[6].parse::<u64>().unwrap() > 0 && row[7].parse::<u64>().unwrap() > 0, "{row:?}");
+            assert_eq!(row[8], "100 %");
+            // What is in memory alone is not written.
+            assert_eq!(row[9] == "0", row[4] == "no", "{row:?}");
+        }
+    }
+    assert!(table.out.contains("(35855)") && table.out.contains("In brackets"), "{}", table.out);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "servers and their folders are gone");
+    let missing = folder.join("none");
+    let nowhere = ["--matrix", "stores", "-n", "5", "--server-program", missing.to_str().unwrap()];
+    let table = run(&nowhere);
+    assert!(table.err.contains("map is left out: "), "{}", table.err);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn errors_are_counted_and_shown() {
     let server = server(&[]);
     server.client().run("SET text hello");
@@ -545,6 +578,8 @@ fn wrong_command_lines_exit_with_two() {
         (&["--command", ""], "it is empty"),
         (&["--csv", "--json"], "cannot be used with"),
         (&["--matrix", "-c", "5"], "cannot be used with"),
+        (&["--matrix", "nothing"], "possible values"),
+        (&["--folder", "x"], "--matrix"),
         (&["--ttl", "5", "-t", "incr"], "--ttl is for what SET writes"),
         (&["-d", "500000000", "-P", "16", "-t", "set"], "more than 1 GiB"),
         (&["--key-pattern", "random"], "possible values"),

@@ -1,14 +1,18 @@
 //! `--matrix`: the table of KVBench, for the options that the server runs with.
 
+mod process;
+mod seed;
+pub(crate) mod stores;
+
 use serde_json::{Value, json};
 
-use super::arguments::BenchmarkArguments;
-use super::facts::Facts;
-use super::failure::Failure;
-use super::figures::Figures;
-use super::report::{csv, table};
-use super::target::{Load, Target};
-use super::workload::Workload;
+use crate::arguments::BenchmarkArguments;
+use crate::facts::Facts;
+use crate::failure::Failure;
+use crate::figures::Figures;
+use crate::report::{csv, table};
+use crate::target::{Load, Target};
+use crate::workload::Workload;
 use ember_client::Address;
 use ember_client::put;
 
@@ -21,7 +25,7 @@ const COLUMNS: [&str; 7] = ["Store", "Pipeline", "Clients", "Persist", "Fsync", 
 ///
 /// # Errors
 /// In words: the server cannot be measured.
-pub(super) fn run(
+pub(crate) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
     address: Address,
@@ -33,9 +37,7 @@ pub(super) fn run(
     for (pipeline, clients) in SUITES {
         let mut row = vec![target.facts.store.clone()];
         row.extend([pipeline.to_string(), clients.to_string(), persist.clone(), fsync.clone()]);
-        let options = Load::of(arguments);
-        let threads = arguments.load.threads.min(clients);
-        let load = Load { pipeline, clients, threads, ..options };
+        let load = load(arguments, pipeline, clients);
         for workload in workloads {
             let result = target.measure(workload, &load)?;
             errors += result.measured.tally.errors;
@@ -43,15 +45,26 @@ pub(super) fn run(
         }
         rows.push(row);
     }
+    show(arguments, &rows, 1);
+    Ok(errors)
+}
+
+/// A suite under the other options.
+fn load(arguments: &BenchmarkArguments, pipeline: u32, clients: u32) -> Load {
+    let threads = arguments.load.threads.min(clients);
+    Load { pipeline, clients, threads, ..Load::of(arguments) }
+}
+
+/// Prints the table in the form that is asked for; the first `left` columns are words.
+fn show(arguments: &BenchmarkArguments, rows: &[Vec<String>], left: usize) {
     let text = if arguments.output.json {
-        format!("{:#}\n", document(&rows))
+        format!("{:#}\n", document(rows))
     } else if arguments.output.csv {
-        rows.into_iter().map(|row| csv::row(row.into_iter())).collect()
+        rows.iter().map(|row| csv::row(row.iter().cloned())).collect()
     } else {
-        table(&rows, 1)
+        table(rows, left)
     };
     put(text.as_bytes());
-    Ok(errors)
 }
 
 /// Rows as objects whose fields are the columns.
@@ -59,7 +72,7 @@ fn document(rows: &[Vec<String>]) -> Value {
     let objects = rows.iter().skip(1).map(|row| {
         let cells =
             row.iter().map(|cell| cell.parse::<u64>().map_or_else(|_| json!(cell), |number| json!(number)));
-        let names = COLUMNS.iter().map(|name| name.to_lowercase().replace('/', "_per_"));
+        let names = rows[0].iter().map(|name| name.to_lowercase().replace('/', "_per_").replace(' ', "_"));
         Value::Object(names.zip(cells).collect())
     });
     Value::Array(objects.collect())
