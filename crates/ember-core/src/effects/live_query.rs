@@ -21,8 +21,8 @@ const QUERY_BYTES: usize = size_of::<LiveQuery>() + 2 * size_of::<usize>() + KEY
 /// About what each key takes: its place in the shard's list, which has some room left, and in the filter.
 const KEY_BYTES: usize = size_of::<Place>() + size_of::<Place>() / 8 + 4;
 
-/// A command that is watched: all who watch the same words in the same database and protocol share it. There may be millions:
-/// its fields are as small as what they count allows.
+/// A command that is watched: all who watch the same words in the same database and protocol share it. There may be
+/// millions: its fields are as small as what they count allows.
 pub struct LiveQuery {
     // Fixed.
     call: StoredCommand,

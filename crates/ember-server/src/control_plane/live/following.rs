@@ -25,16 +25,16 @@ const CLIENT_NAME: &str = "dashboard-live";
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Somebody who was let in.
-pub(in crate::control_plane) struct Follower(Session, StreamPlace);
+pub(crate) struct Follower(Session, StreamPlace);
 
 /// Why somebody is told nothing.
-pub(in crate::control_plane) type Refused = (StatusCode, String);
+pub(crate) type Refused = (StatusCode, String);
 
 /// Lets a user in, who may follow something then.
 ///
 /// # Errors
 /// What the server has against it.
-pub(in crate::control_plane) async fn enter(
+pub(crate) async fn enter(
     credentials: Option<&Credentials>,
     visitor: Visitor,
     server: &'static Server,
@@ -50,7 +50,7 @@ impl Follower {
     ///
     /// # Errors
     /// What the server has against the commands.
-    pub(in crate::control_plane) async fn follow(
+    pub(crate) async fn follow(
         self,
         database: u64,
         commands: Vec<Vec<Vec<u8>>>,

@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Streams of one kind.
-pub(in crate::control_plane) struct Streams(AtomicU64);
+pub(crate) struct Streams(AtomicU64);
 
 /// One of as many streams as there may be, until this is dropped.
-pub(in crate::control_plane) struct StreamPlace(&'static Streams);
+pub(crate) struct StreamPlace(&'static Streams);
 
 impl Streams {
-    pub(in crate::control_plane) const fn new() -> Streams {
+    pub(crate) const fn new() -> Streams {
         Streams(AtomicU64::new(0))
     }
 
     /// A place, if there are not `max` of them.
-    pub(in crate::control_plane) fn take(&'static self, max: u64) -> Option<StreamPlace> {
+    pub(crate) fn take(&'static self, max: u64) -> Option<StreamPlace> {
         let count = |count| (count < max).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| StreamPlace(self))
     }
