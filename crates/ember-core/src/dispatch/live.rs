@@ -3,23 +3,26 @@
 use ember_protocol::{Args, Reply};
 
 use super::{Access, Context, run};
-use crate::call::{CommandResult, DataCommand};
+use crate::call::{AttemptResult, DataCommand};
 use crate::effects::events::EventClass;
 use crate::keys::Keys;
 
 /// Runs a call that reads, with the locks of all its keys pinned in `context.guards`: there they stay for the caller to give
 /// back. What has expired is removed before; then `at_moment` is called, and nothing changes until the locks are given
-/// back. The call counts neither as a look-up nor as a use, and is no event. No lock is held before.
+/// back. The call counts neither as a look-up nor as a use, and is no event. No lock is held before. One that takes long is
+/// answered with [`Attempt::Offload`], if `context.waiting` allows that.
 ///
 /// # Errors
 /// What the handler says; it has written nothing then.
+///
+/// [`Attempt::Offload`]: crate::call::Attempt::Offload
 pub fn evaluate(
     command: &DataCommand,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
     reply: &mut Reply,
     at_moment: impl FnOnce(),
-) -> CommandResult {
+) -> AttemptResult {
     let Context { keyspace, guards, turn, database, .. } = context;
     let mut shards =
         command.spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
@@ -35,5 +38,5 @@ pub fn evaluate(
     (turn.counters.hits, turn.counters.misses) = (hits, misses);
     turn.notices.classes = classes;
     turn.no_touch = no_touch;
-    result.map(|_| ())
+    result
 }

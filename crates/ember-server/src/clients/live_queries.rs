@@ -31,6 +31,17 @@ pub(crate) struct State {
     pub(crate) body: Arc<Vec<u8>>,
 }
 
+/// A state, and the workers whose connections are to be told of it.
+pub(crate) type News = (State, Vec<u16>);
+
+/// The run of a live query on a thread of its own is over.
+pub(crate) struct EndedRun {
+    pub(crate) query: Arc<LiveQuery>,
+    pub(crate) took: Duration,
+    /// None if all know the result.
+    pub(crate) news: Option<News>,
+}
+
 /// How a client is told of states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {

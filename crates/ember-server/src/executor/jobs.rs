@@ -32,14 +32,14 @@ const NETWORK_THREADS_MAX: usize = 16;
 
 /// Work of a call.
 pub(crate) trait Job: Send {
-    /// The worker of the call's client.
+    /// The worker that it is settled by.
     fn worker(&self) -> usize;
 
     /// Does the work, on a thread that is no worker.
     fn run(&mut self, server: &'static Server);
 
-    /// Ends the call. Its worker is inside the gate and holds no lock.
-    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled;
+    /// Ends the call, and returns its answer if a connection waits for one. Its worker is inside the gate and holds no lock.
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled>;
 }
 
 /// A call that is answered.

@@ -90,7 +90,7 @@ impl Job for LongCall {
         self.result = self.loan.run(&server.keyspace, &mut self.reply);
     }
 
-    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {
         let LongCall { client, command, begun, replicas, keys, mut loan, mut reply, mut result } = *self;
         let server = executor.server;
         if loan.may_store() {
@@ -119,6 +119,6 @@ impl Job for LongCall {
         }
         let (args, wire_bytes_max) = (loan.call(), loan.wire_bytes_max());
         let call = Finished { client: &client, command, args, wire_bytes_max, begun, keys: &keys };
-        executor.finish_job(&call, result, reply)
+        Some(executor.finish_job(&call, result, reply))
     }
 }

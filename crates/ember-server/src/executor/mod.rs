@@ -53,7 +53,7 @@ use sampling::Sampling;
 use sizes::SizeLimits;
 
 use crate::clients::client::{Client, ClientView, ReplyMode};
-use crate::clients::live_queries::Marked;
+use crate::clients::live_queries::{EndedRun, Marked};
 
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients;
@@ -137,6 +137,8 @@ pub(crate) struct Executor {
     evictor: Evictor,
     /// Live queries whose home this worker is and that are to be run again.
     pub(crate) marked: Vec<Marked>,
+    /// Runs of such queries on other threads that are over.
+    pub(crate) ended_runs: Vec<EndedRun>,
     /// Memory was short and no key may go; not tried again before the next write or tick.
     has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,
@@ -190,6 +192,7 @@ impl Executor {
             stats: &server.workers[index].stats,
             evictor: Evictor::default(),
             marked: Vec::new(),
+            ended_runs: Vec::new(),
             has_nothing_to_evict: false,
             prepared: Vec::new(),
             quick: Vec::new(),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use ember_protocol::{Args, Protocol, Reply};
+use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use emberkv_core::dispatch::live;
 use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
 
-use super::digest;
+use super::{digest, long};
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::live_queries::{Marked, State};
+use crate::clients::live_queries::{Marked, News, State};
 use crate::executor::Executor;
 
 /// A result, and the moment at which it was that.
@@ -29,56 +30,104 @@ pub(super) struct Question<'q> {
     pub(super) protocol: Protocol,
 }
 
-/// Runs a call. The locks of all its keys stay pinned in `guards`, which held none. `at_moment` is called under them before
-/// it runs. The worker is inside the gate.
+impl Question<'_> {
+    pub(super) fn data(&self) -> &'static DataCommand {
+        let Handler::Data(data) = self.command.handler else {
+            unreachable!("only commands on keys are watched")
+        };
+        data
+    }
+}
+
+/// What the handler says of a call, and what it has replied. The locks of all its keys stay pinned in `guards`, which held
+/// none. `at_moment` is called under them before it runs. The worker is inside the gate.
+fn run(
+    executor: &mut Executor,
+    guards: &mut Guards<'static>,
+    question: Question<'_>,
+    waiting: Waiting,
+    at_moment: impl FnOnce(),
+) -> (AttemptResult, Reply) {
+    let Question { args, database, protocol, .. } = question;
+    let mut reply = Reply::new(protocol);
+    executor.turn.reads_any_key = false;
+    let (keyspace, turn) = (&executor.server.keyspace, &mut executor.turn);
+    let mut context = Context { keyspace, guards, turn, database, waiting };
+    let result = live::evaluate(question.data(), &mut context, args, &mut reply, at_moment);
+    executor.turn.reads_any_key = true;
+    (result, reply)
+}
+
+/// Runs a call. The locks of all its keys stay pinned in `guards`, which held none. The worker is inside the gate.
 pub(super) fn evaluate(
     executor: &mut Executor,
     guards: &mut Guards<'static>,
     question: Question<'_>,
-    at_moment: impl FnOnce(),
 ) -> Evaluated {
-    let Question { command, args, database, protocol } = question;
-    let Handler::Data(data) = command.handler else { unreachable!("only commands on keys are watched") };
-    let server = executor.server;
-    let mut reply = Reply::new(protocol);
-    executor.turn.reads_any_key = false;
-    let mut context = Context {
-        keyspace: &server.keyspace,
-        guards,
-        turn: &mut executor.turn,
-        database,
-        waiting: Waiting::Never,
-    };
-    let result = live::evaluate(data, &mut context, args, &mut reply, at_moment);
-    executor.turn.reads_any_key = true;
-    if let Err(error) = result {
-        reply.error_bytes(&error.text());
-    }
+    let (result, reply) = run(executor, guards, question, Waiting::Never, || ());
+    evaluated(executor, &question, result.map(|_| ()), reply)
+}
+
+/// A result that was found under the locks that are held.
+fn evaluated(
+    executor: &mut Executor,
+    question: &Question<'_>,
+    result: CommandResult,
+    reply: Reply,
+) -> Evaluated {
     // What has changed these keys has taken its number under the locks that are held now; what will, takes a higher one.
-    let (sequence, record) = server.journal.state_number(&executor.turn.journal);
-    let mut body = reply.to_vec();
-    let hash = digest::of_result(command.spec, &body);
-    let max = executor.config.watch_max_reply;
-    if body.len() as u64 > max {
-        let mut error = Reply::new(protocol);
-        error.error(&format!("ERR the result has {} bytes: read it yourself", body.len()));
-        body = error.to_vec();
-    }
+    let (sequence, record) = executor.server.journal.state_number(&executor.turn.journal);
+    let (hash, body) = shown(executor, question.command, result, reply);
     Evaluated { sequence, record, hash, body }
 }
 
-/// Runs a query again that is marked, on its home. Returns its state, and the workers that are to be told; none if they know
-/// it. The worker is inside the gate and holds no lock.
-pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Option<(State, Vec<u16>)> {
+/// The hash of a result, and what is sent of it.
+pub(super) fn shown(
+    executor: &Executor,
+    command: &Command,
+    result: CommandResult,
+    mut reply: Reply,
+) -> (u128, Vec<u8>) {
+    if let Err(error) = result {
+        reply.error_bytes(&error.text());
+    }
+    let body = reply.to_vec();
+    let hash = digest::of_result(command.spec, &body);
+    if body.len() as u64 <= executor.config.watch_max_reply {
+        return (hash, body);
+    }
+    let mut error = Reply::new(reply.protocol());
+    error.error(&format!("ERR the result has {} bytes: read it yourself", body.len()));
+    (hash, error.to_vec())
+}
+
+/// What became of a query that was to be run again.
+pub(crate) enum Renewed {
+    /// Nobody is to be told.
+    Known,
+    /// Its new state.
+    News(News),
+    /// A thread runs it, because that takes long.
+    Runs,
+    /// Its keys belong to calls that have waited for them: it is marked again, and to be tried again.
+    Waits,
+}
+
+/// Runs a query again that is marked, on its home. The worker is inside the gate and holds no lock.
+pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     let Marked { query, since } = marked;
     if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {
-        return None;
+        return Renewed::Known;
     }
     let command = executor.server.registry.get(query.command);
     let question =
         Question { command, args: query.call(), database: query.database(), protocol: query.protocol };
     let mut guards = Guards::None;
-    let found = evaluate(executor, &mut guards, question, || query.unmark());
+    let (result, reply) = run(executor, &mut guards, question, Waiting::Allowed, || query.unmark());
+    if matches!(result, Ok(Attempt::Offload)) {
+        return long::begin(executor, marked, &question, guards);
+    }
+    let found = evaluated(executor, &question, result.map(|_| ()), reply);
     executor.stats.query_evaluations.add(1);
     let workers = query.with_audience(|audience| {
         if audience.known() == Some(found.hash) && !audience.wants_equal() {
@@ -90,9 +139,9 @@ pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Option<(State, 
     guards.unpin(&executor.server.keyspace, &mut executor.turn);
     let Some(workers) = workers else {
         executor.stats.query_equal.add(1);
-        return None;
+        return Renewed::Known;
     };
     let Evaluated { sequence, record, hash, body } = found;
-    let body = Arc::new(body);
-    Some((State { query: Arc::clone(query), sequence, record, hash, since: *since, body }, workers))
+    let (query, since, body) = (Arc::clone(query), *since, Arc::new(body));
+    Renewed::News((State { query, sequence, record, hash, since, body }, workers))
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! a key changes       the query is marked and goes to its home               (ember-core, executor/live_queries.rs)
 //! home worker         runs it under the locks of all its keys                (evaluation.rs, worker/live_queries.rs)
+//!                     or has a thread run it, if that takes long             (long.rs)
 //!                     another result than before: a state, once to each worker that has watchers
 //! receiving worker    writes the state to its connections that watch the query, or keeps the newest for who is slow
 //! ```
@@ -16,6 +17,7 @@ mod digest;
 pub(crate) mod evaluation;
 mod fingerprint;
 pub(crate) mod json;
+mod long;
 pub(crate) mod opening;
 pub(crate) mod version;
 pub(crate) mod writing;

@@ -152,7 +152,7 @@ pub(crate) fn open(
     }
     let mut guards = Guards::None;
     let question = Question { command, args: *call, database, protocol };
-    let found = evaluate(executor, &mut guards, question, || ());
+    let found = evaluate(executor, &mut guards, question);
     let Evaluated { sequence, record, hash, body } = found;
     if let Some(since) = since
         && since.history == version::history(server).as_bytes()

@@ -110,7 +110,7 @@ impl Job for Migration {
         self.transferred = Migrations::of(server).transfer_here(&server.keyspace, self);
     }
 
-    fn settle(self: Box<Self>, executor: &mut Executor) -> Settled {
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {
         let concluded = self.conclude(executor, &self.transferred);
         let keyspace = &executor.server.keyspace;
         self.watches.iter().for_each(|watched| watched.end(keyspace, &mut executor.turn));
@@ -124,6 +124,6 @@ impl Job for Migration {
             begun: self.begun,
             keys: &self.keys,
         };
-        executor.finish_job(&call, result, reply)
+        Some(executor.finish_job(&call, result, reply))
     }
 }

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use emberkv_core::keys::Guards;
-use emberkv_core::live_query::Receiver;
+use emberkv_core::live_query::{LiveQuery, Receiver};
 
 use super::serving::lend_buffer;
 use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
-use crate::clients::live_queries::{Marked, Reception, State, Watcher, Watchers};
+use crate::clients::live_queries::{EndedRun, Marked, News, Reception, State, Watcher, Watchers};
 use crate::clients::mailbox::Message;
-use crate::live_queries::evaluation::renew;
+use crate::live_queries::evaluation::{Renewed, renew};
 use crate::live_queries::opening::{self, Refused};
 use crate::live_queries::writing;
 use crate::server::Server;
@@ -30,6 +30,9 @@ const DELAYING_RUN: Duration = Duration::from_micros(50);
 
 /// How many times as long as a run the next one is delayed.
 const DELAY_FACTOR: u32 = 4;
+
+/// How soon a query is tried again whose keys belong to calls that have waited for them.
+const KEYS_AWAITED: Duration = Duration::from_millis(10);
 
 /// Connections that are told of states in one turn.
 const TOLD_MAX: usize = 256;
@@ -47,6 +50,8 @@ pub(super) struct QueryWork {
     marked: VecDeque<Marked>,
     /// Those that are not to be run before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
+    /// Queries that run on other threads, by their addresses, and those of them that were marked meanwhile.
+    running: HashMap<usize, Option<Marked>>,
     /// The state that is told now.
     telling: Option<Telling>,
     /// The newest state of each query that is to be told, by the query's address, and these, the oldest first.
@@ -126,21 +131,25 @@ impl Worker {
         for _ in 0..self.queries.marked.len() {
             let Some(marked) = self.queries.marked.pop_front() else { break };
             let query = Arc::clone(&marked.query);
+            let name = Arc::as_ptr(&query).addr();
+            if let Some(next) = self.queries.running.get_mut(&name) {
+                next.get_or_insert(marked);
+                continue;
+            }
             let since = |time: u64| self.server.started + Duration::from_nanos(time);
             let not_before = since(query.not_before.load(Ordering::Relaxed));
             if not_before > now {
-                let name = Arc::as_ptr(&query).addr();
                 self.queries.delayed.insert((not_before, name), marked);
                 continue;
             }
-            states.extend(renew(&mut self.executor, &marked));
-            let ended = Instant::now();
-            let took = ended - now;
-            self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
-            if took >= DELAYING_RUN {
-                let until = ended + took * DELAY_FACTOR - self.server.started;
-                query.not_before.store(until.as_nanos() as u64, Ordering::Relaxed);
+            match renew(&mut self.executor, &marked) {
+                Renewed::Known => {}
+                Renewed::News(news) => states.push(news),
+                Renewed::Runs => _ = self.queries.running.insert(name, None),
+                Renewed::Waits => _ = self.queries.delayed.insert((now + KEYS_AWAITED, name), marked),
             }
+            let ended = Instant::now();
+            self.note_run(&query, ended - now, ended);
             now = ended;
             if now - begun >= EVALUATION_SLICE {
                 break;
@@ -149,15 +158,37 @@ impl Worker {
         self.executor.deliver(&mut Guards::None, None);
         self.server.gate.leave(self.executor.index);
         self.executor.publish();
-        for (state, workers) in states {
-            let state = Arc::new(state);
-            for worker in workers.into_iter().map(usize::from) {
-                if worker == self.executor.index {
-                    self.accept_state(Arc::clone(&state));
-                } else {
-                    self.server.workers[worker].mailbox.send(Message::State(Arc::clone(&state)));
-                }
+        states.into_iter().for_each(|news| self.send_news(news));
+    }
+
+    /// Counts the time of a run, and delays the next one of its query.
+    fn note_run(&self, query: &LiveQuery, took: Duration, ended: Instant) {
+        self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
+        if took >= DELAYING_RUN {
+            let until = ended + took * DELAY_FACTOR - self.server.started;
+            query.not_before.store(until.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn send_news(&mut self, (state, workers): News) {
+        let state = Arc::new(state);
+        for worker in workers.into_iter().map(usize::from) {
+            if worker == self.executor.index {
+                self.accept_state(Arc::clone(&state));
+            } else {
+                self.server.workers[worker].mailbox.send(Message::State(Arc::clone(&state)));
             }
+        }
+    }
+
+    /// Takes what other threads have found, and lets those queries be run again that were marked meanwhile.
+    pub(super) fn end_evaluations(&mut self) {
+        let now = Instant::now();
+        for EndedRun { query, took, news } in std::mem::take(&mut self.executor.ended_runs) {
+            self.note_run(&query, took, now);
+            let next = self.queries.running.remove(&Arc::as_ptr(&query).addr());
+            self.queries.marked.extend(next.flatten());
+            news.into_iter().for_each(|news| self.send_news(news));
         }
     }
 

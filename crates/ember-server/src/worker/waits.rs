@@ -75,12 +75,13 @@ impl Worker {
             return; // after the script that runs; the next tick tries again
         }
         let done = jobs.take_done(worker).into_iter();
-        let settled: Vec<Settled> = done.map(|job| job.settle(&mut self.executor)).collect();
+        let settled: Vec<Settled> = done.filter_map(|job| job.settle(&mut self.executor)).collect();
         server.gate.leave(worker);
         self.executor.publish();
         for Settled { token, client_id, reply, record } in settled {
             self.end_waiting(token, client_id, Ending::Served(reply, record));
         }
+        self.end_evaluations();
     }
 
     /// Takes a waiter whose waiting was ended out of the queues of its keys. Not inside the gate, which a script may keep

@@ -443,3 +443,8 @@ fn every_state_is_that_after_its_record_in_the_concurrent_mode() {
 fn every_state_is_that_after_its_record_in_the_sharded_mode() {
     run(&["--shards", "3", "--concurrent", "no"]);
 }
+
+#[test]
+fn every_state_is_that_after_its_record_where_threads_run_the_queries() {
+    run(&["--shards", "3", "--concurrent", "yes", "--long-call-elements", "2"]);
+}
