@@ -85,6 +85,11 @@ complete -c ember-server -l active-defrag-threshold-upper -d 'From as many per c
 complete -c ember-server -l active-defrag-ignore-bytes -d 'While less memory than this is unused between what is allocated, activedefrag does nothing, unless what is in use is above maxmemory. (default: 100mb)' -r
 complete -c ember-server -l active-defrag-max-scan-fields -d 'Values with more elements than this are looked at by activedefrag a part at a time, others whole. (default: 1000)' -r
 complete -c ember-server -l active-defrag-cycle-us -d 'For how many microseconds activedefrag works before it pauses; at least one short step is done. (default: 500)' -r
+complete -c ember-server -l tiered-path -d 'A directory of this server\'s own for values that memory has no room for; empty for none. It needs maxmemory, and is emptied at the start. (default: empty)' -r -F
+complete -c ember-server -l tiered-max-size -d 'How much the files in tiered-path may take; 0 for nine tenths of what is free on their disk. (default: 0)' -r
+complete -c ember-server -l tiered-min-value -d 'Keys that take no more memory than this with their values stay in memory. (default: 64)' -r
+complete -c ember-server -l tiered-max-value -d 'Keys that take more memory than this with their values stay in memory. (default: 64mb)' -r
+complete -c ember-server -l storage-io-threads -d 'Threads that read values which are not in memory; 0 for two for each processor, 4 to 16. (default: 0)' -r
 complete -c ember-server -l import-mode -d 'Whether this server is being filled from another one, which decides when keys expire: nothing expires or is evicted by itself; see CLIENT IMPORT-SOURCE. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background when they say neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''

@@ -71,6 +71,9 @@ pub enum Attempt {
     /// Nothing is written or changed: the call takes long ([`Call::steps_max`]), and is to be run on values that its keys
     /// lend it ([`crate::dispatch::loan`]). Only of a command that [`Run::may_be_long`].
     Offload,
+    /// Nothing is written or changed: values are away that the call needs, [`Turn::lacking`]. It is to be run again
+    /// when they are here. Only while [`Turn::checks_values`].
+    Fetch,
 }
 
 /// How a call waits.

@@ -1,6 +1,8 @@
 //! The keyspace without a server: runs data commands on the calling thread, for tests and benchmarks.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply};
 
@@ -8,9 +10,13 @@ use crate::call::{Attempt, DataCommand};
 use crate::commands::FAMILIES;
 use crate::dispatch::loan::Loan;
 use crate::dispatch::{self, Access, Context, Waiting};
+use crate::entries::external::{Location, Record};
 use crate::error::CommandError;
 use crate::keys::Guards;
+use crate::keyspace::shard::aside::{Asked, FetchOrder};
+use crate::keyspace::shard::away::{Demoted, DemotionRules, Encoded, Fetched};
 use crate::keyspace::{Keyspace, KeyspaceOptions};
+use crate::rdb::Kind;
 use crate::turn::Turn;
 
 /// A keyspace of 16 databases and one thread's view of it, with a clock that stands still until it is set.
@@ -24,7 +30,14 @@ pub struct Local {
     /// Whether calls that look at more elements than the settings allow run on what their keys lend them.
     pub lends: bool,
     reply: Reply,
+    /// What was sent away, by location.
+    records: HashMap<u64, (Kind, Vec<u8>)>,
+    /// Reads that others have asked for; they end when a call waits for a value.
+    underway: Vec<FetchOrder>,
 }
+
+/// The location that the next record gets: all keyspaces of a process count what is live together.
+static NEXT_LOCATION: AtomicU64 = AtomicU64::new(1 << 44);
 
 impl Local {
     /// An empty keyspace at Unix time 1,000,000,000,000 ms.
@@ -37,7 +50,64 @@ impl Local {
 
     /// A thread's view of a keyspace that others use too.
     pub fn sharing(keyspace: Arc<Keyspace>, turn: Turn, protocol: Protocol) -> Local {
-        Local { keyspace, turn, database: 0, lends: false, reply: Reply::new(protocol) }
+        let reply = Reply::new(protocol);
+        Local {
+            keyspace,
+            turn,
+            database: 0,
+            lends: false,
+            reply,
+            records: HashMap::new(),
+            underway: Vec::new(),
+        }
+    }
+
+    /// Sends the value of a key of the selected database away, if it may go; whether it is away now. Calls that need it
+    /// bring it back.
+    pub fn demote(&mut self, key: &[u8]) -> bool {
+        self.turn.checks_values = true;
+        let hash = self.keyspace.hash(key);
+        let records = &mut self.records;
+        let mut append = |encoded: &Encoded<'_>| {
+            let location = Location::from_bits(NEXT_LOCATION.fetch_add(1, Ordering::Relaxed));
+            records.insert(location.bits(), (encoded.kind, encoded.bytes.to_vec()));
+            Record::new(location)
+        };
+        let mut data = self.keyspace.lock(hash.shard());
+        let database = self.database;
+        let mut demoted =
+            data.demote(database, hash, key, &DemotionRules::ANY, |encoded| Some(append(encoded)));
+        if let Demoted::Shared(demotion) = demoted {
+            let record = demotion.append(append);
+            demoted = data.demote_shared(&demotion, record);
+        }
+        self.keyspace.publish_bytes(self.keyspace.release(hash.shard(), data));
+        matches!(demoted, Demoted::Gone(_) | Demoted::Dropped(_))
+    }
+
+    /// Asks for a value that is away; what stands for the read is to be given to [`Local::finish_fetch`].
+    pub fn begin_fetch(&mut self, database: usize, key: &[u8]) -> Option<FetchOrder> {
+        let hash = self.keyspace.hash(key);
+        match self.keyspace.lock(hash.shard()).ask(database, hash, key, None) {
+            Asked::Begun(order) => Some(order),
+            Asked::Here | Asked::Joined => None,
+        }
+    }
+
+    /// A read that ends when a call first waits for a value.
+    pub fn expect_arrival(&mut self, order: FetchOrder) {
+        self.underway.push(order);
+    }
+
+    /// Puts the value in its place that was asked for.
+    pub fn finish_fetch(&mut self, order: &FetchOrder) {
+        let (kind, bytes) = &self.records[&order.record.location().bits()];
+        let shard = order.hash.shard();
+        let mut data = self.keyspace.lock(shard);
+        let limits = &self.turn.settings.encoding;
+        let fetched = Fetched::decode(*kind, bytes, order.encoding_name, limits);
+        data.arrive(order, fetched.expect("what was encoded here is a value"));
+        self.keyspace.publish_bytes(self.keyspace.release(shard, data));
     }
 
     /// Runs one command and returns its reply's bytes.
@@ -52,6 +122,21 @@ impl Local {
     }
 
     fn dispatch(&mut self, args: Args<'_>) -> Result<(), CommandError> {
+        while !self.attempt(args)? {
+            for order in std::mem::take(&mut self.underway) {
+                self.finish_fetch(&order);
+            }
+            for (database, key) in std::mem::take(&mut self.turn.lacking) {
+                if let Some(order) = self.begin_fetch(database, &key) {
+                    self.finish_fetch(&order);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a call, unless values are away that it needs.
+    fn attempt(&mut self, args: Args<'_>) -> Result<bool, CommandError> {
         let command = find(args)?;
         let mut guards = Guards::None;
         let mut context = Context {
@@ -67,12 +152,13 @@ impl Local {
         let access = Access::of(&command.spec);
         let result = dispatch::run(command, access, None, &mut context, args, &mut self.reply);
         let result = match result {
-            Ok(Attempt::Done) => Ok(()),
+            Ok(Attempt::Fetch) => Ok(false),
+            Ok(Attempt::Done) => Ok(true),
             Ok(Attempt::Wait(wait)) => {
                 (wait.empty_reply)(&mut self.reply);
-                Ok(())
+                Ok(true)
             }
-            Ok(Attempt::Offload) => run_lent(command, &mut context, args, &mut self.reply),
+            Ok(Attempt::Offload) => run_lent(command, &mut context, args, &mut self.reply).map(|()| true),
             Err(error) => Err(error),
         };
         guards.release(&self.keyspace, &mut self.turn);

@@ -473,6 +473,16 @@ pub enum Channels {
     SubscribedPatterns,
 }
 
+/// Whether a call needs the values of its keys, as opposed to what entries say of them: type, expiry, encoding. The value of
+/// a key that is overwritten is never needed.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// It does.
+    Needed,
+    /// It does not.
+    Unneeded,
+}
+
 /// The facts about a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -496,6 +506,8 @@ pub struct Spec {
     pub is_in_group_category: bool,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
+    /// Whether it needs the values of its keys.
+    pub values: Values,
     /// Where it names elements of the value of its one key.
     pub elements: Option<ElementArgs>,
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
@@ -584,6 +596,7 @@ impl Spec {
         categories: Category::empty(),
         is_in_group_category: true,
         keys: &[],
+        values: Values::Needed,
         elements: None,
         tips: &[],
         syntax: "",
@@ -648,6 +661,13 @@ impl Spec {
         let told = self.keys_of.map(|keys_of| keys_of(args));
         let specs = if told.is_some() { &[] } else { self.keys };
         told.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
+    }
+
+    /// The argument indexes of the keys of a call whose values it needs.
+    pub fn value_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
+        let needs = matches!(self.values, Values::Needed);
+        let positions = needs.then(|| self.keys_with_flags(args)).into_iter().flatten();
+        positions.filter(|(_, flags)| !flags.contains(KeyFlags::OW)).map(|(at, _)| at)
     }
 
     /// Whether calls can be watched, as far as the facts tell: it reads keys, and what it answers follows from them alone.

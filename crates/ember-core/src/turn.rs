@@ -72,6 +72,9 @@ impl Settings {
     };
 }
 
+/// A value that a call lacks: the number of the database, and the key.
+pub type LackingValue = (usize, Box<[u8]>);
+
 /// A worker's own state during a turn.
 #[derive(Debug)]
 pub struct Turn {
@@ -93,7 +96,13 @@ pub struct Turn {
     pub no_touch: bool,
     /// Whether the command may read keys that its arguments do not name.
     pub reads_any_key: bool,
+    /// Whether values may be away: fixed after the start. A command's values are looked for before it runs only then.
+    pub checks_values: bool,
+    /// The bytes of memory that the values of one call may take, if some of them are away.
+    pub values_bytes_max: usize,
     // Gathered by commands; the worker publishes it after each batch.
+    /// The values that a call lacks which has been answered with [`Attempt::Fetch`](crate::call::Attempt::Fetch).
+    pub lacking: Vec<LackingValue>,
     /// What others are to be notified of after the command.
     pub notices: Notices,
     /// The changes, as records, while the journal has a reader.
@@ -125,6 +134,9 @@ impl Turn {
             sees_expired: false,
             no_touch: false,
             reads_any_key: true,
+            checks_values: false,
+            values_bytes_max: usize::MAX,
+            lacking: Vec::new(),
             notices: Notices::default(),
             journal: Journal::default(),
             counters: KeyspaceCounters::default(),

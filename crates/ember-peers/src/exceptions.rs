@@ -656,6 +656,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("geosearchstore", "arguments", "ember has BYPOLYGON, as Valkey 9.0"),
     FactException::new("commandlog", "exists", "ember has COMMANDLOG, as Valkey 8.1"),
     FactException::new("hotkeys", "exists", "ember has HOTKEYS"),
+    FactException::new("tiering", "exists", "ember keeps values in files that memory has no room for"),
     FactException::new("xadd", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("xtrim", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("sort", "arguments", SORT_ARGUMENTS),

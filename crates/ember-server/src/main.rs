@@ -20,6 +20,7 @@ mod script_host;
 mod server;
 mod snapshot;
 mod start;
+mod storage;
 mod system;
 mod tls;
 mod worker;

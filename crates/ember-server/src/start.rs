@@ -46,6 +46,8 @@ use crate::server::{Parts, Server};
 use crate::snapshot::background;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::records::Records;
+use crate::storage::{Storage, demotion, reading};
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
@@ -118,6 +120,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let bio_cpulist = config.bio_cpulist.clone();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
     let processors = thread::available_parallelism().map_or(1, usize::from);
+    let records = Records::open(&config, &encryption)?;
     let services = Services::default()
         .with(Aof::default())
         .with(SnapshotState::default())
@@ -126,6 +129,7 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
         .with(Shutdown::default())
         .with(ActiveDefrag::default())
         .with(Migrations::default())
+        .with(Storage::new(records))
         .with(Jobs::new(processors))
         .with(Links::new(processors))
         .with(Listening::new(&listeners))
@@ -151,6 +155,11 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     server.startup_memory_bytes.store(memory_report::allocator().allocated, Ordering::Relaxed);
     #[cfg(feature = "jemalloc")]
     huge_pages::start();
+    if Storage::of(server).is_on() {
+        let threads = reading::threads(config.storage_io_threads);
+        let started = reading::start(server, threads).and_then(|()| demotion::start(server));
+        started.map_err(|error| format!("cannot start a thread: {error}"))?;
+    }
     let (tell, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);

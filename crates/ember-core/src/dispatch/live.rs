@@ -3,25 +3,25 @@
 use ember_protocol::{Args, Reply};
 
 use super::{Access, Context, run};
-use crate::call::{AttemptResult, DataCommand};
+use crate::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use crate::effects::events::EventClass;
 use crate::keys::Keys;
 
 /// Runs a call that reads, with the locks of all its keys pinned in `context.guards`: there they stay for the caller to give
 /// back. What has expired is removed before; then `at_moment` is called, and nothing changes until the locks are given
-/// back. The call counts neither as a look-up nor as a use, and is no event. No lock is held before. One that takes long is
-/// answered with [`Attempt::Offload`], if `context.waiting` allows that.
+/// back. `bring` is called for what the call lacks, to put it in its place. The call counts neither as a look-up nor as a
+/// use, and is no event. No lock is held before. One that takes long is answered with [`Attempt::Offload`], if
+/// `context.waiting` allows that.
 ///
 /// # Errors
 /// What the handler says; it has written nothing then.
-///
-/// [`Attempt::Offload`]: crate::call::Attempt::Offload
 pub fn evaluate(
     command: &DataCommand,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
     reply: &mut Reply,
     at_moment: impl FnOnce(),
+    mut bring: impl FnMut(&mut Context<'_, '_>) -> CommandResult,
 ) -> AttemptResult {
     let Context { keyspace, guards, turn, database, .. } = context;
     let mut shards =
@@ -33,7 +33,15 @@ pub fn evaluate(
     let (hits, misses) = (turn.counters.hits, turn.counters.misses);
     let classes = std::mem::replace(&mut turn.notices.classes, EventClass::empty());
     let no_touch = std::mem::replace(&mut turn.no_touch, true);
-    let result = run(command, Access::of(&command.spec), None, context, args, reply);
+    let result = loop {
+        let attempt = run(command, Access::of(&command.spec), None, context, args, reply);
+        if !matches!(attempt, Ok(Attempt::Fetch)) {
+            break attempt;
+        }
+        if let Err(error) = bring(context) {
+            break Err(error);
+        }
+    };
     let turn = &mut *context.turn;
     (turn.counters.hits, turn.counters.misses) = (hits, misses);
     turn.notices.classes = classes;

@@ -1,5 +1,7 @@
 //! Running one data command: its locks, then its handler.
 
+use std::sync::Arc;
+
 use ember_protocol::{Args, Reply};
 
 pub mod live;
@@ -8,9 +10,12 @@ pub mod loan;
 pub use crate::call::Waiting;
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
 use crate::entries::hash::KeyHash;
+use crate::error::CommandError;
 use crate::keys::{Guards, Keys};
+use crate::keyspace::shard::aside::{Arrival, Asked, FetchOrder};
+use crate::keyspace::shard::away::Fetched;
 use crate::keyspace::{Keyspace, SHARDS};
-use crate::spec::{Begin, Find, KeySpec, Spec};
+use crate::spec::{Begin, Find, KeySpec, Spec, Values};
 use crate::turn::Turn;
 
 /// Which locks a command's keys need.
@@ -88,10 +93,16 @@ fn handle(
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
+            if lacks_values(&command.spec, context, args, known)? {
+                return Ok(Attempt::Fetch);
+            }
             handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
         Run::Long(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
+            if lacks_values(&command.spec, context, args, known)? {
+                return Ok(Attempt::Fetch);
+            }
             handler(&mut call_on(context, args, known, reply))
         }
         Run::KeysOrAllShards { all_shards_if, run } => {
@@ -100,10 +111,16 @@ fn handle(
             } else {
                 hold(&command.spec, access, hash, context, args)
             };
+            if lacks_values(&command.spec, context, args, known)? {
+                return Ok(Attempt::Fetch);
+            }
             run(&mut call_on(context, args, known, reply))
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
+            if lacks_values(&command.spec, context, args, known)? {
+                return Ok(Attempt::Fetch);
+            }
             match handler(&mut call_on(context, args, known, reply))? {
                 Attempt::Wait(wait) if matches!(context.waiting, Waiting::Never | Waiting::InScript) => {
                     (wait.empty_reply)(reply);
@@ -142,6 +159,119 @@ fn call_without_locks<'c>(
     context.guards.release(context.keyspace, context.turn);
     let Context { keyspace, turn, database, waiting, .. } = context;
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
+}
+
+/// Asks for the values that a call lacks ([`Turn::lacking`]), for `arrival` to be told. Returns those that are to be read;
+/// others are being read. Takes the locks one after the other that are not held.
+pub fn ask_for_lacking(context: &mut Context<'_, '_>, arrival: &Arc<Arrival>) -> Vec<FetchOrder> {
+    let Context { keyspace, guards, turn, .. } = context;
+    let mut orders = Vec::new();
+    for (database, key) in std::mem::take(&mut turn.lacking) {
+        let hash = keyspace.hash(&key);
+        if !guards.holds(hash.shard()) {
+            guards.hold_one(keyspace, turn, hash);
+        }
+        if let Asked::Begun(order) = guards.shard_mut(hash.shard()).ask(database, hash, &key, Some(arrival)) {
+            orders.push(order);
+        }
+    }
+    orders
+}
+
+/// Asks for the values ahead that a call will need; nobody waits for them yet. Returns those that are to be read.
+pub fn ask_ahead(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) -> Vec<FetchOrder> {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    let mut orders = Vec::new();
+    for arg in spec.value_positions(args) {
+        let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
+        guards.hold_one(keyspace, turn, hash);
+        let shard = guards.shard_mut(hash.shard());
+        if shard.lacks(*database, hash, key, turn.expired_ms())
+            && let Asked::Begun(order) = shard.ask(*database, hash, key, None)
+        {
+            orders.push(order);
+        }
+    }
+    orders
+}
+
+/// Notes the values that a call will need and that are away as lacking, beside those noted before. Takes the locks of its
+/// keys one after the other.
+pub fn note_lacking(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    for arg in spec.value_positions(args) {
+        let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
+        guards.hold_one(keyspace, turn, hash);
+        if guards.data(hash.shard()).lacks(*database, hash, key, turn.expired_ms()) {
+            turn.lacking.push((*database, key.into()));
+        }
+    }
+}
+
+/// Puts the values that a call lacks in their places here and now, for one that cannot be run again later: `read` gives the
+/// value of an order, from any thread. The locks of their keys are held.
+///
+/// # Errors
+/// The first one of `read`.
+pub fn bring_lacking<E>(
+    context: &mut Context<'_, '_>,
+    mut read: impl FnMut(&FetchOrder) -> Result<Fetched, E>,
+) -> Result<(), E> {
+    let Context { keyspace, guards, turn, .. } = context;
+    for (database, key) in std::mem::take(&mut turn.lacking) {
+        let hash = keyspace.hash(&key);
+        let shard = guards.shard_mut(hash.shard());
+        if let Some(order) = shard.order_now(database, hash, &key) {
+            let fetched = read(&order)?;
+            shard.arrive(&order, fetched);
+        }
+    }
+    Ok(())
+}
+
+/// Whether values are away that a call needs, which go to [`Turn::lacking`]. The locks of its keys are held, so nothing goes
+/// away before it runs. One branch where values never are.
+#[inline]
+fn lacks_values(
+    spec: &Spec,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    known: (usize, KeyHash),
+) -> Result<bool, CommandError> {
+    if context.turn.checks_values { find_lacking(spec, context, args, known) } else { Ok(false) }
+}
+
+#[inline(never)]
+fn find_lacking(
+    spec: &Spec,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+    (known, hash): (usize, KeyHash),
+) -> Result<bool, CommandError> {
+    let Context { keyspace, guards, turn, database, .. } = context;
+    turn.lacking.clear();
+    let expired_ms = turn.expired_ms();
+    let mut lacks = |arg: usize| {
+        let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
+        guards.data(hash.shard()).lacks(*database, hash, args.at(arg), expired_ms)
+    };
+    // Which of them are needed is asked only when there are some: that takes longer.
+    if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut lacks) {
+        return Ok(false);
+    }
+    let lacking = spec.value_positions(args).filter(|&arg| lacks(arg));
+    turn.lacking.extend(lacking.map(|arg| (*database, args.at(arg).into())));
+    if turn.lacking.is_empty() {
+        return Ok(false);
+    }
+    // Values that do not fit together would push each other out, again and again.
+    let bytes = spec.value_positions(args).filter_map(|arg| {
+        let hash = keyspace.hash(args.at(arg));
+        let shard = guards.data(hash.shard());
+        let at = shard.find(*database, hash, args.at(arg))?;
+        Some(shard.entry(*database, at).resident_bytes())
+    });
+    if bytes.sum::<usize>() > turn.values_bytes_max { Err(CommandError::OutOfMemory) } else { Ok(true) }
 }
 
 /// Asks the processor to fetch what look-ups of these elements of a key's value will read, if the value is a large one.

@@ -3,14 +3,15 @@
 //! ```text
 //! offset  bytes
 //!  0      1   type (low 4 bits) and encoding (high 4 bits)
-//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION
+//!  1      1   flags: EXPIRES, WIDE_KEY, GENERATION, COPIED, FETCHED
 //!  2      1   key length, 0..=254; with WIDE_KEY the length is the u32 below
 //!  3      3   eviction clock (LRU: quarter seconds; LFU: 16 bits of minutes and an 8-bit counter)
-//!  6      2   length of a string in bytes, inline or apart
+//!  6      2   length of a string in bytes, inline or apart; of a value that is away its facts
 //!  8      8   expiry, Unix time in ms       only with EXPIRES
 //!  …      4   key length                    only with WIDE_KEY
 //!  …          key
-//!  …          value: inline bytes, or 8 bytes: an i64 (Int) or a pointer (Apart, Large, Aggregate, Shared)
+//!  …          value: inline bytes, or 8 bytes: an i64 (Int), a pointer (Apart, Large, Aggregate, Shared)
+//!             or a location (External)
 //! ```
 //!
 //! A string stands behind the key, or *apart* from it, in an allocation of its bytes alone: where that takes less memory,
@@ -29,7 +30,9 @@
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds
 //!   that one reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is
 //!   an aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
+//! * The `External` encoding's are a [`Record`] in raw form, which the entry owns: its value is not here.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
+//!   Only of a value that is away it may be any.
 //!
 //! `forms` has the forms of values, `editing` what changes them where they stand. `moving` moves entries to other
 //! allocations. Here, in `editing` and in `moving` is all `unsafe` code of the layout; `tests/keyspace/keyspace_model.rs`
@@ -47,6 +50,7 @@ use std::ptr::{self, NonNull};
 
 use self::forms::{EMBSTR_MAX_BYTES, Encoding};
 pub use self::forms::{NewValue, SharedValue, ValueRef};
+use crate::entries::external::{External, ExternalRef, Facts, Location, Record};
 use crate::entries::hash::TAG_BITS;
 use crate::memory::{LargeRef, prefetch, size_class};
 use crate::types::aggregate::Aggregate;
@@ -65,6 +69,10 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 const FLAG_EXPIRES: u8 = 1;
 const FLAG_WIDE_KEY: u8 = 2;
 const FLAG_GENERATION: u8 = 4;
+/// The same value is in a record, too: it can go away without being written.
+const FLAG_COPIED: u8 = 8;
+/// The value was away, and has not been used since it came back.
+const FLAG_FETCHED: u8 = 16;
 /// The flags that say where the parts of an entry are.
 const SHAPE_FLAGS: u8 = FLAG_EXPIRES | FLAG_WIDE_KEY;
 /// The value of the key length byte when the real length is in the wide field.
@@ -119,7 +127,7 @@ impl Shape {
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => {
                 Shape::of_string(key_len, expires, bytes.len())
             }
-            NewValue::Int(_) | NewValue::Large(_) | NewValue::Aggregate(_) => {
+            NewValue::Int(_) | NewValue::Large(_) | NewValue::Aggregate(_) | NewValue::External(_) => {
                 Shape::new(key_len, expires, WORD_BYTES)
             }
         }
@@ -240,7 +248,11 @@ impl<'a> EntryRef<'a> {
             let encoding = Encoding::from_bits((word as u8) >> 4);
             let string_bytes = (word >> 48) as usize;
             let (value_bytes, apart_bytes) = match encoding {
-                Encoding::Int | Encoding::Large | Encoding::Aggregate | Encoding::Shared => (WORD_BYTES, 0),
+                Encoding::Int
+                | Encoding::Large
+                | Encoding::Aggregate
+                | Encoding::Shared
+                | Encoding::External => (WORD_BYTES, 0),
                 Encoding::Embstr | Encoding::Raw => (string_bytes, 0),
                 Encoding::Apart => (WORD_BYTES, string_bytes),
             };
@@ -309,6 +321,18 @@ impl<'a> EntryRef<'a> {
         Generation(self.header(1) & FLAG_GENERATION != 0)
     }
 
+    /// Whether the same value is in a record, too.
+    #[inline]
+    pub fn is_copied(self) -> bool {
+        self.header(1) & FLAG_COPIED != 0
+    }
+
+    /// Whether the value was away, and has not been used since it came back.
+    #[inline]
+    pub fn is_fetched(self) -> bool {
+        self.header(1) & FLAG_FETCHED != 0
+    }
+
     /// The 24-bit eviction clock; what it means depends on the policy (see [`crate::eviction::policy`]).
     pub fn clock(self) -> u32 {
         u32::from(self.header(3)) | u32::from(self.header(4)) << 8 | u32::from(self.header(5)) << 16
@@ -317,7 +341,7 @@ impl<'a> EntryRef<'a> {
     /// The string value.
     ///
     /// # Panics
-    /// If the value is an aggregate.
+    /// If the value is an aggregate, or away.
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
         // SAFETY: value_bytes initialised bytes stand at value_offset; for Int they are an i64, for Large the
@@ -338,6 +362,7 @@ impl<'a> EntryRef<'a> {
                     StringValue::Inline(std::slice::from_raw_parts(bytes, shape.apart_bytes))
                 }
                 Encoding::Aggregate | Encoding::Shared => panic!("an aggregate is no string"),
+                Encoding::External => panic!("a value that is away is fetched before it is read"),
             }
         }
     }
@@ -356,8 +381,37 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The string value in a form that stores it elsewhere with the same encoding; a large one is shared.
+    /// Whether the value is away.
+    #[inline]
+    pub fn is_away(self) -> bool {
+        self.encoding() == Encoding::External
+    }
+
+    /// Where the value is, if it is away, and what is known of it.
+    pub fn external(self) -> Option<ExternalRef> {
+        if !self.is_away() {
+            return None;
+        }
+        // SAFETY: the External encoding has the location in its eight value bytes; bytes 6..8 are part of the header.
+        unsafe {
+            let facts = Facts::from_bits(self.base.add(6).cast::<u16>().read_unaligned());
+            let bits = self.base.add(self.shape().value_offset()).cast::<u64>().read_unaligned();
+            Some(ExternalRef { location: Location::from_bits(bits), facts })
+        }
+    }
+
+    /// A value that is away, to be kept by another entry too.
+    pub(crate) fn duplicate_external(self) -> Option<External> {
+        let ExternalRef { location, facts } = self.external()?;
+        Some(External { value_type: self.value_type(), facts, record: Record::new(location) })
+    }
+
+    /// A string value, or one that is away, in a form that stores it elsewhere with the same encoding; a large one is
+    /// shared.
     pub fn duplicate_string(self) -> NewValue<'a> {
+        if let Some(external) = self.duplicate_external() {
+            return NewValue::External(external);
+        }
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
             StringValue::Inline(bytes) if self.encoding() == Encoding::Raw => NewValue::Edited(bytes),
@@ -373,6 +427,7 @@ impl<'a> EntryRef<'a> {
             Encoding::Embstr => "embstr",
             Encoding::Raw | Encoding::Apart | Encoding::Large => "raw",
             Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or("", Aggregate::encoding_name),
+            Encoding::External => self.external().map_or("", |external| external.facts.encoding_name()),
         }
     }
 
@@ -380,11 +435,16 @@ impl<'a> EntryRef<'a> {
     pub fn footprint_bytes(self) -> usize {
         let inside = self.shape().footprint_bytes();
         let outside = match self.encoding() {
-            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart => 0,
+            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart | Encoding::External => 0,
             Encoding::Large => self.large_bytes(),
             Encoding::Aggregate | Encoding::Shared => self.aggregate().map_or(0, Aggregate::footprint_bytes),
         };
         inside + outside
+    }
+
+    /// Bytes of memory that the entry takes while its value is here.
+    pub fn resident_bytes(self) -> usize {
+        self.external().map_or_else(|| self.footprint_bytes(), |external| external.facts.memory_bytes())
     }
 
     fn large_bytes(self) -> usize {
@@ -531,10 +591,26 @@ impl Slot {
     /// Sets the generation.
     #[inline]
     pub fn set_generation(&mut self, generation: Generation) {
-        let flags = self.entry().header(1) & SHAPE_FLAGS;
+        let flags = self.entry().header(1) & !FLAG_GENERATION;
         let flag = if generation.0 { FLAG_GENERATION } else { 0 };
         // SAFETY: byte 1 is part of the header, and &mut self is the only access to the entry.
         unsafe { self.base().add(1).write(flags | flag) };
+    }
+
+    fn set_flags(&mut self, mask: u8, there: bool) {
+        let flags = self.entry().header(1) & !mask;
+        // SAFETY: byte 1 is part of the header, and &mut self is the only access to the entry.
+        unsafe { self.base().add(1).write(flags | if there { mask } else { 0 }) };
+    }
+
+    /// Notes that the same value is in a record, too, and that nobody has used it yet; or that neither is so any more.
+    pub fn set_copied(&mut self, is_copied: bool) {
+        self.set_flags(FLAG_COPIED | FLAG_FETCHED, is_copied);
+    }
+
+    /// Notes a first use of a value that has come back.
+    pub fn clear_fetched(&mut self) {
+        self.set_flags(FLAG_FETCHED, false);
     }
 
     /// The same key with another value and expiry in an entry of its own; clock and generation are the same.

@@ -6,6 +6,7 @@
 //! close to exact LRU (`tests/eviction_quality.rs` measures it).
 
 mod clock;
+pub mod demotion;
 pub mod policy;
 
 pub use policy::{ClockReading, EvictionPolicy};

@@ -159,7 +159,7 @@ impl<'x> Key<'x> {
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         let bytes = match &value {
-            NewValue::Int(_) => 0,
+            NewValue::Int(_) | NewValue::External(_) => 0,
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
             NewValue::Large(_) | NewValue::Aggregate(_) => usize::MAX,
         };
@@ -324,7 +324,12 @@ impl<'x> Key<'x> {
         if self.turn.no_touch {
             return;
         }
-        let clock = self.shard.entry(self.database, at).clock();
+        let entry = self.shard.entry(self.database, at);
+        if entry.is_fetched() {
+            // A scan over keys that are not used otherwise is to leave no trace.
+            return self.shard.clear_fetched(self.database, at);
+        }
+        let clock = entry.clock();
         let touched = self.turn.touched_clock(clock);
         if touched != clock {
             self.shard.set_clock(self.database, at, touched);

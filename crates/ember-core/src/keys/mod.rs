@@ -232,6 +232,29 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
+    /// Notes those of `names` whose values are away as lacking ([`Turn::lacking`]); whether there are some. They need not be
+    /// arguments; their shards' locks are held.
+    ///
+    /// # Errors
+    /// If some are, and all take more memory together than they may.
+    pub fn note_lacking(&mut self, names: impl Iterator<Item = Vec<u8>>) -> Result<bool, CommandError> {
+        self.turn.lacking.clear();
+        let mut bytes = 0;
+        for name in names {
+            let hash = self.keyspace.hash(&name);
+            let shard = self.guards.data(hash.shard());
+            let found = shard.find(self.database, hash, &name);
+            bytes += found.map_or(0, |at| shard.entry(self.database, at).resident_bytes());
+            if shard.lacks(self.database, hash, &name, self.turn.expired_ms()) {
+                self.turn.lacking.push((self.database, name.into()));
+            }
+        }
+        if !self.turn.lacking.is_empty() && bytes > self.turn.values_bytes_max {
+            return Err(CommandError::OutOfMemory);
+        }
+        Ok(!self.turn.lacking.is_empty())
+    }
+
     /// Looks up the key in argument `arg` for a change. An expired key is removed first. The clock does not move: call
     /// [`Key::touch`] for a use.
     #[inline]

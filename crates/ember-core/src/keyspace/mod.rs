@@ -13,7 +13,7 @@ pub mod names;
 pub mod shard;
 pub mod snapshot;
 
-pub use crate::entries::{entry, hash, table};
+pub use crate::entries::{entry, external, hash, table};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};

@@ -1,9 +1,12 @@
 //! A shard: one lock, and behind it a table for each database, the expiry index and the byte account.
 
+pub mod aside;
+pub mod away;
 pub(crate) mod handover;
 pub(crate) mod moving;
 mod saving;
 
+use self::aside::Aside;
 pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
@@ -80,6 +83,8 @@ pub struct ShardData {
     generation: Generation,
     /// What a snapshot under way knows of this shard, until all of the shard is saved. On a line that a change reads anyway.
     saving: Option<Box<Saving>>,
+    /// What is known of values that are away; `None` when there are none.
+    aside: Option<Box<Aside>>,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
@@ -90,6 +95,11 @@ pub struct ShardData {
 }
 
 static NO_DATABASE: Database = Database::new(0);
+
+/// Whether there is a record of an entry's value, which may be here or not.
+fn is_kept_away(entry: EntryRef<'_>) -> bool {
+    entry.is_away() || entry.is_copied()
+}
 
 impl ShardData {
     /// An empty shard whose expiry index counts from `epoch_ms`.
@@ -103,7 +113,8 @@ impl ShardData {
         let bytes_of = |database: &Database| {
             database.entry_bytes + database.table.slots_bytes() + database.names_bytes()
         };
-        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes()
+        let copies = self.aside.as_ref().map_or(0, |aside| aside.copies_bytes());
+        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
     }
 
     /// Whether an entry, a table, the expiry index or the observers have changed since [`ShardData::take_growth`].
@@ -188,6 +199,7 @@ impl ShardData {
         expire_at_ms: Option<i64>,
         clock: u32,
     ) -> Position {
+        let is_away = matches!(value, NewValue::External(_));
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
         let due_ms = slot.entry().next_due_ms();
@@ -202,6 +214,10 @@ impl ShardData {
         let at = target.table.insert_new(slot);
         if let Some(due_ms) = due_ms {
             self.refer(database, hash.tag(), due_ms);
+        }
+        if is_away {
+            let name = self.database_name(database);
+            self.aside.get_or_insert_default().count_in(name);
         }
         at
     }
@@ -223,6 +239,7 @@ impl ShardData {
         if self.saving.is_some() {
             self.save_before_change(database, at);
         }
+        let is_kept_away = self.aside.is_some() && is_kept_away(self.entry(database, at));
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
@@ -242,7 +259,46 @@ impl ShardData {
                 self.refer(database, tag, after);
             }
         }
+        if is_kept_away {
+            self.note_replaced(database, at);
+        }
         (result, bytes_before, bytes_after)
+    }
+
+    /// A value was changed that was kept away, or its expiry.
+    #[cold]
+    fn note_replaced(&mut self, database: usize, at: Position) {
+        if !self.entry(database, at).is_away() {
+            self.forget_away(database, at);
+        }
+    }
+
+    /// The value of an entry is away no more, or will not be.
+    #[cold]
+    fn forget_away(&mut self, database: usize, at: Position) {
+        let ShardData { first, others, aside, .. } = self;
+        let database = if database == 0 { first } else { &mut others[database - 1] };
+        let slot = database.table.slot_mut(at);
+        if let Some(aside) = aside {
+            let (name, key) = (database.expiry_name, slot.entry().key());
+            if aside.take_copy(name, key).is_none() {
+                aside.count_out(name);
+                aside.end_ticket(name, slot.tag(), key);
+            }
+        }
+        slot.set_copied(false);
+        self.forget_aside_if_empty();
+    }
+
+    fn slot_mut(&mut self, database: usize, at: Position) -> &mut Slot {
+        let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
+        target.table.slot_mut(at)
+    }
+
+    /// Notes a first use of a value that has come back.
+    #[cold]
+    pub fn clear_fetched(&mut self, database: usize, at: Position) {
+        self.slot_mut(database, at).clear_fetched();
     }
 
     /// Sets the eviction clock of an entry; nothing else of it changes.
@@ -286,6 +342,9 @@ impl ShardData {
         if self.saving.is_some() {
             self.save_before_change(database, at);
         }
+        if self.aside.is_some() && is_kept_away(self.entry(database, at)) {
+            self.forget_away(database, at);
+        }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
         if let Some(names) = &mut target.names {
@@ -294,6 +353,10 @@ impl ShardData {
         target.entry_bytes -= slot.entry().footprint_bytes();
         target.volatile -= usize::from(slot.entry().is_volatile());
         target.due -= usize::from(slot.entry().next_due_ms().is_some());
+        let name = target.expiry_name;
+        if self.pinned() > 0 {
+            self.forget_pin(name, slot.entry().key());
+        }
         if self.expiry.is_bloated(self.due()) {
             self.rebuild_expiry();
         }
@@ -486,6 +549,10 @@ impl ShardData {
             let database = self.database_mut(index);
             let emptied = Database::new(database.expiry_name);
             taken = std::mem::replace(database, emptied);
+            if let Some(aside) = &mut self.aside {
+                aside.forget_database(taken.expiry_name);
+                self.forget_aside_if_empty();
+            }
             if self.saving.is_some() {
                 self.detach_for_snapshot(std::mem::take(&mut taken));
             }
@@ -523,6 +590,17 @@ impl ShardData {
             database.table.iter().filter_map(EntryRef::aggregate).for_each(Aggregate::check_invariants);
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
+            let copied = |entry: EntryRef<'_>| {
+                let copy = |aside: &Aside| aside.copy(database.expiry_name, entry.key()).is_some();
+                self.aside.as_deref().is_some_and(copy)
+            };
+            assert!(
+                database.table.iter().all(|entry| entry.is_copied() == copied(entry)),
+                "copies are known"
+            );
+            let away = database.table.iter().filter(|entry| entry.is_away()).count();
+            let counted = self.aside.as_ref().map_or(0, |aside| aside.away_in(database.expiry_name));
+            assert_eq!(away, counted, "the values that are away are counted");
             let names = database.names().map_or(0, OrderedNames::len);
             let ordered = if self.keeps_order { database.table.len() } else { 0 };
             assert_eq!(names, ordered, "each key has its name in order");

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use crate::keyspace::shard::Detached;
-use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
 pub use crate::keyspace::shard::handover::{
-    HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
+    AwayKey, HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
 };
+use crate::keyspace::shard::handover::{BLOCK_BYTES, Gathering, Waiting};
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
 

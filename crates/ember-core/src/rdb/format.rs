@@ -37,6 +37,16 @@ pub enum LoadError {
     UnknownKind(u8),
 }
 
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LoadError::Io(error) => write!(f, "{error}"),
+            LoadError::Corrupt(text) => f.write_str(text),
+            LoadError::UnknownKind(kind) => write!(f, "a value is of the unknown kind {kind}"),
+        }
+    }
+}
+
 impl From<io::Error> for LoadError {
     fn from(error: io::Error) -> LoadError {
         LoadError::Io(error)

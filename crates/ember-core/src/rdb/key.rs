@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::format::Writer;
+use super::format::{LoadError, Reader, Writer};
 use super::kind::Kind;
+use super::read::read_value;
 use super::write::{kind_for, write_value_as};
 use crate::entries::entry::ValueRef;
 use crate::rebuild::write_commands;
+use crate::types::limits::EncodingLimits;
 
 /// Before seconds without a use.
 pub const IDLE: u8 = 248;
@@ -43,6 +45,15 @@ pub fn write_key<W: Write>(
     value: ValueRef<'_>,
     version: u16,
 ) -> io::Result<Kind> {
+    write_facts(writer, facts)?;
+    let kind = kind_for(value, version);
+    writer.byte(kind as u8)?;
+    writer.string(name)?;
+    write_value_as(writer, value, kind)?;
+    Ok(kind)
+}
+
+fn write_facts<W: Write>(writer: &mut Writer<W>, facts: &KeyFacts) -> io::Result<()> {
     if let Some(at_ms) = facts.expire_at_ms {
         writer.byte(EXPIRY_MS)?;
         writer.time_ms(at_ms)?;
@@ -54,11 +65,7 @@ pub fn write_key<W: Write>(
     if let Some(frequency) = facts.frequency {
         writer.raw(&[FREQUENCY, frequency])?;
     }
-    let kind = kind_for(value, version);
-    writer.byte(kind as u8)?;
-    writer.string(name)?;
-    write_value_as(writer, value, kind)?;
-    Ok(kind)
+    Ok(())
 }
 
 /// The form in which keys are written to a file.
@@ -132,6 +139,35 @@ impl Encoded {
             }
         }
         self.keys += 1;
+    }
+
+    /// Adds a key whose value was encoded before, as one of this kind. O(the bytes of its value).
+    ///
+    /// # Errors
+    /// If the value has to be read for this form, and is none.
+    pub fn push_encoded(
+        &mut self,
+        facts: &KeyFacts,
+        name: &[u8],
+        (kind, value): (Kind, &[u8]),
+    ) -> Result<(), LoadError> {
+        const TAKES_ALL: &str = "a vector takes all bytes";
+        match self.form {
+            KeyForm::Rdb { version, .. } if kind.version() <= version || !kind.has_older_form() => {
+                write_facts(&mut self.writer, facts)
+                    .and_then(|()| self.writer.byte(kind as u8))
+                    .and_then(|()| self.writer.string(name))
+                    .and_then(|()| self.writer.raw(value))
+                    .expect(TAKES_ALL);
+                self.needed = self.needed.max(kind.version());
+                self.keys += 1;
+            }
+            _ => {
+                let read = read_value(&mut Reader::new(value), kind, &EncodingLimits::DEFAULT)?;
+                self.push(facts, name, read.as_value());
+            }
+        }
+        Ok(())
     }
 
     /// The bytes of all keys.

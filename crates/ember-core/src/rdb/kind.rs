@@ -102,6 +102,11 @@ impl Kind {
         }
     }
 
+    /// Whether an older kind says the same.
+    pub(super) fn has_older_form(self) -> bool {
+        matches!(self, Kind::SetListpack | Kind::Stream3)
+    }
+
     /// The version of the format that has this kind first; at least the one that all read.
     pub fn version(self) -> u16 {
         match self {

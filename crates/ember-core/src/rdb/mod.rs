@@ -34,7 +34,7 @@ pub use format::{LoadError, Reader, Writer};
 pub use key::{EXPIRY_MS, Encoded, FREQUENCY, IDLE, KeyFacts, KeyForm, PACKED_MAX_BYTES, write_key};
 pub use kind::{Kind, VALKEY_VERSION, VERSION_MAX};
 pub(crate) use payload::dump_value;
-pub use payload::{PayloadChecks, RestoreError, dump, restore};
+pub use payload::{PayloadChecks, RestoreError, dump, dump_encoded, restore};
 pub use read::{Value, read_string, read_value};
 pub use vector_set::{MODULE_ID as VECTOR_SET_MODULE, OWN_MODULE_ID as VECTOR_INDEX_MODULE};
 pub use write::{kind_for, kind_of, write_value, write_value_as};

@@ -32,6 +32,16 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     dump_value(entry.into())
 }
 
+/// The same of a value whose kind and bytes are known.
+pub fn dump_encoded(kind: Kind, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind as u8];
+    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(&kind.version().to_le_bytes());
+    let checksum = checksum(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
 /// The same of a value.
 pub(crate) fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";

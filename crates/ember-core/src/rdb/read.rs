@@ -12,7 +12,7 @@ use super::write::{NODE_LARGE, NODE_PACKED};
 use super::{stream, vector_set, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::effects::journal::Names;
-use crate::entries::entry::NewValue;
+use crate::entries::entry::{NewValue, ValueRef};
 use crate::types::hash::{Hash, NewExpiry, NewField};
 use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
@@ -20,7 +20,7 @@ use crate::types::list::{End, List, NewElement, NodeLimit};
 use crate::types::listpack::{Element, Listpack};
 use crate::types::set::Set;
 use crate::types::sorted_set::SortedSet;
-use crate::types::value::LARGE_VALUE_MIN_BYTES;
+use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 use crate::types::{Aggregate, Collection, Variant};
 
 /// A value that was read.
@@ -41,6 +41,14 @@ impl Value {
                 aggregate.remove_expired(now_ms, usize::MAX, &mut Names::unwanted());
                 aggregate.is_vacant()
             }
+        }
+    }
+
+    /// The value, to be read.
+    pub fn as_value(&self) -> ValueRef<'_> {
+        match self {
+            Value::String(bytes) => ValueRef::String(StringValue::Inline(bytes)),
+            Value::Aggregate(aggregate) => ValueRef::Aggregate(aggregate),
         }
     }
 

@@ -45,4 +45,26 @@ impl EncodingLimits {
         stream_node_max_entries: 100,
         hll_sparse_max_bytes: 3000,
     };
+
+    /// Limits under which a value gets the encoding of this name; those of lists and streams stay, as they also say how long
+    /// a node is.
+    #[must_use]
+    pub fn keeping(self, encoding_name: &str) -> EncodingLimits {
+        let compact = match encoding_name {
+            "listpack" | "listpackex" | "intset" => u32::MAX as usize,
+            "hashtable" | "skiplist" => 0,
+            _ => return self,
+        };
+        EncodingLimits {
+            hash_max_listpack_entries: compact,
+            hash_max_listpack_value: compact,
+            // A set of integers that was a listpack stays one.
+            set_max_intset_entries: if encoding_name == "intset" { compact } else { 0 },
+            set_max_listpack_entries: compact,
+            set_max_listpack_value: compact,
+            zset_max_listpack_entries: compact,
+            zset_max_listpack_value: compact,
+            ..self
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use ember_protocol::Protocol;
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::keyspace::shard::aside::FetchOrder;
 use emberkv_core::local::Local;
 use emberkv_core::spec::{Begin, Category, Find, Flags, KeyFlags, Spec};
 
@@ -95,15 +97,64 @@ fn every_command_is_documented() {
 
 #[test]
 fn every_example_is_true() {
-    examples_are_true(false);
+    examples_are_true(false, Residency::Here);
 }
 
 #[test]
 fn every_example_is_true_of_calls_on_what_their_keys_lend_them() {
-    examples_are_true(true);
+    examples_are_true(true, Residency::Here);
 }
 
-fn examples_are_true(lends: bool) {
+#[test]
+fn every_example_is_true_of_values_that_are_away() {
+    examples_are_true(false, Residency::Away);
+}
+
+#[test]
+fn every_example_is_true_of_values_that_are_being_read() {
+    examples_are_true(false, Residency::InFlight);
+}
+
+#[test]
+fn every_example_is_true_of_calls_on_what_keys_lend_whose_values_were_away() {
+    examples_are_true(true, Residency::Away);
+}
+
+/// Where the values are that an example finds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Residency {
+    Here,
+    Away,
+    /// Asked for by somebody else, and not here yet.
+    InFlight,
+}
+
+/// Sends all values away that may go; asks for them, if they are to be in flight.
+fn send_all_away(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
+    let mut orders = Vec::new();
+    if residency == Residency::Here {
+        return orders;
+    }
+    let selected = local.database;
+    for database in 0..local.keyspace.databases() {
+        local.database = database;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for shard in 0..SHARDS {
+            let data = local.keyspace.lock(shard);
+            keys.extend(data.database(database).table().iter().map(|entry| entry.key().to_vec()));
+        }
+        for key in keys {
+            let is_away = local.demote(&key);
+            if is_away && residency == Residency::InFlight {
+                orders.extend(local.begin_fetch(database, &key));
+            }
+        }
+    }
+    local.database = selected;
+    orders
+}
+
+fn examples_are_true(lends: bool, residency: Residency) {
     for (name, command) in all_commands() {
         let mut local = Local::new(Protocol::Resp2);
         (local.lends, local.turn.settings.short_call_steps) = (lends, 0);
@@ -111,6 +162,9 @@ fn examples_are_true(lends: bool) {
         for given in example.given {
             let reply = run(&mut local, given);
             assert!(!reply.starts_with("(error)"), "{name}: {given}: {reply}");
+        }
+        for order in send_all_away(&mut local, residency) {
+            local.expect_arrival(order);
         }
         let reply = run(&mut local, example.call);
         // An example may leave out the end of a long reply.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
+mod away;
 mod defragmentation;
 mod elements;
 mod events;

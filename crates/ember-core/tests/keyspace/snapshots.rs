@@ -78,6 +78,7 @@ impl Saved {
                 self.keys.push((facts.database, name.to_vec(), facts.expire_at_ms, value));
                 self.shared += 1;
             }
+            Piece::Away(_) => unreachable!("all values are here"),
             Piece::Detached(detached) => {
                 for entry in detached.entries() {
                     let value = restore(&dump(entry), &EncodingLimits::DEFAULT, PayloadChecks::ALL).unwrap();

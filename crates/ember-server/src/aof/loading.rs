@@ -12,7 +12,7 @@ use ember_persistence::origin::Origin;
 use ember_persistence::rdb_file::Source;
 use ember_persistence::repair::repair_command;
 use ember_protocol::{Args, OwnedBatch, Protocol, Reply, number};
-use emberkv_core::dispatch::{self, Context, Waiting};
+use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::events::Notices;
 use emberkv_core::keys::Guards;
 use emberkv_core::turn::Turn;
@@ -28,6 +28,7 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::point_in_time;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
 /// How often the log tells how far loading is.
@@ -264,6 +265,7 @@ impl<'s> Player<'s> {
         turn.settings.string_bytes_max = usize::MAX;
         turn.settings.encoding = config.encoding_limits();
         turn.replay_at(now_ms);
+        turn.checks_values = Storage::of(server).is_on();
         let reply = Reply::new(Protocol::Resp2);
         let (guards, origin) = (Guards::None, None);
         Player { server, config, turn, guards, database: 0, reply, commands: 0, failed: 0, origin }
@@ -315,7 +317,8 @@ impl<'s> Player<'s> {
                     waiting: Waiting::Never,
                 };
                 self.reply.clear();
-                let result = dispatch::run(data, command.access, None, &mut context, args, &mut self.reply);
+                let call = (data, command.access);
+                let result = Storage::of(self.server).run_bringing(call, &mut context, args, &mut self.reply);
                 result.map(drop).map_err(|error| (text(&error), false))
             }
             _ if command.full_name == "select" => {

@@ -26,6 +26,8 @@ pub(crate) struct Forwarded {
     pub(crate) reply: Reply,
     /// Where each command's reply begins, and at last where the last one ends.
     pub(crate) marks: Vec<Mark>,
+    /// The number under which it is parked while values are fetched that its next command needs.
+    pub(crate) parked: u64,
     /// The number of the last record of what the commands have changed; 0 if they have changed nothing.
     pub(crate) last_record: u64,
 }
@@ -45,6 +47,7 @@ impl Forwarded {
             prepared: Vec::new(),
             reply: Reply::new(Protocol::Resp2),
             marks: Vec::new(),
+            parked: 0,
             last_record: 0,
         }
     }
@@ -69,8 +72,8 @@ impl Forwarded {
 pub(crate) struct Assembly {
     /// The worker of each command, in order.
     pub(crate) owners: Vec<usize>,
-    /// What this worker ran itself.
-    pub(crate) local: Box<Forwarded>,
+    /// What this worker ran itself; it comes as an answer if it has to wait for values that are away.
+    pub(crate) local: Option<Box<Forwarded>>,
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     pub(crate) answers: Vec<Box<Forwarded>>,
     pub(crate) outstanding: usize,

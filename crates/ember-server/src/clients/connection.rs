@@ -91,7 +91,7 @@ pub(crate) struct Parked {
     pub(crate) batch: Batch,
     /// The first that has not run.
     pub(crate) next: usize,
-    /// Whether it is `CLIENT PAUSE` that it waits for (otherwise answers of other workers).
+    /// Whether it is `CLIENT PAUSE` that it waits for (otherwise answers of other workers, or values that are away).
     pub(crate) is_paused: bool,
 }
 

@@ -12,6 +12,17 @@ use super::push::{Push, Receiver};
 use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
+/// Who waits for values that are away.
+#[derive(Clone, Debug)]
+pub(crate) enum Awaiting {
+    /// The connection with this number and client's id, parked at the command that needs them.
+    Connection(usize, u64),
+    /// The commands of another worker that were parked under this number.
+    Forwarded(u64),
+    /// Those who are blocked on this key of a database.
+    Waiters(usize, Box<[u8]>),
+}
+
 /// Something for a worker to do.
 pub(crate) enum Message {
     /// Serve this new connection.
@@ -28,6 +39,8 @@ pub(crate) enum Message {
     Served(usize, u64, Box<Reply>, u64),
     /// The waiting of this connection was ended by `CLIENT UNBLOCK`; with an error or as if its time were over.
     Unblock(usize, u64, bool),
+    /// Values are here that were away, all that these have waited for; or one cannot be read, for this reason.
+    Arrived(Awaiting, Option<Box<str>>),
     /// Transfers of keys to other servers are over: their calls can be answered.
     JobsDone,
     /// Send this to these connections.

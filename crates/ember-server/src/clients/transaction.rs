@@ -22,6 +22,8 @@ pub(crate) struct Transaction {
     pub(crate) is_aborted: bool,
     /// The flags of all commands together.
     pub(crate) flags: Flags,
+    /// How often EXEC has waited for values that are away.
+    pub(crate) fetches: u32,
 }
 
 impl Transaction {

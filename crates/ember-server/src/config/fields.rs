@@ -112,6 +112,14 @@ config! {
     active_defrag_max_scan_fields: u64,
     /// In microseconds.
     active_defrag_cycle_us: u64,
+    tiered_path: String,
+    /// In bytes; 0 for a share of what is free.
+    tiered_max_size: u64,
+    /// In bytes.
+    tiered_min_value: u64,
+    /// In bytes.
+    tiered_max_value: u64,
+    storage_io_threads: usize,
     import_mode: bool,
     hash_max_listpack_entries: usize,
     hash_max_listpack_value: usize,

@@ -93,6 +93,11 @@ impl Executor {
                     progress = Progress::Paused(number);
                     break;
                 }
+                Flow::Fetch => {
+                    self.begin_fetching(client, &mut guards, batch, input, number);
+                    progress = Progress::Fetching(number);
+                    break;
+                }
                 Flow::Close | Flow::Wait(_) => {
                     let text =
                         self.failure.take().unwrap_or_else(|| "it would close the connection".to_owned());

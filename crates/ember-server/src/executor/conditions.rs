@@ -66,6 +66,9 @@ impl Executor {
         if now.contains(Condition::AOF_BEHIND) && flags.contains(Flags::WRITE) && runs_now {
             return Ok(true);
         }
+        if now.contains(Condition::MEMORY_BEHIND) && flags.contains(Flags::DENYOOM) && runs_now {
+            return Ok(true);
+        }
         if !now.intersects(KEEPS_KEYS) || !flags.intersects(CHANGES) || !runs_now {
             return Ok(false);
         }
@@ -150,6 +153,9 @@ impl Executor {
         command: &Command,
         args: Args<'_>,
     ) -> bool {
+        if now.contains(Condition::MEMORY_BEHIND) && command.spec.flags.contains(Flags::DENYOOM) {
+            return false;
+        }
         let changes = command.spec.flags.intersects(CHANGES);
         let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND | Condition::REPLICA;
         if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND | Condition::LINK_DOWN)

@@ -10,6 +10,7 @@ use emberkv_core::spec::Flags;
 
 use super::authorization;
 use super::monitoring::{MonitoredCaller, is_monitored};
+use super::session::Outcome;
 use super::{
     Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
     fetch_portion,
@@ -67,6 +68,10 @@ impl Executor {
                 Flow::Next => None,
                 Flow::Close => Some(Progress::Close),
                 Flow::Pause => Some(Progress::Paused(from)),
+                Flow::Fetch => {
+                    self.begin_fetching(client, &mut guards, batch, input, from);
+                    Some(Progress::Fetching(from))
+                }
                 Flow::Wait(blocked) => Some(Progress::Blocked(from + 1, blocked)),
             };
             if let Some(progress) = stopped {
@@ -106,13 +111,14 @@ impl Executor {
             outgoing[at].commands.append(batch.command(number, input));
             outgoing[at].prepared.push((command.index, hash));
         }
-        let outstanding = outgoing.len();
+        let mut outstanding = outgoing.len();
         for message in outgoing {
             self.stats.forwarded.add(message.prepared.len() as u64);
             self.server.workers[message.owner].mailbox.send(Message::Run(message));
         }
         // Not through execute_for: a pause that has begun meanwhile comes too late for commands already under way.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
+        let mut lacks = false;
         for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
             let Prepared { command: Some(command), hash } = self.prepared[number - start] else { continue };
             let args = batch.command(number, input);
@@ -120,13 +126,35 @@ impl Executor {
             let mut caller = Caller { database: client.database, client: None };
             let reply_start = local.reply.len_bytes();
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
+            if let Ok(Outcome::Fetch) = result {
+                lacks = true;
+                break;
+            }
             self.finish(command, result, args, Some(&client.view), &mut local.reply);
             self.note_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
             self.deliver(&mut guards, Some(client.view.id));
         }
-        guards.release(&self.server.keyspace, &mut self.turn);
-        local.marks.push(local.reply.mark());
         let next = from + owners.len();
+        let mut local = Some(local);
+        if lacks && let Some(mut message) = local.take() {
+            message.marks.pop();
+            self.complete_message(&mut message, client);
+            for number in (from..next).filter(|number| owners[number - from] == message.owner) {
+                let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start]
+                else {
+                    unreachable!("only a known command on one key may run anywhere");
+                };
+                message.commands.append(batch.command(number, input));
+                message.prepared.push((command.index, hash));
+            }
+            outstanding += 1;
+            self.ask_for_message(&mut message, &mut guards);
+            self.fetching.push(message);
+        }
+        guards.release(&self.server.keyspace, &mut self.turn);
+        if let Some(local) = &mut local {
+            local.marks.push(local.reply.mark());
+        }
         Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
     }
 
@@ -159,15 +187,20 @@ impl Executor {
 
     fn address(&mut self, owner: usize, token: usize, client: &Client, protocol: Protocol) -> Box<Forwarded> {
         let mut message = self.spare();
-        message.origin = self.index;
         message.owner = owner;
         message.token = token;
+        message.reply.set_protocol(protocol);
+        self.complete_message(&mut message, client);
+        message
+    }
+
+    fn complete_message(&self, message: &mut Forwarded, client: &Client) {
+        message.origin = self.index;
+        message.token = client.view.token;
         message.client_id = client.view.id;
         message.database = client.database;
         message.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         message.sees_expired = self.turn.sees_expired;
-        message.reply.set_protocol(protocol);
-        message
     }
 
     /// Tries the commands of other workers again that had to wait.
@@ -201,7 +234,7 @@ impl Executor {
         self.turn.sees_expired = message.sees_expired;
         let mut fetched = message.marks.len();
         let meets_nothing = self.server.conditions.get().is_empty();
-        let mut must_wait = false;
+        let (mut must_wait, mut lacks) = (false, false);
         for number in message.marks.len()..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
@@ -233,6 +266,11 @@ impl Executor {
             let mut caller = Caller { database, client: None };
             let reply_start = message.reply.len_bytes();
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
+            if let Ok(Outcome::Fetch) = result {
+                message.marks.pop();
+                lacks = true;
+                break;
+            }
             self.finish(command, result, args, None, &mut message.reply);
             let reply_bytes = message.reply.len_bytes() - reply_start;
             self.note_sizes(command, args, message.client_id, reply_bytes);
@@ -240,11 +278,18 @@ impl Executor {
         }
         self.turn.no_touch = false;
         self.turn.sees_expired = false;
+        if lacks {
+            self.ask_for_message(&mut message, &mut guards);
+        }
         guards.release(keyspace, &mut self.turn);
         self.server.gate.leave(self.index);
         self.settle_quick();
         self.publish();
         message.last_record = std::mem::take(&mut self.last_record);
+        if lacks {
+            self.fetching.push(message);
+            return;
+        }
         if must_wait {
             self.held.push(message);
             return;
@@ -259,7 +304,7 @@ impl Executor {
         let last_record = parts.iter().map(|part| part.last_record).max().unwrap_or(0);
         connection.note_record(last_record);
         let reply = &mut connection.output;
-        parts.push(assembly.local);
+        parts.extend(assembly.local);
         let mut by_owner = vec![usize::MAX; self.server.workers.len()];
         for (at, part) in parts.iter().enumerate() {
             by_owner[part.owner] = at;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use ember_protocol::{Args, Reply};
 use emberkv_core::call::{CommandResult, DataCommand};
 use emberkv_core::dispatch::loan::Loan;
-use emberkv_core::dispatch::{self, Context, Waiting};
+use emberkv_core::dispatch::{Context, Waiting};
 use emberkv_core::keys::Guards;
 
 use super::Executor;
@@ -22,6 +22,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
+use crate::storage::Storage;
 
 /// A call that runs elsewhere.
 struct LongCall {
@@ -112,7 +113,9 @@ impl Job for LongCall {
                 loan.give_back(&mut context);
             } else {
                 reply.clear();
-                let again = dispatch::run(data, command.access, None, &mut context, loan.call(), &mut reply);
+                let storage = Storage::of(server);
+                let call = (data, command.access);
+                let again = storage.run_bringing(call, &mut context, loan.call(), &mut reply);
                 result = again.map(|_| ());
             }
             guards.release(keyspace, &mut executor.turn);

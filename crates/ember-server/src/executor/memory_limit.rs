@@ -13,6 +13,8 @@ use emberkv_core::keys::Guards;
 
 use super::{Executor, Section};
 use crate::clients::client::Client;
+use crate::server::conditions::Condition;
+use crate::storage::Storage;
 
 /// Growth that is published before the batch ends, so that the memory limit holds to within this much for each worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
@@ -77,6 +79,9 @@ impl Executor {
         if !self.exceeds_limit(incoming) {
             return Ok(());
         }
+        if self.turn.checks_values && self.leaves_to_demotion(incoming) {
+            return Ok(());
+        }
         if self.leaves_expiry_to_others() {
             return Err(CommandError::OutOfMemory);
         }
@@ -86,6 +91,20 @@ impl Executor {
         let made = self.evictor.make_room(keyspace, &mut self.turn, left, samples);
         let is_too_much = incoming.saturating_add(self.client_memory.total()) > limit;
         if made.is_err() || is_too_much { Err(CommandError::OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Whether values are sent away for a call of `incoming` bytes, instead of keys evicted. Those behind it wait until
+    /// there is room.
+    #[cold]
+    fn leaves_to_demotion(&self, incoming: usize) -> bool {
+        let storage = Storage::of(self.server);
+        let can_fit = incoming.saturating_add(self.client_memory.total()) <= self.limit_bytes() / 2;
+        let leaves = can_fit && storage.can_demote();
+        if leaves {
+            self.server.conditions.set(Condition::MEMORY_BEHIND, true);
+            storage.wake_demoter();
+        }
+        leaves
     }
 
     /// Makes room in the background, after the limit was lowered or while nobody writes.
@@ -123,6 +142,9 @@ impl Executor {
     /// Frees memory, but not much at once, and nothing while writes are paused or others decide. No lock is held.
     fn evict_some(&mut self) {
         if self.turn.keeps_expired {
+            return;
+        }
+        if self.turn.checks_values && Storage::of(self.server).can_demote() {
             return;
         }
         let keyspace = &self.server.keyspace;

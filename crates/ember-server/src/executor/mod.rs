@@ -16,6 +16,7 @@ mod beside_script;
 mod conditions;
 mod delivery;
 mod expiry_rules;
+mod fetching;
 mod forwarding;
 mod hot_keys;
 pub(crate) mod jobs;
@@ -65,6 +66,7 @@ use crate::config::Config;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
 use tracking::AtOnce;
@@ -99,6 +101,8 @@ pub(crate) enum Progress {
     Close,
     /// To the command of this number, which waits for `CLIENT PAUSE` to end, or for a snapshot to save what it changes.
     Paused(usize),
+    /// To the command of this number, whose values are being fetched.
+    Fetching(usize),
     /// To the command of this number (maybe the end): answers of other workers come first.
     Awaiting(usize, Assembly),
     /// To the command of this number (maybe the end): the one before it waits for a key.
@@ -170,6 +174,13 @@ pub(crate) struct Executor {
     /// Messages of other workers that wait before one of their commands.
     #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
     held: Vec<Box<Forwarded>>,
+    /// The same, for values that are away.
+    #[expect(clippy::vec_box, reason = "messages are large and go from hand to hand")]
+    fetching: Vec<Box<Forwarded>>,
+    /// The number that the last of them was given.
+    last_parked: u64,
+    /// Why the values of the next command to be run cannot be read.
+    pub(crate) unread: Option<Box<str>>,
 }
 
 impl Executor {
@@ -211,7 +222,11 @@ impl Executor {
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),
             spare: Vec::new(),
             held: Vec::new(),
+            fetching: Vec::new(),
+            last_parked: 0,
+            unread: None,
         };
+        executor.turn.checks_values = Storage::of(server).is_on();
         executor.apply_config();
         executor
     }
@@ -256,6 +271,10 @@ impl Executor {
         self.turn.settings.string_bytes_max =
             usize::try_from(config.proto_max_bulk_len).unwrap_or(usize::MAX);
         self.turn.settings.frees_deleted_lazily = config.lazyfree_lazy_user_del;
+        self.turn.values_bytes_max = match config.maxmemory {
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes / 2).unwrap_or(usize::MAX),
+        };
         self.turn.notices.classes = config.notify_keyspace_events.wanted();
         self.turn.settings.frees_flushed_lazily = config.lazyfree_lazy_user_flush;
         self.turn.settings.encoding = config.encoding_limits();
@@ -299,6 +318,16 @@ impl Executor {
         }
         self.note_who_decides(client);
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
+        let mut start = start;
+        if let Some(failure) = self.unread.take() {
+            let is_primary = client.primary.is_some();
+            self.refuse_unread(client, batch.command(start, input), failure, reply);
+            if is_primary {
+                return self.leave_unread(client);
+            }
+            self.prepared.remove(0);
+            start += 1;
+        }
         let progress = if client.primary.is_some() {
             self.apply(client, batch, input, start, reply)
         } else if self.has_foreign_keys() {
@@ -397,6 +426,11 @@ impl Executor {
                     progress = Progress::Paused(number);
                     break;
                 }
+                Flow::Fetch => {
+                    self.begin_fetching(client, &mut guards, batch, input, number);
+                    progress = Progress::Fetching(number);
+                    break;
+                }
                 Flow::Wait(blocked) => {
                     progress = Progress::Blocked(number + 1, blocked);
                     break;
@@ -473,6 +507,7 @@ impl Executor {
             Ok(Outcome::Close) => Flow::Close,
             Ok(Outcome::Wait(blocked)) => return Flow::Wait(blocked),
             Ok(Outcome::Again) => return Flow::Pause,
+            Ok(Outcome::Fetch) => return Flow::Fetch,
             _ => Flow::Next,
         };
         // That a client listens or no longer does is said as a message is.
@@ -503,7 +538,7 @@ impl Executor {
             }
             result => result,
         };
-        if let Ok(Outcome::Again) = result {
+        if let Ok(Outcome::Again | Outcome::Fetch) = result {
             return result;
         }
         if matches!(command.handler, Handler::Server) {
@@ -662,10 +697,17 @@ impl Executor {
                     false => Waiting::Never,
                 };
                 let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
-                let attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
+                let mut attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
+                while matches!(attempt, Attempt::Fetch) && !self.may_park() {
+                    self.bring_lacking(guards, database)?;
+                    let turn = &mut self.turn;
+                    let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
+                    attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
+                }
                 drop(exclusive);
                 match (attempt, client) {
                     (Attempt::Done, _) => Ok(Outcome::Done),
+                    (Attempt::Fetch, _) => Ok(Outcome::Fetch),
                     (Attempt::Wait(wait), Some(client)) => {
                         Ok(Outcome::Wait(self.enlist(command, wait, args, client, guards, reply)))
                     }
@@ -873,6 +915,7 @@ enum Flow {
     Next,
     Close,
     Pause,
+    Fetch,
     Wait(Box<Blocked>),
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Outcome {
     Continue(fn(&mut Execution<'_>) -> SessionResult),
     /// Keeps it waiting; nothing is written or done, and the call is tried again later.
     Again,
+    /// The same, until values are here that are away ([`Turn::lacking`]).
+    Fetch,
 }
 
 /// A call that runs other calls: EXEC, EVAL.

@@ -24,6 +24,9 @@ pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
     CommandError::Bytes([b"EXECABORT Transaction discarded because of: ", reason].concat())
 }
 
+/// So often EXEC waits for values that are away; after that what is missing is read when it runs.
+const FETCHES_MAX: u32 = 3;
+
 impl Executor {
     /// Queues a call of a client whose transaction is open.
     #[cold]
@@ -82,6 +85,17 @@ impl Executor {
             discard(keyspace, &mut self.turn, client);
             return Err(aborted_because_of(&error));
         }
+        let tries = transaction.fetches;
+        if self.turn.checks_values && self.may_park() && tries < FETCHES_MAX {
+            let (database, transaction) = (client.database, client.transaction.take());
+            let lacks = transaction.as_ref().is_some_and(|it| self.lacks_queued(database, it));
+            client.transaction = transaction;
+            if lacks && let Some(transaction) = &mut client.transaction {
+                transaction.fetches += 1;
+                return Ok(Outcome::Fetch);
+            }
+        }
+        let Some(transaction) = &client.transaction else { unreachable!("it was put back") };
         let mut commands = transaction.commands.iter();
         let access = match () {
             () if commands.all(|&index| self.server.registry.get(index).is_contained()) => None,

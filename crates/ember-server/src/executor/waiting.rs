@@ -181,6 +181,13 @@ impl Executor {
             } else {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
             };
+            if let Ok(Attempt::Fetch) = attempt {
+                // Those behind it wait too: they came later.
+                waiter.unclaim();
+                self.look_again(&mut guards, database, key);
+                guards.unpin(&self.server.keyspace, &mut self.turn);
+                return;
+            }
             if let Ok(Attempt::Wait(_)) = attempt {
                 waiter.unclaim();
                 match awaited_type(command.spec.group) {

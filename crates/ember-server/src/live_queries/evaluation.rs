@@ -12,6 +12,7 @@ use super::{digest, long};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::live_queries::{Marked, News, State};
 use crate::executor::Executor;
+use crate::storage::Storage;
 
 /// A result, and the moment at which it was that.
 pub(super) struct Evaluated {
@@ -51,9 +52,11 @@ fn run(
     let Question { args, database, protocol, .. } = question;
     let mut reply = Reply::new(protocol);
     executor.turn.reads_any_key = false;
-    let (keyspace, turn) = (&executor.server.keyspace, &mut executor.turn);
+    let server = executor.server;
+    let (keyspace, turn) = (&server.keyspace, &mut executor.turn);
     let mut context = Context { keyspace, guards, turn, database, waiting };
-    let result = live::evaluate(question.data(), &mut context, args, &mut reply, at_moment);
+    let bring = |context: &mut Context<'_, '_>| Storage::of(server).bring(context);
+    let result = live::evaluate(question.data(), &mut context, args, &mut reply, at_moment, bring);
     executor.turn.reads_any_key = true;
     (result, reply)
 }

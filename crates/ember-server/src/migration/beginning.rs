@@ -91,7 +91,7 @@ fn keys_that_are_there(executor: &mut Executor, database: usize, args: Args<'_>)
 /// Transfers in the middle of a transaction or a script. When a script has waited for long, others are told so.
 fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transferred {
     let server = executor.server;
-    let transfer = || Migrations::of(server).transfer_here(&server.keyspace, migration);
+    let transfer = || Migrations::of(server).transfer_here(server, migration);
     if !executor.runs_script {
         return transfer();
     }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use emberkv_core::keyspace::Keyspace;
 use parking_lot::Mutex;
 
 use super::order::Destination;
@@ -69,8 +68,8 @@ impl Migrations {
     }
 
     /// Transfers on the calling thread.
-    pub(super) fn transfer_here(&self, keyspace: &Keyspace, migration: &Migration) -> Transferred {
+    pub(super) fn transfer_here(&self, server: &Server, migration: &Migration) -> Transferred {
         let Migration { database, keys, order, .. } = migration;
-        transfer(keyspace, *database, keys, order, &self.kept)
+        transfer(server, *database, keys, order, &self.kept)
     }
 }

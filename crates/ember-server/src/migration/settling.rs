@@ -107,7 +107,7 @@ impl Job for Migration {
     }
 
     fn run(&mut self, server: &'static Server) {
-        self.transferred = Migrations::of(server).transfer_here(&server.keyspace, self);
+        self.transferred = Migrations::of(server).transfer_here(server, self);
     }
 
     fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {

@@ -25,6 +25,8 @@ pub(super) enum Failure {
     Writing { is_timeout: bool },
     /// The same while an answer was awaited, or what came is no answer.
     Reading { is_timeout: bool },
+    /// The value of a key cannot be read, for this reason.
+    Unreadable(String),
     /// The target answered this error.
     Refused(Vec<u8>),
 }
@@ -36,6 +38,7 @@ impl Failure {
             Failure::Connecting => b"IOERR error or timeout connecting to the client".to_vec(),
             Failure::Writing { .. } => b"IOERR error or timeout writing to target instance".to_vec(),
             Failure::Reading { .. } => b"IOERR error or timeout reading to target instance".to_vec(),
+            Failure::Unreadable(error) => format!("IOERR a value cannot be read: {error}").into_bytes(),
             Failure::Refused(error) => [b"ERR Target instance replied with error: ", &error[..]].concat(),
         }
     }

@@ -1,12 +1,14 @@
 //! The transfer itself, on whatever thread: keys out, acknowledgements in.
 
 use ember_protocol::push_word;
-use emberkv_core::keyspace::Keyspace;
+use emberkv_core::keyspace::external::Record;
 use emberkv_core::rdb;
 
 use super::order::Order;
 use super::service::KeptTargets;
 use super::target::{Failure, Target};
+use crate::server::Server;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
 /// Bytes of requests that are gathered before they are sent.
@@ -37,7 +39,7 @@ pub(super) struct Transferred {
 /// A connection that was kept from another transfer may be closed by now: if it breaks before the first answer, all is sent
 /// again over a new one.
 pub(super) fn transfer(
-    keyspace: &Keyspace,
+    server: &Server,
     database: usize,
     keys: &[Box<[u8]>],
     order: &Order,
@@ -45,17 +47,17 @@ pub(super) fn transfer(
 ) -> Transferred {
     let target = kept.take(&order.destination);
     let was_kept = target.is_some();
-    let mut transferred = transfer_over(target, keyspace, database, keys, order, kept);
+    let mut transferred = transfer_over(target, server, database, keys, order, kept);
     let is_broken = transferred.failure.as_ref().is_some_and(Failure::is_broken_connection);
     if was_kept && is_broken && transferred.taken.is_empty() {
-        transferred = transfer_over(None, keyspace, database, keys, order, kept);
+        transferred = transfer_over(None, server, database, keys, order, kept);
     }
     transferred
 }
 
 fn transfer_over(
     target: Option<Target>,
-    keyspace: &Keyspace,
+    server: &Server,
     database: usize,
     keys: &[Box<[u8]>],
     order: &Order,
@@ -66,7 +68,7 @@ fn transfer_over(
     let mut run = |mut target: Target| {
         target.log_in(order.timeout)?;
         target.select(order.target_database, order.timeout)?;
-        let sent = send_all(&mut target, keyspace, database, keys, order)?;
+        let sent = send_all(&mut target, server, database, keys, order)?;
         transferred.has_sent = !sent.is_empty();
         for key in sent {
             match target.acknowledgement(order.timeout) {
@@ -90,7 +92,7 @@ fn transfer_over(
 /// Sends the keys that are there. No more than one large value is in memory at a time.
 fn send_all(
     target: &mut Target,
-    keyspace: &Keyspace,
+    server: &Server,
     database: usize,
     keys: &[Box<[u8]>],
     order: &Order,
@@ -99,7 +101,7 @@ fn send_all(
     let mut requests = Vec::new();
     for (number, key) in keys.iter().enumerate() {
         let now_ms = unix_ms();
-        let Some((expire_at_ms, payload)) = dump(keyspace, database, key, now_ms) else { continue };
+        let Some((expire_at_ms, payload)) = dump(server, database, key, now_ms)? else { continue };
         let ttl_ms = expire_at_ms.map_or(0, |at_ms| at_ms - now_ms);
         let words = if order.replaces { 5 } else { 4 };
         requests.extend_from_slice(format!("*{words}\r\n").as_bytes());
@@ -124,10 +126,26 @@ fn send_all(
     Ok(sent)
 }
 
-/// When a key expires, if it does, and its value; nothing if it is not there.
-fn dump(keyspace: &Keyspace, database: usize, key: &[u8], now_ms: i64) -> Option<(Option<i64>, Vec<u8>)> {
+/// When a key expires, if it does, and its value.
+type Dumped = (Option<i64>, Vec<u8>);
+
+/// What a target is given of a key; nothing if it is not there.
+fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Option<Dumped>, Failure> {
+    let keyspace = &server.keyspace;
     let hash = keyspace.hash(key);
     let data = keyspace.lock(hash.shard());
-    let entry = data.entry(database, data.find(database, hash, key)?);
-    (!entry.is_expired(now_ms)).then(|| (entry.expire_at_ms(), rdb::dump(entry)))
+    let Some(at) = data.find(database, hash, key) else { return Ok(None) };
+    let entry = data.entry(database, at);
+    if entry.is_expired(now_ms) {
+        return Ok(None);
+    }
+    let expire_at_ms = entry.expire_at_ms();
+    let Some(external) = entry.external() else { return Ok(Some((expire_at_ms, rdb::dump(entry)))) };
+    // The record stays as long as it is referred to, and this thread may wait for the disk.
+    let (record, name) = (Record::new(external.location), data.database_name(database));
+    drop(data);
+    let mut bytes = Vec::new();
+    let kind = Storage::of(server).read_record((name, key), record.location(), &mut bytes);
+    let kind = kind.map_err(Failure::Unreadable)?;
+    Ok(Some((expire_at_ms, rdb::dump_encoded(kind, &bytes))))
 }

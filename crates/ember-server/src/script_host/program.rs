@@ -128,6 +128,12 @@ pub(crate) fn run_program(
                 .into(),
         );
     }
+    if executor.turn.checks_values
+        && executor.section == Section::Shared
+        && executor.lacks_declared(client.database, program.keys)
+    {
+        return Ok(Outcome::Fetch);
+    }
     let (server, args, database, mark) = (executor.server, *args, client.database, reply.mark());
     let mut run_once = |executor: &mut Executor, client: &mut Client, guards: &mut Guards<'static>| {
         let (is_confined, started) = (executor.section == Section::Pinned, executor.clock);

@@ -34,6 +34,8 @@ bitflags! {
         const LINK_DOWN = 512;
         /// There are fewer good replicas than a client may want to have its writes: each write is looked at.
         const FEW_TO_SYNC = 1024;
+        /// Memory is full, and values are being sent away: calls that need memory wait.
+        const MEMORY_BEHIND = 2048;
 
         /// Commands that write are refused because of the disk.
         const DISK_REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();

@@ -11,8 +11,8 @@ use std::thread;
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{FILE_VERSION, KeyForm};
 use emberkv_core::eviction::ClockReading;
-use emberkv_core::rdb::VERSION_MAX;
-use emberkv_core::snapshot::{Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
+use emberkv_core::rdb::{Encoded, VERSION_MAX};
+use emberkv_core::snapshot::{AwayKey, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
@@ -22,6 +22,7 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use ember_scripting::library::Libraries;
 
 /// Threads that encode: one that writes takes what four of them give.
@@ -215,7 +216,7 @@ impl PointInTime {
             let claims = &SnapshotState::of(server).claims;
             while let Some(piece) = saver.next_piece() {
                 let before = writer.keys();
-                write(writer, &snapshot, &piece)?;
+                write(server, writer, &snapshot, &piece)?;
                 snapshot.take_back(piece);
                 delay::wait(writer.keys() - before, || {
                     let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
@@ -232,12 +233,45 @@ impl PointInTime {
     }
 }
 
-fn write(writer: &mut impl KeyWriter, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
+/// Bytes of values that are away which are read together.
+const READ_TOGETHER_BYTES: usize = 256 * 1024;
+
+/// Copies the values of keys from their records, in the order of those, without building them.
+fn write_away(
+    server: &Server,
+    writer: &mut impl KeyWriter,
+    snapshot: &Snapshot,
+    keys: &mut [&AwayKey],
+) -> io::Result<()> {
+    keys.sort_unstable_by_key(|key| key.record.location());
+    let Some(first) = keys.first() else { return Ok(()) };
+    let database = first.facts.database;
+    let mut block = Encoded::new(snapshot.options().form);
+    let mut bytes = Vec::new();
+    for key in keys {
+        let place = (key.database_name, &*key.name);
+        let kind = Storage::of(server).read_record(place, key.record.location(), &mut bytes);
+        let kind = kind.map_err(io::Error::other)?;
+        let pushed = block.push_encoded(&key.facts, &key.name, (kind, &bytes));
+        pushed.map_err(|error| io::Error::other(error.to_string()))?;
+        if block.bytes().len() >= READ_TOGETHER_BYTES {
+            writer.encoded(database, &block)?;
+            block.clear();
+        }
+    }
+    if block.keys() > 0 { writer.encoded(database, &block) } else { Ok(()) }
+}
+
+fn write(server: &Server, writer: &mut impl KeyWriter, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
     match piece {
+        Piece::Away(keys) => write_away(server, writer, snapshot, &mut keys.iter().collect::<Vec<_>>()),
         Piece::Keys(database, block) => writer.encoded(*database, block),
         Piece::Value(key) => writer.key(&key.facts, &key.name, key.value.as_value()),
-        Piece::Detached(detached) => detached
-            .entries()
-            .try_for_each(|entry| writer.key(&snapshot.facts(detached.number, entry), entry.key(), entry)),
+        Piece::Detached(detached) => detached.entries().try_for_each(|entry| {
+            match snapshot.away(detached.number, detached.name(), entry) {
+                Some(key) => write_away(server, writer, snapshot, &mut [&key]),
+                None => writer.key(&snapshot.facts(detached.number, entry), entry.key(), entry),
+            }
+        }),
     }
 }

@@ -9,6 +9,9 @@ use ember_persistence::encryption::FileSink;
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{self, KeyFacts, RdbWriter, SaveOptions, Written};
 use emberkv_core::keyspace::SHARDS;
+use emberkv_core::keyspace::entry::EntryRef;
+use emberkv_core::keyspace::shard::ShardData;
+use emberkv_core::keyspace::shard::away::Fetched;
 use emberkv_core::turn::Turn;
 
 use crate::config::Config;
@@ -18,6 +21,7 @@ use crate::replication::primary::place::Place;
 use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::Storage;
 use crate::system::clock::unix_ms;
 
 /// Writes the file when all workers have ended, if SHUTDOWN SAVE has asked for it and anything has changed since.
@@ -118,6 +122,16 @@ pub(crate) fn write_all(
     Ok(())
 }
 
+/// The value of an entry that is away.
+fn value_of(
+    server: &Server,
+    data: &ShardData,
+    database: usize,
+    entry: EntryRef<'_>,
+) -> io::Result<Option<Fetched>> {
+    Storage::of(server).value_of(data.database_name(database), entry).map_err(io::Error::other)
+}
+
 fn write_database(
     server: &Server,
     turn: &Turn,
@@ -141,7 +155,10 @@ fn write_database(
             } else if turn.settings.policy.is_lru() {
                 facts.idle_s = Some(turn.idle_seconds(entry.clock()));
             }
-            writer.key(&facts, entry.key(), entry)?;
+            match value_of(server, &data, database, entry)? {
+                Some(value) => writer.key(&facts, entry.key(), value.as_value())?,
+                None => writer.key(&facts, entry.key(), entry)?,
+            }
             if delay != 0 {
                 delay::wait(1, || Some(delay));
             }

@@ -41,6 +41,7 @@ impl Worker {
                 Message::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
+                Message::Arrived(awaiting, failure) => self.go_on(awaiting, failure),
                 Message::Evaluate(marked) => self.queries.mark(marked),
                 Message::State(state) => self.accept_state(state),
                 Message::Feed => self.list_replicas(),

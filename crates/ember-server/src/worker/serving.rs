@@ -391,6 +391,7 @@ fn note_progress(
             set_paused(server, &connection.client.view, true);
             Some((next, true))
         }
+        Progress::Fetching(next) => Some((next, false)),
         Progress::Awaiting(next, assembly) => {
             connection.awaiting = Some(Box::new(assembly));
             (next < batch_len).then_some((next, false))

@@ -11,6 +11,7 @@ use super::{Worker, connection_of, list};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::Connection;
+use crate::clients::mailbox::Awaiting;
 use crate::executor::jobs::{Jobs, Settled};
 use crate::server::Server;
 
@@ -64,6 +65,23 @@ impl Worker {
             self.resume(token);
         } else {
             list(&mut self.ready, connection, token);
+        }
+    }
+
+    /// Goes on with who has waited for values that were away.
+    pub(super) fn go_on(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
+        match awaiting {
+            Awaiting::Connection(token, client_id) => {
+                if connection_of(&mut self.connections, token, client_id).is_some() {
+                    self.executor.unread = failure;
+                    self.resume(token);
+                    self.executor.unread = None;
+                }
+            }
+            Awaiting::Forwarded(parked) => self.executor.run_parked(parked, failure),
+            // One that cannot be read is waited for on, until it is changed or deleted.
+            Awaiting::Waiters(database, key) if failure.is_none() => self.executor.serve_again(database, key),
+            Awaiting::Waiters(..) => {}
         }
     }
 

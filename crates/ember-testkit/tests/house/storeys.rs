@@ -8,7 +8,7 @@ use super::imports::{self, Imports, largest_circle};
 const SERVER: &[&[&str]] = &[
     &["system/", "config/", "tls/", "catalogue/", "files/"],
     &["acl/", "clients/", "observability/", "journal/"],
-    &["server/"],
+    &["server/", "storage/"],
     &["executor/"],
     &[
         "aof/",

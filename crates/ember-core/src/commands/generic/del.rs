@@ -4,7 +4,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
 use crate::entries::entry::Slot;
 use crate::memory::reclaim;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 const KEYS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::RM.union(KeyFlags::DELETE))];
 const TIPS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
@@ -27,6 +27,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 call: "DEL one two three",
                 reply: "(integer) 2",
             },
+            values: Values::Unneeded,
             ..Spec::DEFAULT
         },
         Run::Keys(|call| {
@@ -47,6 +48,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             tips: TIPS,
             syntax: "key [key ...]",
             example: Example { given: &["SET one 1"], call: "UNLINK one two", reply: "(integer) 1" },
+            values: Values::Unneeded,
             ..Spec::DEFAULT
         },
         Run::Keys(|call| remove_all(call, free_in_background)),

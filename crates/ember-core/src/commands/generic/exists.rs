@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -18,6 +18,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         syntax: "key [key ...]",
         history: &[("3.0.3", "Takes several keys.")],
         example: Example { given: &["SET here 1"], call: "EXISTS here gone here", reply: "(integer) 2" },
+        values: Values::Unneeded,
         ..Spec::DEFAULT
     },
     Run::Keys(exists),

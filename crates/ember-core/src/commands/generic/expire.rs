@@ -6,7 +6,7 @@ use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::arguments::{ExpiryUnit, integer, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,
@@ -15,6 +15,7 @@ const TEMPLATE: Spec = Spec {
     flags: Flags::WRITE.union(Flags::FAST),
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
     history: &[("7.0.0", "Options `NX`, `XX`, `GT` and `LT`.")],
+    values: Values::Unneeded,
     ..Spec::DEFAULT
 };
 const GIVEN: &[&str] = &["SET hello world"];

@@ -3,7 +3,7 @@
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::entries::entry::EntryRef;
 use crate::keys::Lookup;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 use crate::types::value::{StringValue, ValueType};
 
 const TEMPLATE: Spec = Spec {
@@ -14,6 +14,7 @@ const TEMPLATE: Spec = Spec {
     keys: &[KeySpec::one(2, KeyFlags::RO)],
     tips: &["nondeterministic_output"],
     syntax: "key",
+    values: Values::Unneeded,
     ..Spec::DEFAULT
 };
 
@@ -82,6 +83,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "refcount",
+            values: Values::Needed,
             summary: "Tells how many references the value of a key has.",
             since: "2.2.3",
             example: Example {

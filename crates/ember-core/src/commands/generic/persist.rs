@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::effects::events::Event;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -16,6 +16,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))],
         syntax: "key",
         example: Example { given: &["SET hello world EX 10"], call: "PERSIST hello", reply: "(integer) 1" },
+        values: Values::Unneeded,
         ..Spec::DEFAULT
     },
     Run::Keys(persist),

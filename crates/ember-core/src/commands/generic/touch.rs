@@ -1,7 +1,7 @@
 //! TOUCH.
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -16,6 +16,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         syntax: "key [key ...]",
         example: Example { given: &["SET here 1"], call: "TOUCH here gone", reply: "(integer) 1" },
+        values: Values::Unneeded,
         ..Spec::DEFAULT
     },
     Run::Keys(touch),

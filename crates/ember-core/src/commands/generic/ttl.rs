@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,
@@ -11,6 +11,7 @@ const TEMPLATE: Spec = Spec {
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
     syntax: "key",
+    values: Values::Unneeded,
     ..Spec::DEFAULT
 };
 const TTL_TIPS: &[&str] = &["nondeterministic_output"];

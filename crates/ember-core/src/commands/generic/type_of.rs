@@ -2,7 +2,7 @@
 
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::keys::Lookup;
-use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec, Values};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -16,6 +16,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         keys: &[KeySpec::one(1, KeyFlags::RO)],
         syntax: "key",
         example: Example { given: &["SET hello world"], call: "TYPE hello", reply: "string" },
+        values: Values::Unneeded,
         ..Spec::DEFAULT
     },
     Run::Keys(type_of),

@@ -6,6 +6,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::{Encoding, NewValue, Shape, SharedValue, Slot, layout_of};
+use crate::entries::external::Record;
 use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, room_class};
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
@@ -26,12 +27,19 @@ impl Slot {
         self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
     }
 
+    /// Gives the entry another form of its value, which keeps key, expiry, clock and generation; returns a slot with
+    /// the old one.
+    pub fn exchange(&mut self, value: NewValue<'_>) -> Slot {
+        let new = self.rebuilt(value, self.entry().expire_at_ms());
+        std::mem::replace(self, new)
+    }
+
     /// Another owner of a value behind a pointer, which it keeps as it is now; `None` for strings inside the entry. O(1).
     ///
     /// The value is copied if it is to be changed while the other owner lives.
     pub fn share(&mut self) -> Option<SharedValue> {
         match self.entry().encoding() {
-            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart => None,
+            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart | Encoding::External => None,
             Encoding::Large => {
                 let StringValue::Large(large) = self.entry().string() else { return None };
                 Some(SharedValue::String(large.share()))
@@ -145,7 +153,9 @@ impl Slot {
             };
             let string_len =
                 u16::try_from(string_len).expect("strings in an entry are below LARGE_VALUE_MIN_BYTES");
-            base.add(6).cast::<u16>().write_unaligned(string_len);
+            let known =
+                if let NewValue::External(external) = &value { external.facts.bits() } else { string_len };
+            base.add(6).cast::<u16>().write_unaligned(known);
             let target = base.add(shape.value_offset());
             match value {
                 NewValue::Int(number) => target.cast::<i64>().write_unaligned(number),
@@ -159,6 +169,9 @@ impl Slot {
                 }
                 NewValue::Aggregate(aggregate) => {
                     target.cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
+                }
+                NewValue::External(external) => {
+                    target.cast::<u64>().write_unaligned(external.record.into_raw());
                 }
             }
         }
@@ -183,6 +196,7 @@ impl Slot {
         let base = self.base();
         match self.entry().encoding() {
             Encoding::Int | Encoding::Aggregate | Encoding::Shared => None,
+            Encoding::External => panic!("a value that is away is fetched before it is changed"),
             Encoding::Large => Some(self.large_mut().expect("the encoding is Large").as_mut_slice()),
             // SAFETY: value_bytes initialised bytes stand at value_offset; the borrow of self covers the slice.
             Encoding::Embstr | Encoding::Raw => unsafe {
@@ -312,6 +326,11 @@ impl Slot {
                 let StringValue::Large(large) = self.entry().string() else { return };
                 // SAFETY: this is the entry's own reference; the caller overwrites or frees the bytes that held it.
                 drop(unsafe { Arc::from_raw(large.as_raw()) });
+            }
+            Encoding::External => {
+                if let Some(external) = self.entry().external() {
+                    drop(Record::from_raw(external.location.bits()));
+                }
             }
             Encoding::Apart => {
                 let shape = self.entry().shape();

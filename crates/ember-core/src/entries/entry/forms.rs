@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::EntryRef;
+use crate::entries::external::External;
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
@@ -20,6 +21,7 @@ pub(super) enum Encoding {
     Aggregate = 4,
     Shared = 5,
     Apart = 6,
+    External = 7,
 }
 
 impl Encoding {
@@ -31,7 +33,8 @@ impl Encoding {
             3 => Encoding::Large,
             4 => Encoding::Aggregate,
             5 => Encoding::Shared,
-            _ => Encoding::Apart,
+            6 => Encoding::Apart,
+            _ => Encoding::External,
         }
     }
 }
@@ -61,6 +64,9 @@ impl EntryRef<'_> {
     pub fn to_value(self, copy: &mut Vec<u8>) -> NewValue<'_> {
         if let Some(aggregate) = self.aggregate() {
             return NewValue::Aggregate(Box::new(aggregate.clone()));
+        }
+        if let Some(external) = self.duplicate_external() {
+            return NewValue::External(external);
         }
         match self.string() {
             StringValue::Int(number) => NewValue::Int(number),
@@ -106,6 +112,8 @@ pub enum NewValue<'a> {
     Large(Arc<Vec<u8>>),
     /// A value with elements.
     Aggregate(Box<Aggregate>),
+    /// A value that is away.
+    External(External),
 }
 
 impl<'a> NewValue<'a> {
@@ -134,12 +142,14 @@ impl<'a> NewValue<'a> {
             NewValue::Bytes(_) | NewValue::Edited(_) => Encoding::Raw,
             NewValue::Large(_) => Encoding::Large,
             NewValue::Aggregate(_) => Encoding::Aggregate,
+            NewValue::External(_) => Encoding::External,
         }
     }
 
     pub(super) fn value_type(&self) -> ValueType {
         match self {
             NewValue::Aggregate(aggregate) => aggregate.value_type(),
+            NewValue::External(external) => external.value_type,
             NewValue::Int(_) | NewValue::Bytes(_) | NewValue::Edited(_) | NewValue::Large(_) => {
                 ValueType::String
             }

@@ -42,7 +42,12 @@ impl Slot {
         match self.entry().encoding() {
             Encoding::Apart => self.move_apart(shape, mover),
             Encoding::Aggregate => self.move_aggregate(shape, mover),
-            Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Large | Encoding::Shared => {}
+            Encoding::Int
+            | Encoding::Embstr
+            | Encoding::Raw
+            | Encoding::Large
+            | Encoding::Shared
+            | Encoding::External => {}
         }
     }
 

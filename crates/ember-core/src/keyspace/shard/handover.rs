@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::saving::Detached;
 use crate::entries::entry::{EntryRef, SharedValue, Slot};
+use crate::entries::external::Record;
 use crate::entries::hash::KeyHash;
 use crate::eviction::policy::ClockReading;
 use crate::rdb::{Encoded, KeyFacts, KeyForm};
@@ -141,12 +142,34 @@ pub struct HeldKey {
     pub value: SharedValue,
 }
 
+/// A key whose value is away.
+#[derive(Debug)]
+pub struct AwayKey {
+    /// What is said of it.
+    pub facts: KeyFacts,
+    /// What its shard calls its database: records name it so.
+    pub database_name: usize,
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// Where its value is.
+    pub record: Record,
+}
+
+impl AwayKey {
+    /// About the bytes that it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<AwayKey>() + self.name.len()
+    }
+}
+
 /// Something to be written.
 pub enum Piece {
     /// Keys of the database of this number.
     Keys(usize, Encoded),
     /// A key with a large value.
     Value(HeldKey),
+    /// Keys of one database whose values are away.
+    Away(Vec<AwayKey>),
     /// A database that was emptied.
     Detached(Detached),
 }
@@ -194,6 +217,7 @@ pub struct Snapshot {
 pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
+        None if entry.is_away() => false,
         None => matches!(entry.string(), StringValue::Large(_)),
     }
 }
@@ -277,6 +301,17 @@ impl Snapshot {
         Some(HeldKey { facts: self.facts(number, entry), name: entry.key().into(), value })
     }
 
+    /// A key whose value is away; `None` for one whose value is here.
+    pub fn away(&self, number: usize, name: usize, entry: EntryRef<'_>) -> Option<AwayKey> {
+        let record = Record::new(entry.external()?.location);
+        Some(AwayKey {
+            facts: self.facts(number, entry),
+            database_name: name,
+            name: entry.key().into(),
+            record,
+        })
+    }
+
     /// An empty block of keys that are not packed: the worker that changes them does not wait for that.
     pub(crate) fn plain_block(&self) -> Encoded {
         Encoded::new(self.options.form.unpacked())
@@ -346,7 +381,7 @@ impl Snapshot {
 
 /// The part of a piece's bytes that is there for the piece alone: what the walk shares is its entry's still.
 fn copied_bytes(piece: &Piece, bytes: usize) -> usize {
-    if matches!(piece, Piece::Keys(..)) { bytes } else { 0 }
+    if matches!(piece, Piece::Keys(..) | Piece::Away(_)) { bytes } else { 0 }
 }
 
 /// What one thread of the walk has saved and not queued yet.
@@ -354,6 +389,8 @@ pub(crate) struct Gathering<'s> {
     snapshot: &'s Snapshot,
     number: usize,
     block: Encoded,
+    away: Vec<AwayKey>,
+    away_bytes: usize,
     /// What is complete, with its bytes.
     complete: Vec<(Piece, usize)>,
     /// Bytes of all that was ever added.
@@ -363,7 +400,15 @@ pub(crate) struct Gathering<'s> {
 impl<'s> Gathering<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot) -> Gathering<'s> {
         let block = snapshot.walked_block();
-        Gathering { snapshot, number: 0, block, complete: Vec::new(), total_bytes: 0 }
+        Gathering {
+            snapshot,
+            number: 0,
+            block,
+            away: Vec::new(),
+            away_bytes: 0,
+            complete: Vec::new(),
+            total_bytes: 0,
+        }
     }
 
     /// Entries of the database of this number follow.
@@ -374,8 +419,15 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Adds an entry as it is now; one that is apart is shared.
-    pub(crate) fn add(&mut self, slot: &mut Slot) {
+    /// Adds an entry as it is now, of the database that its shard calls `name`; one that is apart is shared.
+    pub(crate) fn add(&mut self, name: usize, slot: &mut Slot) {
+        if let Some(key) = self.snapshot.away(self.number, name, slot.entry()) {
+            let bytes = key.held_bytes();
+            self.away.push(key);
+            self.away_bytes += bytes;
+            self.total_bytes += bytes;
+            return;
+        }
         if is_apart(slot.entry()) {
             let bytes = slot.entry().footprint_bytes();
             let key = self.snapshot.share(self.number, slot);
@@ -394,6 +446,10 @@ impl<'s> Gathering<'s> {
     }
 
     fn complete_block(&mut self) {
+        if !self.away.is_empty() {
+            let away = Piece::Away(std::mem::take(&mut self.away));
+            self.complete.push((away, std::mem::take(&mut self.away_bytes)));
+        }
         if self.block.keys() > 0 {
             let mut block = std::mem::replace(&mut self.block, self.snapshot.walked_block());
             block.give_back_room();
@@ -404,7 +460,7 @@ impl<'s> Gathering<'s> {
 
     /// Queues what is complete, and the rest if that is at least `bytes_min`. No lock is held.
     pub(crate) fn flush(&mut self, bytes_min: usize) {
-        if self.block.bytes().len() >= bytes_min {
+        if self.block.bytes().len() + self.away_bytes >= bytes_min {
             self.complete_block();
         }
         self.complete.drain(..).for_each(|(piece, bytes)| self.snapshot.push_walked(piece, bytes));

@@ -49,6 +49,11 @@ pub struct Detached {
 }
 
 impl Detached {
+    /// What its shard has called it.
+    pub fn name(&self) -> usize {
+        self.database.expiry_name
+    }
+
     /// The entries to be saved. O(all entries).
     pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
         self.database.table.iter().filter(|entry| entry.generation() != self.generation)
@@ -79,6 +84,7 @@ pub(crate) struct Cursor {
 fn is_heavy(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
+        None if entry.is_away() => false,
         None => match entry.string() {
             StringValue::Large(large) => large.bytes().len() >= HEAVY_STRING_BYTES,
             StringValue::Int(_) | StringValue::Inline(_) => false,
@@ -87,8 +93,23 @@ fn is_heavy(entry: EntryRef<'_>) -> bool {
 }
 
 impl Saving {
+    /// Takes over where the value of an entry is, if it is away: it may have gone since the walk has left it for later.
+    fn hand_over_away(&mut self, name: usize, slot: &Slot) -> bool {
+        let Some(key) = self.snapshot.away(self.numbers[name], name, slot.entry()) else { return false };
+        let bytes = key.held_bytes();
+        if !self.snapshot.is_cancelled() {
+            self.snapshot.count_handed(bytes);
+            self.snapshot.push_handed(Piece::Away(vec![key]), bytes);
+        }
+        true
+    }
+
     /// Takes over what an entry is now.
-    fn hand_over(&mut self, number: usize, slot: &mut Slot) {
+    fn hand_over(&mut self, name: usize, slot: &mut Slot) {
+        if self.hand_over_away(name, slot) {
+            return;
+        }
+        let number = self.numbers[name];
         let Saving { snapshot, handed, .. } = self;
         if snapshot.is_cancelled() {
             return;
@@ -122,6 +143,9 @@ impl Saving {
     fn hold(&mut self, name: usize, slot: &mut Slot, generation: Generation) -> Option<HeldKey> {
         slot.set_generation(generation);
         if self.snapshot.is_cancelled() {
+            return None;
+        }
+        if self.hand_over_away(name, slot) {
             return None;
         }
         let key = self.snapshot.share(self.numbers[name], slot)?;
@@ -165,7 +189,7 @@ impl ShardData {
         if let Some(saving) = saving
             && slot.entry().generation() != *generation
         {
-            saving.hand_over(saving.numbers[database.expiry_name], slot);
+            saving.hand_over(database.expiry_name, slot);
             slot.set_generation(*generation);
         }
     }
@@ -228,7 +252,7 @@ impl ShardData {
                         cursor.leaves_heavy = true;
                         return;
                     }
-                    gathering.add(slot);
+                    gathering.add(cursor.name, slot);
                 }
                 slot.set_generation(generation);
             });

@@ -133,7 +133,7 @@ fn usage(session: &mut Session<'_>) -> SessionResult {
         _ => return Err(CommandError::Syntax),
     }
     let bytes = session.with_keys(|keys| {
-        keys.read_as(2, Lookup::Peek).map(|entry| entry.footprint_bytes() + size_of::<u64>())
+        keys.read_as(2, Lookup::Peek).map(|entry| entry.resident_bytes() + size_of::<u64>())
     });
     match bytes {
         Some(bytes) => session.reply.integer(bytes as i64),

@@ -16,6 +16,7 @@ mod monitor;
 mod save;
 mod shutdown;
 mod slowlog;
+mod tiering;
 mod time;
 
 use crate::executor::session::ServerCommand;
@@ -38,5 +39,6 @@ pub(super) const COMMANDS: &[&[ServerCommand]] = &[
     save::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
+    tiering::COMMANDS,
     time::COMMANDS,
 ];

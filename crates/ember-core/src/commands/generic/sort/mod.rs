@@ -116,17 +116,38 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     };
     let loaded = call.keys.entry(1).and_then(EntryRef::aggregate);
     let (mut elements, range) = load(loaded, by, order.is_descending, (options.offset, options.count));
+    if let By::Pattern(pattern) = by
+        && lacks_values(call, &[pattern], &elements)?
+    {
+        return Ok(Attempt::Fetch);
+    }
     let keys = &call.keys;
     match by {
         By::Nothing => {}
         By::Elements => order.sort(&mut elements, |element| Some(element.to_vec()))?,
         By::Pattern(pattern) => order.sort(&mut elements, |element| pattern.value(keys, element))?,
     }
+    if lacks_values(call, &options.get, &elements[range.clone()])? {
+        return Ok(Attempt::Fetch);
+    }
     match options.store {
         Some(target) => store(call, target, &options.get, &elements[range]),
         None => reply(call, &options.get, &elements[range]),
     }
     Ok(Attempt::Done)
+}
+
+/// Whether values are away of keys that belong to the elements.
+fn lacks_values(
+    call: &mut Call<'_, '_>,
+    patterns: &[Pattern<'_>],
+    elements: &[Vec<u8>],
+) -> Result<bool, CommandError> {
+    if !call.keys.turn.checks_values {
+        return Ok(false);
+    }
+    let keys = elements.iter().flat_map(|element| patterns.iter().filter_map(|pattern| pattern.key(element)));
+    call.keys.note_lacking(keys)
 }
 
 /// Redis gives a sorted set its large encoding before it is sorted.

@@ -34,14 +34,22 @@ impl<'a> Pattern<'a> {
         matches!(self, Pattern::Key { .. })
     }
 
+    /// The key that belongs to an element, if there is one.
+    pub(super) fn key(self, element: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Pattern::Element | Pattern::Nothing => None,
+            Pattern::Key { prefix, suffix, .. } => Some([prefix, element, suffix].concat()),
+        }
+    }
+
     /// The value that belongs to an element, if there is one.
     pub(super) fn value(self, keys: &Keys<'_, '_>, element: &[u8]) -> Option<Vec<u8>> {
-        let (prefix, suffix, field) = match self {
+        let field = match self {
             Pattern::Element => return Some(element.to_vec()),
             Pattern::Nothing => return None,
-            Pattern::Key { prefix, suffix, field } => (prefix, suffix, field),
+            Pattern::Key { field, .. } => field,
         };
-        let entry = keys.entry_named(&[prefix, element, suffix].concat())?;
+        let entry = keys.entry_named(&self.key(element)?)?;
         let value = match (field, entry.aggregate()) {
             (None, None) => entry.string(),
             (Some(field), Some(Aggregate::Hash(hash))) => hash.get(field, keys.turn.expired_ms())?.value,

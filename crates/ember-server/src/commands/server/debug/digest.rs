@@ -1,14 +1,20 @@
 //! DEBUG DIGEST and DIGEST-VALUE: signatures of all data, and of the values of keys.
 
-use super::keys::with_entry;
+use emberkv_core::error::CommandError;
+use emberkv_core::keyspace::entry::EntryRef;
+
+use super::keys::{bring, with_entry};
 use super::signature::Digest;
 use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::server::Server;
+use crate::storage::Storage;
 
 /// The number of a database that has keys comes before them; the order of the keys says nothing.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
     let keyspace = &session.server.keyspace;
     let now_ms = session.turn.now_ms;
     let mut all = Digest::default();
+    let mut failure = None;
     let guards = keyspace.lock_all();
     for database in 0..keyspace.databases() {
         let entries = guards.iter().flat_map(|data| data.database(database).table().iter());
@@ -19,22 +25,42 @@ pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
         for entry in entries {
             let mut one = Digest::default();
             one.mix(entry.key());
-            one.add_value(entry, now_ms);
+            let name = guards[keyspace.hash(entry.key()).shard()].database_name(database);
+            if let Err(error) = add_value(session.server, &mut one, (name, entry), now_ms) {
+                failure = Some(error);
+                break;
+            }
             all.combine_digest(&one);
         }
     }
     keyspace.release_all(guards);
+    failure.map_or(Ok(()), Err)?;
     session.reply.simple(&all.text());
     Ok(Outcome::Done)
+}
+
+/// Adds the value of an entry, read if it is away.
+fn add_value(
+    server: &Server,
+    digest: &mut Digest,
+    (database_name, entry): (usize, EntryRef<'_>),
+    now_ms: i64,
+) -> Result<(), CommandError> {
+    match Storage::of(server).value_of(database_name, entry)? {
+        Some(value) => digest.add_value(entry, value.as_value(), now_ms),
+        None => digest.add_value(entry, entry.into(), now_ms),
+    }
+    Ok(())
 }
 
 pub(super) fn digest_value(session: &mut Session<'_>) -> SessionResult {
     let keys = session.args.skip(2);
     let now_ms = session.turn.now_ms;
+    keys.iter().try_for_each(|key| bring(session, key))?;
     session.reply.array(keys.len());
     for key in keys.iter() {
         let mut digest = Digest::default();
-        with_entry(session, key, |entry| digest.add_value(entry, now_ms));
+        with_entry(session, key, |entry| digest.add_value(entry, entry.into(), now_ms));
         session.reply.simple(&digest.text());
     }
     Ok(Outcome::Done)

@@ -1,15 +1,18 @@
 //! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: how keys are kept, and many of them at once.
 
 use ember_protocol::number::parse_i64;
+use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::SHARDS;
 use emberkv_core::keyspace::entry::{EntryRef, NewValue, StringValue, ValueType};
+use emberkv_core::keyspace::shard::away::DemotionRules;
 use emberkv_core::rdb;
 use emberkv_core::types::limits::EncodingLimits;
 use emberkv_core::types::list::NodeView;
 use emberkv_core::types::{Aggregate, Collection};
 
 use crate::executor::session::{Outcome, Session, SessionResult};
+use crate::storage::{Storage, demotion};
 
 /// Looks at the entry of a key that is there, also one that has expired and that nobody has asked for since.
 pub(super) fn with_entry<R>(
@@ -24,11 +27,55 @@ pub(super) fn with_entry<R>(
     data.find(database, hash, key).map(|at| look(data.entry(database, at)))
 }
 
+/// Puts the value of a key in its place, if it is away. The worker waits for the disk: this is for tools.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn bring(session: &Session<'_>, key: &[u8]) -> Result<(), CommandError> {
+    let (server, database) = (session.server, session.client.database);
+    let hash = server.keyspace.hash(key);
+    let mut data = server.keyspace.lock(hash.shard());
+    if let Some(order) = data.order_now(database, hash, key) {
+        let limits = &session.turn.settings.encoding;
+        let fetched = Storage::of(server).read(&order, limits, &mut Vec::new())?;
+        data.arrive(&order, fetched);
+        server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
+    }
+    Ok(())
+}
+
 /// The bytes of a payload of DUMP that are not the value's: its kind, version and checksum.
 const PAYLOAD_FRAME_BYTES: usize = 11;
 
+pub(super) fn tier(session: &mut Session<'_>) -> SessionResult {
+    let (server, database, args) = (session.server, session.client.database, session.args);
+    let key = args.at(args.len() - 1);
+    match args.len() {
+        3 => {}
+        _ if is_word(args, 2, "DEMOTE") => demotion::demote_key(server, database, key, &DemotionRules::ANY)?,
+        _ => return Err(CommandError::Syntax),
+    }
+    with_entry(session, key, |_| ()).ok_or(CommandError::NoSuchKey)?;
+    let line = match demotion::location_of(server, database, key) {
+        None => "tier:hot".to_owned(),
+        Some(location) => {
+            let is_buffered = Storage::of(server).records.is_buffered(location);
+            let tier = if is_buffered { "warm" } else { "cold" };
+            format!(
+                "tier:{tier} segment:{} location:{:#018x} bytes:{}",
+                location.segment(),
+                location.bits(),
+                location.len_bytes(),
+            )
+        }
+    };
+    session.reply.simple(&line);
+    Ok(Outcome::Done)
+}
+
 pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
+    bring(session, key)?;
     let hash = session.server.keyspace.hash(key);
     let line = with_entry(session, key, |entry| {
         // Where Redis tells an address, this tells shard and tag: enough to see whether two keys are neighbours.
@@ -95,6 +142,7 @@ pub(super) fn htstats(session: &mut Session<'_>) -> SessionResult {
 
 pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
     let now_ms = session.turn.now_ms;
+    bring(session, session.args.at(2))?;
     let found = with_entry(session, session.args.at(2), |entry| {
         let is_table = matches!(entry.encoding_name(), "hashtable" | "skiplist");
         (!entry.is_expired(now_ms)).then(|| entry.aggregate().filter(|_| is_table).map(Aggregate::len))
@@ -149,6 +197,7 @@ pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
 /// is told of the value.
 pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
+    bring(session, key)?;
     let found = with_entry(session, key, |entry| {
         let is_string = entry.value_type() == ValueType::String;
         let length = match is_string.then(|| entry.string()) {

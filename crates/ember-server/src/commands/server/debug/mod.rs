@@ -96,6 +96,8 @@ const HELP: &[&str] = &[
     "    Let nobody access the data for <seconds>; decimals are allowed.",
     "STRINGMATCH-LEN <pattern> <string>",
     "    Tell whether a glob-like <pattern> matches <string>.",
+    "TIER [DEMOTE] <key>",
+    "    Tell where the record of <key>'s value is; DEMOTE sends the value away before, whatever its size.",
 ];
 
 /// A subcommand, the least and the greatest number of arguments after it, and what runs it.
@@ -125,6 +127,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ("SET-SKIP-CHECKSUM-VALIDATION", 1, 1, switches::set_skip_checksum_validation),
     ("SLEEP", 1, 1, sleep),
     ("STRINGMATCH-LEN", 2, 2, stringmatch_len),
+    ("TIER", 1, 2, keys::tier),
 ];
 
 fn debug(session: &mut Session<'_>) -> SessionResult {

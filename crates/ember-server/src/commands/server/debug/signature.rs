@@ -5,7 +5,7 @@
 //!
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
-use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueType};
+use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueRef, ValueType};
 use emberkv_core::types::stream::StreamId;
 use emberkv_core::types::{Aggregate, Collection};
 
@@ -34,7 +34,7 @@ impl Digest {
     }
 
     /// Adds type, value and whether it expires. Fields that have expired at `now_ms` are left out.
-    pub(super) fn add_value(&mut self, entry: EntryRef<'_>, now_ms: i64) {
+    pub(super) fn add_value(&mut self, entry: EntryRef<'_>, value: ValueRef<'_>, now_ms: i64) {
         let number: u32 = match entry.value_type() {
             ValueType::String => 0,
             ValueType::List => 1,
@@ -46,9 +46,9 @@ impl Digest {
             ValueType::Stream => 6,
         };
         self.mix(&number.to_be_bytes());
-        match entry.aggregate() {
-            None => self.mix(bytes_of(entry.string(), &mut itoa::Buffer::new())),
-            Some(aggregate) => self.add_elements(aggregate, now_ms),
+        match value {
+            ValueRef::String(string) => self.mix(bytes_of(string, &mut itoa::Buffer::new())),
+            ValueRef::Aggregate(aggregate) => self.add_elements(aggregate, now_ms),
         }
         if entry.expire_at_ms().is_some() {
             self.combine(b"!!expire!!");

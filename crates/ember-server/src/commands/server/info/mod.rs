@@ -97,6 +97,7 @@ const SECTIONS: &[Section] = &[
     section("latencystats", "Latencystats", false, counters::latencystats),
     section("cluster", "Cluster", true, |report| report.zeros(&["cluster_enabled"])),
     section("tls", "TLS", false, system::tls),
+    section("tiers", "Tiers", false, system::tiers),
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 

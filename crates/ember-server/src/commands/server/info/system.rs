@@ -22,6 +22,7 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::replica::Stage;
 use crate::replication::shutdown::stage::Shutdown;
 use crate::snapshot::state::SnapshotState;
+use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 use crate::system::supervisor;
 use crate::tls::CertificateFact;
@@ -374,5 +375,13 @@ pub(super) fn keyspace(report: &mut Report<'_>) {
             &format!("db{index}"),
             format_args!("keys={},expires={},avg_ttl={mean_ms}", counts.keys, counts.volatile),
         );
+    }
+}
+
+/// Values that are away from memory.
+pub(super) fn tiers(report: &mut Report<'_>) {
+    let figures = Figures::of(report.server);
+    for (name, figure) in figures.now().into_iter().chain(figures.since_start()) {
+        report.line(&format!("tier_{name}"), figure);
     }
 }

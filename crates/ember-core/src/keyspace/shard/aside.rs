@@ -1,0 +1,355 @@
+//! What a shard knows of values that are away: how many, who waits for them, and what is pinned.
+//!
+//! ```text
+//! demote   the value is encoded and appended to a log, and its entry keeps the location            ([`super::away`])
+//! ask      a call lacks a value: a [`Ticket`] stands for the read, and whoever comes second joins the first
+//! arrive   the value is back: it is put in place if its ticket is still there, and all who wait are told
+//! ```
+//!
+//! A ticket is for the value that was away when it was asked for. Whatever ends that (a change, a removal, FLUSHALL)
+//! ends the ticket under the same lock and tells those who wait; what is read then is dropped, so that no old value
+//! comes back.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::ShardData;
+use crate::entries::external::Record;
+use crate::entries::hash::KeyHash;
+use crate::memory::size_class;
+
+/// About the bytes that the record of a value takes which is here, too: a slot of a table that is three quarters full, and
+/// the key.
+fn copy_bytes(key: &[u8]) -> usize {
+    size_class(key.len().max(1)) + size_of::<(Box<[u8]>, (usize, Record))>() * 4 / 3
+}
+
+/// Called when all is there that was waited for; with the reason if something cannot be read.
+type OnEnd = Box<dyn Fn(Option<&str>) + Send + Sync>;
+
+/// Somebody who waits for any number of values.
+pub struct Arrival {
+    /// Values that are still missing, and 1 until all are asked for.
+    left: AtomicUsize,
+    failure: OnceLock<Box<str>>,
+    on_end: OnEnd,
+}
+
+impl Arrival {
+    /// Somebody who waits for nothing yet. `on_end` is called once, perhaps under a shard's lock: it must not take one.
+    pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<Arrival> {
+        Arc::new(Arrival { left: AtomicUsize::new(1), failure: OnceLock::new(), on_end: Box::new(on_end) })
+    }
+
+    fn expect(&self) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that all is asked for that is waited for.
+    pub fn is_complete(&self) {
+        self.came(None);
+    }
+
+    fn came(&self, failure: Option<&str>) {
+        if let Some(failure) = failure {
+            // The first one is told.
+            let _ = self.failure.set(failure.into());
+        }
+        // Release and acquire: who ends it sees the failure of any other.
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            (self.on_end)(self.failure.get().map(|failure| &**failure));
+        }
+    }
+}
+
+/// The number of the next ticket: no two of a process have the same, so that a late read is never taken for another.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A read under way.
+struct Ticket {
+    name: usize,
+    tag: u32,
+    key: Box<[u8]>,
+    number: u64,
+    waiting: Vec<Arc<Arrival>>,
+}
+
+/// A value to be read, for whoever reads.
+#[derive(Debug)]
+pub struct FetchOrder {
+    /// What the shard calls the key's database ([`ShardData::database_name`]).
+    pub database_name: usize,
+    /// The hash of the key.
+    pub hash: KeyHash,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The name of the encoding that it had, and gets again.
+    pub encoding_name: &'static str,
+    /// The bytes of memory that the value will take.
+    pub memory_bytes: usize,
+    /// Where it is.
+    pub record: Record,
+    pub(super) number: u64,
+}
+
+/// What asking for a value has led to.
+#[derive(Debug)]
+pub enum Asked {
+    /// It is here, or its key is not.
+    Here,
+    /// Somebody has asked for it before.
+    Joined,
+    /// It is to be read.
+    Begun(FetchOrder),
+}
+
+/// What a shard knows of values that are away.
+#[derive(Default)]
+pub(super) struct Aside {
+    /// How many values are away, by name of their database.
+    away: Vec<usize>,
+    tickets: Vec<Ticket>,
+    /// The records of values that are here, too, by key, with the name of the key's database. A key of which two databases
+    /// have such a value has one here.
+    copies: HashMap<Box<[u8]>, (usize, Record)>,
+    /// Bytes that those take.
+    copies_bytes: usize,
+    /// Keys whose values are to stay, with the names of their databases.
+    pinned: Vec<(usize, Box<[u8]>)>,
+}
+
+impl Aside {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+            && self.copies.is_empty()
+            && self.pinned.is_empty()
+            && self.away.iter().all(|&count| count == 0)
+    }
+
+    pub(super) fn count_in(&mut self, name: usize) {
+        if self.away.len() <= name {
+            self.away.resize(name + 1, 0);
+        }
+        self.away[name] += 1;
+    }
+
+    /// A value is away no more.
+    pub(super) fn count_out(&mut self, name: usize) {
+        self.away[name] -= 1;
+    }
+
+    pub(super) fn away_in(&self, name: usize) -> usize {
+        self.away.get(name).copied().unwrap_or(0)
+    }
+
+    /// Whether values are away.
+    #[inline]
+    fn has_away(&self) -> bool {
+        self.away.iter().any(|&count| count > 0)
+    }
+
+    fn place(&self, name: usize, tag: u32, key: &[u8]) -> Option<usize> {
+        self.tickets.iter().position(|ticket| ticket.tag == tag && ticket.name == name && *ticket.key == *key)
+    }
+
+    /// Ends the ticket of a key whose value is not wanted any more; who waits looks again.
+    pub(super) fn end_ticket(&mut self, name: usize, tag: u32, key: &[u8]) {
+        if let Some(at) = self.place(name, tag, key) {
+            self.tickets.swap_remove(at).waiting.iter().for_each(|arrival| arrival.came(None));
+        }
+    }
+
+    /// The same for all keys of a database, which is emptied.
+    pub(super) fn forget_database(&mut self, name: usize) {
+        for ticket in self.tickets.extract_if(.., |ticket| ticket.name == name) {
+            ticket.waiting.iter().for_each(|arrival| arrival.came(None));
+        }
+        if let Some(count) = self.away.get_mut(name) {
+            *count = 0;
+        }
+        self.pinned.retain(|(other, _)| *other != name);
+        let bytes = &mut self.copies_bytes;
+        self.copies.retain(|key, (other, _)| {
+            *bytes -= if *other == name { copy_bytes(key) } else { 0 };
+            *other != name
+        });
+    }
+
+    /// Keeps the record of a value that is here; false if there is one of a key of that name already.
+    pub(super) fn add_copy(&mut self, name: usize, key: &[u8], record: Record) -> bool {
+        if self.copies.contains_key(key) {
+            return false;
+        }
+        self.copies.insert(key.into(), (name, record));
+        self.copies_bytes += copy_bytes(key);
+        true
+    }
+
+    /// The record of a value that is here, which is not kept any more.
+    pub(super) fn take_copy(&mut self, name: usize, key: &[u8]) -> Option<Record> {
+        if self.copies.get(key).is_none_or(|(other, _)| *other != name) {
+            return None;
+        }
+        self.copies_bytes -= copy_bytes(key);
+        self.copies.remove(key).map(|(_, record)| record)
+    }
+
+    pub(super) fn copy(&self, name: usize, key: &[u8]) -> Option<&Record> {
+        self.copies.get(key).filter(|(other, _)| *other == name).map(|(_, record)| record)
+    }
+
+    pub(super) fn copies_bytes(&self) -> usize {
+        self.copies_bytes
+    }
+
+    /// Takes the ticket out that an order is for, if it is still there.
+    pub(super) fn take_ticket(&mut self, order: &FetchOrder) -> Option<Vec<Arc<Arrival>>> {
+        let at = self.place(order.database_name, order.hash.tag(), &order.key)?;
+        (self.tickets[at].number == order.number).then(|| self.tickets.swap_remove(at).waiting)
+    }
+
+    pub(super) fn is_pinned(&self, name: usize, key: &[u8]) -> bool {
+        self.pinned.iter().any(|(other, pinned)| *other == name && **pinned == *key)
+    }
+}
+
+impl ShardData {
+    /// How many values are away.
+    pub fn away(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.away.iter().sum())
+    }
+
+    /// Whether the value of a key is away that is there for who sees what expires after `expired_ms`. O(1) with hardly any
+    /// work while no value of the shard is away.
+    #[inline]
+    pub fn lacks(&self, database: usize, hash: KeyHash, key: &[u8], expired_ms: i64) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.has_away())
+            && self.find(database, hash, key).is_some_and(|at| {
+                let entry = self.entry(database, at);
+                entry.is_away() && !entry.is_expired(expired_ms)
+            })
+    }
+
+    /// Asks for the value of a key, for `arrival` to be told.
+    pub fn ask(
+        &mut self,
+        database: usize,
+        hash: KeyHash,
+        key: &[u8],
+        arrival: Option<&Arc<Arrival>>,
+    ) -> Asked {
+        let Some(at) = self.find(database, hash, key) else { return Asked::Here };
+        let Some(external) = self.entry(database, at).external() else { return Asked::Here };
+        let name = self.database_name(database);
+        let aside = self.aside.get_or_insert_default();
+        if let Some(arrival) = arrival {
+            arrival.expect();
+        }
+        if let Some(at) = aside.place(name, hash.tag(), key) {
+            aside.tickets[at].waiting.extend(arrival.cloned());
+            return Asked::Joined;
+        }
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let waiting = arrival.cloned().into_iter().collect();
+        aside.tickets.push(Ticket { name, tag: hash.tag(), key: key.into(), number, waiting });
+        Asked::Begun(FetchOrder {
+            database_name: name,
+            hash,
+            key: key.into(),
+            encoding_name: external.facts.encoding_name(),
+            memory_bytes: external.facts.memory_bytes(),
+            record: Record::new(external.location),
+            number,
+        })
+    }
+
+    /// An order for a value that is away, whether or not another one is under way for it: the first one to arrive counts.
+    pub fn order_now(&mut self, database: usize, hash: KeyHash, key: &[u8]) -> Option<FetchOrder> {
+        match self.ask(database, hash, key, None) {
+            Asked::Here => None,
+            Asked::Begun(order) => Some(order),
+            Asked::Joined => {
+                let database_name = self.database_name(database);
+                let aside = self.aside.as_ref()?;
+                let number = aside.tickets[aside.place(database_name, hash.tag(), key)?].number;
+                let external = self.entry(database, self.find(database, hash, key)?).external()?;
+                Some(FetchOrder {
+                    database_name,
+                    hash,
+                    key: key.into(),
+                    encoding_name: external.facts.encoding_name(),
+                    memory_bytes: external.facts.memory_bytes(),
+                    record: Record::new(external.location),
+                    number,
+                })
+            }
+        }
+    }
+
+    /// Ends the ticket of an order whose value cannot be read; those who wait are told why. The entry stays as it is.
+    pub fn fail(&mut self, order: &FetchOrder, reason: &str) {
+        let waiting = self.aside.as_mut().and_then(|aside| aside.take_ticket(order));
+        waiting.into_iter().flatten().for_each(|arrival| arrival.came(Some(reason)));
+        self.forget_aside_if_empty();
+    }
+
+    /// Tells those who wait for the ticket of an order that the value is here.
+    pub(super) fn tell_arrived(&mut self, waiting: &[Arc<Arrival>]) {
+        waiting.iter().for_each(|arrival| arrival.came(None));
+    }
+
+    /// Keeps the value of a key here from now on, or no longer; whether that is new.
+    pub fn set_pinned(&mut self, database: usize, hash: KeyHash, key: &[u8], is_pinned: bool) -> bool {
+        if is_pinned && self.find(database, hash, key).is_none() {
+            return false;
+        }
+        let name = self.database_name(database);
+        let aside = self.aside.get_or_insert_default();
+        let before = aside.is_pinned(name, key);
+        if is_pinned && !before {
+            aside.pinned.push((name, key.into()));
+        } else if !is_pinned {
+            aside.pinned.retain(|(other, pinned)| *other != name || **pinned != *key);
+        }
+        self.forget_aside_if_empty();
+        before != is_pinned
+    }
+
+    /// Whether the value of a key is kept here.
+    pub fn is_pinned(&self, database: usize, key: &[u8]) -> bool {
+        let name = self.database_name(database);
+        self.aside.as_ref().is_some_and(|aside| aside.is_pinned(name, key))
+    }
+
+    /// A key is removed, and with it its pin.
+    #[cold]
+    pub(super) fn forget_pin(&mut self, name: usize, key: &[u8]) {
+        if let Some(aside) = &mut self.aside {
+            aside.pinned.retain(|(other, pinned)| *other != name || **pinned != *key);
+        }
+        self.forget_aside_if_empty();
+    }
+
+    /// How many keys are pinned.
+    pub fn pinned(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.pinned.len())
+    }
+
+    /// What the shard calls a database, whatever number SWAPDB has given it.
+    pub fn database_name(&self, database: usize) -> usize {
+        match database {
+            0 => self.first.expiry_name,
+            _ => self.others.get(database - 1).map_or(database, |other| other.expiry_name),
+        }
+    }
+
+    /// The number of the database that the shard calls `name`.
+    pub fn database_of(&self, name: usize) -> Option<usize> {
+        self.all_databases().position(|database| database.expiry_name == name)
+    }
+
+    pub(super) fn forget_aside_if_empty(&mut self) {
+        self.aside.take_if(|aside| aside.is_empty());
+    }
+}

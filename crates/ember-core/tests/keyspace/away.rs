@@ -1,0 +1,134 @@
+//! Values that go away and come back, below all commands: what a snapshot has of them, and which reads count.
+
+use ember_protocol::Protocol;
+use emberkv_core::eviction::{ClockReading, EvictionPolicy};
+use emberkv_core::keyspace::SHARDS;
+use emberkv_core::local::Local;
+use emberkv_core::rdb::KeyForm;
+use emberkv_core::snapshot::{Piece, QueueLimits, Saver, SnapshotOptions};
+use emberkv_core::turn::Random;
+
+fn options() -> SnapshotOptions {
+    SnapshotOptions {
+        form: KeyForm::Rdb { version: 12, is_packed: false },
+        clocks: ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms: 0 },
+        limits: QueueLimits::default(),
+    }
+}
+
+/// A list that a snapshot leaves for later, and a small one.
+fn fill(local: &mut Local) {
+    for number in 0..4000 {
+        let element = format!("{number}:{}", "x".repeat(60));
+        local.run(&[b"RPUSH", b"heavy", element.as_bytes()]);
+    }
+    local.run(&[b"RPUSH", b"light", b"a"]);
+}
+
+/// The names of the keys whose values are away in the pieces of a snapshot, and how many others it has.
+fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
+    let (mut away, mut others) = (Vec::new(), 0);
+    while let Some(piece) = saver.next_piece() {
+        match &piece {
+            Piece::Away(keys) => {
+                away.extend(keys.iter().map(|key| String::from_utf8_lossy(&key.name).into_owned()));
+            }
+            Piece::Keys(_, block) => others += block.keys(),
+            Piece::Value(_) => others += 1,
+            Piece::Detached(detached) => others += detached.entries().count() as u64,
+        }
+    }
+    away.sort_unstable();
+    (away, others)
+}
+
+#[test]
+fn a_snapshot_has_every_value_whenever_it_goes_or_comes() {
+    // Before the walk, behind the walk, and back before the end.
+    for (gone_before, gone_behind, back) in [
+        (true, false, false),
+        (false, true, false),
+        (true, false, true),
+        (false, true, true),
+        (false, false, false),
+    ] {
+        let mut local = Local::new(Protocol::Resp2);
+        fill(&mut local);
+        let keyspace = std::sync::Arc::clone(&local.keyspace);
+        if gone_before {
+            assert!(local.demote(b"heavy") && local.demote(b"light"));
+        }
+        let snapshot = keyspace.begin_snapshot(options());
+        let mut saver = Saver::new(std::sync::Arc::clone(&snapshot), &keyspace, || {});
+        snapshot.walk(&keyspace);
+        if gone_behind {
+            assert!(local.demote(b"heavy") && local.demote(b"light"));
+        }
+        if back {
+            local.run(&[b"LLEN", b"heavy"]);
+            local.run(&[b"LPOP", b"light"]);
+        }
+        let (away, others) = names(&mut saver);
+        assert_eq!(away.len() as u64 + others, 2, "{gone_before} {gone_behind} {back}: {away:?}");
+        if gone_before {
+            assert_eq!(away, ["heavy", "light"]);
+        }
+        drop(saver);
+        keyspace.check_invariants();
+    }
+}
+
+#[test]
+fn values_that_go_and_come_at_random_are_always_what_a_model_says() {
+    let mut random = Random::seeded(7);
+    let mut local = Local::new(Protocol::Resp2);
+    let mut model = Local::new(Protocol::Resp2);
+    let calls = [
+        "RPUSH l {}",
+        "LPOP l",
+        "SET s {}",
+        "APPEND s {}",
+        "DEL s",
+        "SADD t {}",
+        "SREM t {}",
+        "HSET h {} {}",
+        "EXPIRE s 100",
+        "PERSIST s",
+        "GETSET s {}",
+        "RENAME s r",
+        "COPY r s",
+        "ZADD z {} {}",
+        "FLUSHALL",
+        "SWAPDB 0 1",
+        "MOVE r 1",
+        "TTL s",
+        "STRLEN s",
+        "LRANGE l 0 -1",
+        "ZRANGE z 0 -1",
+        "HGETALL h",
+        "OBJECT ENCODING s",
+    ];
+    for step in 0..20_000 {
+        let call = calls[random.below(if step % 400 == 0 { calls.len() } else { calls.len() - 9 })];
+        let call = if random.below(3) == 0 { calls[calls.len() - 1 - random.below(7)] } else { call };
+        let line = call.replace("{}", &random.below(50).to_string());
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        assert_eq!(local.run(&words), model.run(&words), "step {step}: {line}");
+        if random.below(2) == 0 {
+            local.demote(["l", "s", "t", "h", "z", "r"][random.below(6)].as_bytes());
+        }
+        if random.below(4) == 0 {
+            let key = ["l", "s", "t", "h", "z", "r"][random.below(6)].as_bytes();
+            if let Some(order) = local.begin_fetch(0, key) {
+                if random.below(2) == 0 { local.expect_arrival(order) } else { local.finish_fetch(&order) }
+            }
+        }
+        if step % 100 == 0 {
+            local.keyspace.check_invariants();
+        }
+    }
+    let away = (0..SHARDS).map(|shard| local.keyspace.lock(shard).away()).sum::<usize>();
+    local.run(&[b"FLUSHALL"]);
+    assert!(away <= 12);
+    assert!((0..SHARDS).all(|shard| local.keyspace.lock(shard).away() == 0));
+}

@@ -1,0 +1,238 @@
+//! TIERING: where values are when memory has no room for all of them, and who says so.
+
+use std::sync::atomic::Ordering;
+
+use emberkv_core::commands::arguments::is_word;
+use emberkv_core::error::CommandError;
+use emberkv_core::keyspace::shard::away::DemotionRules;
+use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
+
+use crate::commands::help::{help_subcommand, reply_help};
+use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
+use crate::storage::report::Figures;
+use crate::storage::{Storage, demotion};
+
+/// The version of ember that has it first.
+const SINCE: &str = "0.1.0";
+
+const ABOUT_ALL: Spec = Spec {
+    since: SINCE,
+    group: Group::Server,
+    complexity: "O(S) for S shards.",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"],
+    ..Spec::DEFAULT
+};
+
+const ABOUT_KEYS: Spec = Spec {
+    since: SINCE,
+    group: Group::Server,
+    complexity: "O(1) for each key.",
+    flags: Flags::FAST,
+    ..Spec::DEFAULT
+};
+
+pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
+    Spec {
+        name: "tiering",
+        summary: "Holds commands about values that memory has no room for.",
+        since: SINCE,
+        group: Group::Server,
+        complexity: "Depends on the subcommand.",
+        arity: -2,
+        ..Spec::DEFAULT
+    },
+    None,
+    &[
+        help_subcommand(
+            Group::Server,
+            SINCE,
+            Example {
+                given: &[],
+                call: "TIERING HELP",
+                reply: " 1) TIERING <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\n...",
+            },
+            |session| reply_help(session, HELP),
+        ),
+        Command::new(
+            Spec {
+                name: "info",
+                summary: "Tells how many values are where, and what their files take.",
+                example: Example {
+                    given: &[],
+                    call: "TIERING INFO",
+                    reply: " 1) \"enabled\"\n 2) (integer) 0\n...",
+                },
+                replies_pairs: true,
+                ..ABOUT_ALL
+            },
+            Some(|session| pairs(session, Figures::now)),
+        ),
+        Command::new(
+            Spec {
+                name: "migrate",
+                summary: "Brings the value of a key into memory, or sends it away.",
+                arity: 4,
+                keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
+                syntax: "key <HOT | COLD>",
+                // Its connection may have to wait.
+                flags: Flags::NOSCRIPT.union(Flags::NO_MULTI),
+                example: Example {
+                    given: &[],
+                    call: "TIERING MIGRATE nothing HOT",
+                    reply: "(error) ERR no such key",
+                },
+                ..ABOUT_KEYS
+            },
+            Some(migrate),
+        ),
+        Command::new(
+            Spec {
+                name: "pin",
+                summary: "Keeps the values of keys in memory. Tells how many were not kept before.",
+                arity: -3,
+                keys: &[KeySpec::from(2, 1, KeyFlags::RO)],
+                syntax: "key [key ...]",
+                example: Example {
+                    given: &["SET here 1", "TIERING PIN here"],
+                    call: "TIERING PIN here nothing",
+                    reply: "(integer) 0",
+                },
+                ..ABOUT_KEYS
+            },
+            Some(|session| set_pinned(session, true)),
+        ),
+        Command::new(
+            Spec {
+                name: "stats",
+                summary: "Tells what has gone away and come back since the start.",
+                example: Example {
+                    given: &[],
+                    call: "TIERING STATS",
+                    reply: " 1) \"demotions\"\n 2) (integer) 0\n...",
+                },
+                replies_pairs: true,
+                ..ABOUT_ALL
+            },
+            Some(|session| pairs(session, Figures::since_start)),
+        ),
+        Command::new(
+            Spec {
+                name: "tier",
+                summary: "Tells where the value of a key is: hot, warm or cold.",
+                arity: 3,
+                keys: &[KeySpec::one(2, KeyFlags::RO)],
+                syntax: "key",
+                example: Example { given: &["SET here 1"], call: "TIERING TIER here", reply: "\"hot\"" },
+                ..ABOUT_KEYS
+            },
+            Some(tier),
+        ),
+        Command::new(
+            Spec {
+                name: "unpin",
+                summary: "Lets the values of keys go away again. Tells how many were kept.",
+                arity: -3,
+                keys: &[KeySpec::from(2, 1, KeyFlags::RO)],
+                syntax: "key [key ...]",
+                example: Example {
+                    given: &["SET here 1", "TIERING PIN here"],
+                    call: "TIERING UNPIN here nothing",
+                    reply: "(integer) 1",
+                },
+                ..ABOUT_KEYS
+            },
+            Some(|session| set_pinned(session, false)),
+        ),
+    ],
+)];
+
+const HELP: &[&str] = &[
+    "INFO",
+    "    Tell how many values are where, and what their files take.",
+    "MIGRATE <key> HOT|COLD",
+    "    Bring the value of <key> into memory, or send it away.",
+    "PIN <key> [<key> ...]",
+    "    Keep the values of keys in memory, until UNPIN or until they are deleted.",
+    "STATS",
+    "    Tell what has gone away and come back since the start.",
+    "TIER <key>",
+    "    Tell where the value of <key> is: hot (in memory), warm (in a write buffer),",
+    "    or cold (in a file).",
+    "UNPIN <key> [<key> ...]",
+    "    Let the values of keys go away again.",
+];
+
+fn pairs(session: &mut Session<'_>, figures: fn(&Figures) -> Vec<(&'static str, u64)>) -> SessionResult {
+    let figures = figures(&Figures::of(session.server));
+    session.reply.map(figures.len());
+    for (name, figure) in figures {
+        session.reply.bulk(name.as_bytes());
+        session.reply.integer(i64::try_from(figure).unwrap_or(i64::MAX));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Whether a key is there.
+fn exists(session: &mut Session<'_>, key: &[u8]) -> bool {
+    let (keyspace, database) = (&session.server.keyspace, session.client.database);
+    let hash = keyspace.hash(key);
+    let data = keyspace.lock(hash.shard());
+    let found = data.find(database, hash, key);
+    found.is_some_and(|at| !data.entry(database, at).is_expired(session.turn.expired_ms()))
+}
+
+fn tier(session: &mut Session<'_>) -> SessionResult {
+    let (server, key) = (session.server, session.args.at(2));
+    if !exists(session, key) {
+        session.reply.null();
+        return Ok(Outcome::Done);
+    }
+    let name = match demotion::location_of(server, session.client.database, key) {
+        None => "hot",
+        Some(location) if Storage::of(server).records.is_buffered(location) => "warm",
+        Some(_) => "cold",
+    };
+    session.reply.bulk(name.as_bytes());
+    Ok(Outcome::Done)
+}
+
+fn set_pinned(session: &mut Session<'_>, is_pinned: bool) -> SessionResult {
+    let (keyspace, database) = (&session.server.keyspace, session.client.database);
+    let mut changed = 0;
+    for key in session.args.skip(2).iter() {
+        if is_pinned && !exists(session, key) {
+            continue;
+        }
+        let mut data = keyspace.lock(keyspace.hash(key).shard());
+        changed += i64::from(data.set_pinned(database, keyspace.hash(key), key, is_pinned));
+    }
+    session.reply.integer(changed);
+    Ok(Outcome::Done)
+}
+
+fn migrate(session: &mut Session<'_>) -> SessionResult {
+    let (server, database, args) = (session.server, session.client.database, session.args);
+    let key = args.at(2);
+    let is_cold = match () {
+        () if is_word(args, 3, "HOT") => false,
+        () if is_word(args, 3, "COLD") => true,
+        () => return Err(CommandError::Syntax),
+    };
+    if !exists(session, key) {
+        return Err(CommandError::NoSuchKey);
+    }
+    let is_away = demotion::location_of(server, database, key).is_some();
+    if is_cold && !is_away {
+        demotion::demote_key(server, database, key, &DemotionRules::ANY)?;
+    } else if !is_cold && is_away {
+        // Until it is here: the connection waits, nobody else does.
+        session.turn.lacking.clear();
+        session.turn.lacking.push((database, key.into()));
+        return Ok(Outcome::Fetch);
+    }
+    Storage::of(server).counters.migrated.fetch_add(1, Ordering::Relaxed);
+    session.reply.ok();
+    Ok(Outcome::Done)
+}

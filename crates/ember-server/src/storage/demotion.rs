@@ -1,0 +1,356 @@
+//! The thread that sends values away while memory is short, and reclaims segments.
+//!
+//! It begins at nine tenths of `maxmemory`. Writes that need memory wait above the limit until it has made room
+//! ([`Condition::MEMORY_BEHIND`]); where it can do nothing, `maxmemory-policy` says what happens, as without it.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ember_storage::segments::{LogFull, Room, Which};
+use emberkv_core::eviction::demotion::Demoter;
+use emberkv_core::keyspace::external::Location;
+use emberkv_core::keyspace::shard::away::{Demoted, DemotionRules, Encoded, SharedDemotion};
+use emberkv_core::rdb::Kind;
+use emberkv_core::turn::Turn;
+
+use super::Storage;
+use crate::clients::mailbox::Message;
+use crate::config::Config;
+use crate::server::Server;
+use crate::server::conditions::Condition;
+use crate::system::abort_on_panic::AbortOnPanic;
+use crate::system::clock::unix_ms;
+
+/// How often the thread looks at memory when nobody wakes it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often it looks for segments to reclaim.
+const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A segment of fewer bytes is not ended early.
+const SEALED_MIN_BYTES: u64 = 4 << 20;
+
+/// After a failed write, and twice that after the next one, up to the second.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// After this time without anything that could go away it is looked again.
+const STUCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Starts the thread.
+pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
+    let named = thread::Builder::new().name("storage-demoter".to_owned());
+    named.spawn(move || {
+        let _guard = AbortOnPanic;
+        Worker::new(server).run();
+    })?;
+    Ok(())
+}
+
+/// Up to this part of `maxmemory` nothing goes away.
+fn goal_bytes(config: &Config) -> usize {
+    usize::try_from(config.maxmemory / 10 * 9).unwrap_or(usize::MAX)
+}
+
+/// What may go away by a configuration.
+pub(crate) fn rules(config: &Config) -> DemotionRules {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    DemotionRules {
+        bytes_min: bytes(config.tiered_min_value).saturating_add(1),
+        bytes_max: bytes(config.tiered_max_value),
+        now_ms: unix_ms(),
+    }
+}
+
+struct Worker {
+    server: &'static Server,
+    storage: &'static Storage,
+    turn: Turn,
+    demoter: Demoter,
+    reclaimed_at: Instant,
+    /// After a failed write: how long is waited, and until when.
+    pause: Duration,
+    paused_until: Option<Instant>,
+    /// Segments whose records were moved; they go when nobody refers to them.
+    moved: HashSet<u32>,
+}
+
+impl Worker {
+    fn new(server: &'static Server) -> Worker {
+        Worker {
+            server,
+            storage: Storage::of(server),
+            turn: Turn::new(unix_ms(), getrandom::u64().unwrap_or(1)),
+            demoter: Demoter::default(),
+            reclaimed_at: Instant::now(),
+            pause: PAUSE_MIN,
+            paused_until: None,
+            moved: HashSet::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.storage.wait_for_work(LOOK_INTERVAL);
+            let config = self.server.config.snapshot();
+            self.turn.now_ms = unix_ms();
+            self.turn.settings.policy = config.maxmemory_policy;
+            self.turn.settings.lfu_log_factor = config.lfu_log_factor;
+            self.turn.settings.lfu_decay_minutes = config.lfu_decay_time;
+            self.storage.records.set_limit(&config);
+            if config.maxmemory > 0 {
+                self.demote(&config);
+            }
+            if self.storage.records.has_full_buffer() && self.may_write() {
+                self.write(Which::Full);
+            }
+            self.end_waiting(&config);
+            if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
+                self.reclaim();
+                self.reclaimed_at = Instant::now();
+            }
+        }
+    }
+
+    /// Whether it is not a while after a failed write.
+    fn may_write(&self) -> bool {
+        self.paused_until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.server.keyspace.used_bytes() + self.server.client_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// Sends values away while memory is short.
+    fn demote(&mut self, config: &Config) {
+        let (goal, rules) = (goal_bytes(config), rules(config));
+        while self.used_bytes() > goal {
+            if !self.may_write() {
+                return;
+            }
+            let mut full = None;
+            let mut gone = 0;
+            let (storage, keyspace) = (self.storage, &self.server.keyspace);
+            let (shared, found) =
+                self.demoter.step(keyspace, &mut self.turn, &rules, |encoded| {
+                    match storage.records.append(encoded, Room::Demoted) {
+                        Ok(record) => {
+                            gone += 1;
+                            Some(record)
+                        }
+                        Err(error) => {
+                            full = Some(error);
+                            None
+                        }
+                    }
+                });
+            storage.counters.demoted.fetch_add(gone, Ordering::Relaxed);
+            let dropped = std::mem::take(&mut self.demoter.dropped);
+            storage.counters.dropped.fetch_add(dropped, Ordering::Relaxed);
+            for demotion in shared {
+                self.demote_shared(&demotion, &mut full);
+            }
+            match full {
+                Some(LogFull::TooLarge) | None => {}
+                Some(LogFull::Buffers | LogFull::Failing) => {
+                    if !self.write(Which::Full) {
+                        return;
+                    }
+                    continue;
+                }
+                Some(LogFull::Limit) => {
+                    self.reclaim();
+                    self.set_stuck(true);
+                    return;
+                }
+            }
+            if self.storage.records.has_full_buffer() && !self.write(Which::Full) {
+                return;
+            }
+            self.set_stuck(!found);
+            if !found {
+                thread::park_timeout(STUCK_PAUSE);
+                return;
+            }
+            self.end_waiting(config);
+        }
+    }
+
+    /// A value that is too large to be encoded under its shard's lock.
+    fn demote_shared(&mut self, demotion: &SharedDemotion, full: &mut Option<LogFull>) {
+        match demotion.append(|encoded| self.storage.records.append(encoded, Room::Demoted)) {
+            Ok(record) => {
+                let keyspace = &self.server.keyspace;
+                let mut data = keyspace.lock(demotion.shard());
+                let demoted = data.demote_shared(demotion, record);
+                keyspace.publish_bytes(keyspace.release(demotion.shard(), data));
+                if let Demoted::Gone(old) = demoted {
+                    self.storage.counters.demoted.fetch_add(1, Ordering::Relaxed);
+                    drop(old);
+                }
+            }
+            Err(error) => *full = Some(error),
+        }
+    }
+
+    /// Writes buffers. False after a failure: nothing is lost by that, but demotion pauses.
+    fn write(&mut self, which: Which) -> bool {
+        match self.storage.records.write(which) {
+            Ok(_) => {
+                self.pause = PAUSE_MIN;
+                self.paused_until = None;
+                true
+            }
+            Err(error) => {
+                tracing::error!("values stay in memory: {error}; tried again in {:?}", self.pause);
+                self.storage.counters.write_errors.fetch_add(1, Ordering::Relaxed);
+                self.paused_until = Some(Instant::now() + self.pause);
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+                self.set_stuck(true);
+                false
+            }
+        }
+    }
+
+    /// Notes whether nothing can be sent away: the policy decides then what happens at the limit.
+    fn set_stuck(&self, is_stuck: bool) {
+        self.storage.is_stuck.store(is_stuck, Ordering::Relaxed);
+    }
+
+    /// Lets writes go on that wait for room, when there is some or there will not be.
+    fn end_waiting(&self, config: &Config) {
+        let conditions = &self.server.conditions;
+        if !conditions.get().contains(Condition::MEMORY_BEHIND) {
+            return;
+        }
+        let has_room = config.maxmemory == 0 || self.used_bytes() as u64 <= config.maxmemory / 100 * 95;
+        if has_room || self.storage.is_stuck.load(Ordering::Relaxed) {
+            conditions.set(Condition::MEMORY_BEHIND, false);
+            self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
+        }
+    }
+
+    /// Removes segments that nobody refers to, and moves what is left of one that is live by less than half: or of the
+    /// worst one when the files take nine tenths of what they may.
+    fn reclaim(&mut self) {
+        let segments = self.storage.records.segments();
+        let mut worst = None;
+        let limit = self.storage.records.statistics().map_or(u64::MAX, |statistics| statistics.limit_bytes);
+        let stored: u64 = segments.iter().map(|segment| segment.stored_bytes).sum();
+        let is_short = stored >= limit / 10 * 9;
+        for segment in segments {
+            if segment.is_open {
+                // Little is appended while values leave: it would be kept for what is gone.
+                if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
+                    self.storage.records.seal();
+                }
+                continue;
+            }
+            if segment.live_bytes == 0 {
+                self.storage.records.remove(segment.number);
+                self.moved.remove(&segment.number.get());
+                continue;
+            }
+            let share = segment.live_bytes as f64 / segment.stored_bytes.max(1) as f64;
+            let is_worst = worst.is_none_or(|(other, _)| share < other);
+            let is_bad = share < 0.5 || (is_short && share < 0.9);
+            if is_worst && is_bad && !self.moved.contains(&segment.number.get()) {
+                worst = Some((share, segment.number));
+            }
+        }
+        let Some((_, number)) = worst else { return };
+        self.moved.insert(number.get());
+        let (storage, keyspace) = (self.storage, &self.server.keyspace);
+        let mut is_complete = true;
+        let mut writes = Ok(0);
+        storage.records.each_record(number, |from, record| {
+            let hash = keyspace.hash(record.head.key);
+            let name = record.head.database as usize;
+            let mut data = keyspace.lock(hash.shard());
+            let is_live = data.refers_to(name, hash, record.head.key, from);
+            if !is_live {
+                // One that is here need not be kept twice.
+                data.release_copy(name, hash, record.head.key, from);
+            }
+            keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+            let Some(kind) = Kind::from_byte(record.head.kind).filter(|_| is_live) else { return };
+            let encoded = Encoded { database_name: name, key: record.head.key, kind, bytes: record.value };
+            let mut appended = storage.records.append(&encoded, Room::Moved);
+            if let Err(LogFull::Buffers) = appended {
+                writes = storage.records.write(Which::Full);
+                appended = storage.records.append(&encoded, Room::Moved);
+            }
+            match appended {
+                Ok(to) => {
+                    let mut data = keyspace.lock(hash.shard());
+                    data.move_record(name, hash, record.head.key, from, to);
+                    keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+                    storage.counters.moved.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(_) => is_complete = false,
+            }
+        });
+        if !is_complete {
+            self.moved.remove(&number.get());
+        }
+        if let Err(error) = writes {
+            tracing::error!("records stay where they are: {error}");
+        }
+    }
+}
+
+/// Sends the value of one key away, now.
+///
+/// # Errors
+/// Why it stays.
+pub(crate) fn demote_key(
+    server: &'static Server,
+    database: usize,
+    key: &[u8],
+    rules: &DemotionRules,
+) -> Result<(), &'static str> {
+    const STAYS: &str = "ERR the value stays in memory";
+    let (storage, keyspace) = (Storage::of(server), &server.keyspace);
+    if !storage.is_on() {
+        return Err("ERR values do not go away: tiered-path is not set");
+    }
+    let hash = keyspace.hash(key);
+    for _ in 0..2 {
+        let mut full = None;
+        let mut data = keyspace.lock(hash.shard());
+        let mut append = |encoded: &Encoded<'_>| {
+            let appended = storage.records.append(encoded, Room::Demoted);
+            appended.map_err(|error| full = Some(error)).ok()
+        };
+        let mut demoted = data.demote(database, hash, key, rules, &mut append);
+        keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+        if let Demoted::Shared(demotion) = demoted {
+            let record = demotion.append(&mut append);
+            let mut data = keyspace.lock(hash.shard());
+            demoted = record.map_or(Demoted::Stays, |record| data.demote_shared(&demotion, record));
+            keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+        }
+        if let Demoted::Dropped(_) = demoted {
+            storage.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        if let Demoted::Gone(old) = demoted {
+            drop(old);
+            storage.counters.demoted.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        if full != Some(LogFull::Buffers) || storage.records.write(Which::Full).is_err() {
+            return Err(STAYS);
+        }
+    }
+    Err(STAYS)
+}
+
+/// Where the record of a key's value is, if that is away.
+pub(crate) fn location_of(server: &Server, database: usize, key: &[u8]) -> Option<Location> {
+    let hash = server.keyspace.hash(key);
+    let data = server.keyspace.lock(hash.shard());
+    Some(data.entry(database, data.find(database, hash, key)?).external()?.location)
+}

@@ -1,0 +1,106 @@
+//! Values away from memory: the threads that bring them back, and what sends them away.
+//!
+//! ```text
+//! worker   a call lacks values: its connection is parked, and the reads wait in one queue   (executor/fetching.rs)
+//! thread   reads the record, builds the value, puts it in its place under the shard's lock
+//! shard    tells all who wait for it, each of them once all it waits for is there
+//! worker   runs the call as if the values had never been away
+//! ```
+//!
+//! Nobody waits for a disk on a worker, but for what cannot be run again later: calls of scripts on keys that the script
+//! does not declare ([`Storage::read`], counted).
+
+pub(crate) mod demotion;
+pub(crate) mod reading;
+pub(crate) mod records;
+pub(crate) mod report;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use emberkv_core::keyspace::shard::aside::FetchOrder;
+use parking_lot::{Condvar, Mutex};
+
+use crate::server::Server;
+use records::Records;
+
+/// What is counted of values that go and come.
+#[derive(Default)]
+pub(crate) struct StorageCounters {
+    /// Values that came back.
+    pub(crate) fetched: AtomicU64,
+    /// Those that nobody wanted any more when they did.
+    pub(crate) unwanted: AtomicU64,
+    /// Keys that TIERING MIGRATE has found or put where they are to be.
+    pub(crate) migrated: AtomicU64,
+    /// Values that could not be read.
+    pub(crate) read_errors: AtomicU64,
+    /// Values that went away.
+    pub(crate) demoted: AtomicU64,
+    /// Those for which nothing was written: their records were there still.
+    pub(crate) dropped: AtomicU64,
+    /// Records that were moved out of segments with little else.
+    pub(crate) moved: AtomicU64,
+    /// Writes that have failed.
+    pub(crate) write_errors: AtomicU64,
+    /// Reads for which a worker has waited.
+    pub(crate) script_reads: AtomicU64,
+}
+
+/// Where values are that are away, and the reads that wait.
+pub(crate) struct Storage {
+    pub(crate) records: Records,
+    queue: Mutex<VecDeque<FetchOrder>>,
+    has_orders: Condvar,
+    pub(crate) counters: StorageCounters,
+    /// Nothing can be sent away for now.
+    pub(crate) is_stuck: AtomicBool,
+    /// The thread that sends values away is to look at memory.
+    is_awaited: Mutex<bool>,
+    wakes: Condvar,
+}
+
+impl Storage {
+    /// Nothing is away.
+    pub(crate) fn new(records: Records) -> Storage {
+        Storage {
+            records,
+            queue: Mutex::default(),
+            has_orders: Condvar::new(),
+            counters: StorageCounters::default(),
+            is_stuck: AtomicBool::new(false),
+            is_awaited: Mutex::default(),
+            wakes: Condvar::new(),
+        }
+    }
+
+    /// Whether values may be away: fixed after the start.
+    pub(crate) fn is_on(&self) -> bool {
+        self.records.is_on()
+    }
+
+    /// Whether values can be sent away when memory is short, so that nothing need be evicted or refused.
+    pub(crate) fn can_demote(&self) -> bool {
+        self.is_on() && !self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Has memory looked at now.
+    pub(crate) fn wake_demoter(&self) {
+        *self.is_awaited.lock() = true;
+        self.wakes.notify_one();
+    }
+
+    fn wait_for_work(&self, most: Duration) {
+        let mut is_awaited = self.is_awaited.lock();
+        if !*is_awaited {
+            self.wakes.wait_for(&mut is_awaited, most);
+        }
+        *is_awaited = false;
+    }
+
+    /// That of a server.
+    pub(crate) fn of(server: &Server) -> &Storage {
+        server.services.get()
+    }
+}

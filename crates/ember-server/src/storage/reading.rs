@@ -1,0 +1,181 @@
+//! Values that come back.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use ember_protocol::{Args, Reply};
+use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
+use emberkv_core::dispatch::{self, Access, Context};
+use emberkv_core::error::CommandError;
+use emberkv_core::keyspace::entry::EntryRef;
+use emberkv_core::keyspace::shard::aside::FetchOrder;
+use emberkv_core::keyspace::shard::away::{Arrived, Fetched};
+use emberkv_core::rdb::Kind;
+use emberkv_core::types::limits::EncodingLimits;
+
+use super::Storage;
+use crate::server::Server;
+use crate::system::abort_on_panic::AbortOnPanic;
+
+/// How many threads read, if so many are configured.
+pub(crate) fn threads(configured: usize) -> usize {
+    match configured {
+        0 => (2 * thread::available_parallelism().map_or(1, usize::from)).clamp(4, 16),
+        count => count,
+    }
+}
+
+/// Starts the threads that read.
+pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<()> {
+    for number in 0..threads {
+        let named = thread::Builder::new().name(format!("storage-{number}"));
+        named.spawn(move || {
+            let _guard = AbortOnPanic;
+            let storage = Storage::of(server);
+            let mut bytes = Vec::new();
+            loop {
+                let order = storage.next_order();
+                storage.fetch(server, &order, &mut bytes);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+impl Storage {
+    /// Has values read.
+    pub(crate) fn order(&self, orders: Vec<FetchOrder>) {
+        if orders.is_empty() {
+            return;
+        }
+        let count = orders.len();
+        self.queue.lock().extend(orders);
+        if count == 1 {
+            self.has_orders.notify_one();
+        } else {
+            self.has_orders.notify_all();
+        }
+    }
+
+    /// How many reads wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    fn next_order(&self) -> FetchOrder {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(order) = queue.pop_front() {
+                return order;
+            }
+            self.has_orders.wait(&mut queue);
+        }
+    }
+
+    fn fetch(&self, server: &Server, order: &FetchOrder, bytes: &mut Vec<u8>) {
+        let limits = server.config.snapshot().encoding_limits();
+        let fetched = self.read(order, &limits, bytes);
+        let mut shard = server.keyspace.lock(order.hash.shard());
+        match fetched {
+            Ok(fetched) => self.note_arrival(shard.arrive(order, fetched)),
+            Err(reason) => shard.fail(order, &reason),
+        }
+        server.keyspace.publish_bytes(server.keyspace.release(order.hash.shard(), shard));
+    }
+
+    fn note_arrival(&self, arrived: Arrived) {
+        let counter = match arrived {
+            Arrived::InPlace => &self.counters.fetched,
+            Arrived::Unwanted => &self.counters.unwanted,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads the value of an order, on the calling thread.
+    ///
+    /// # Errors
+    /// What its clients are told.
+    pub(crate) fn read(
+        &self,
+        order: &FetchOrder,
+        limits: &EncodingLimits,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Fetched, String> {
+        let location = order.record.location();
+        let read = self.records.read(location, (order.database_name, &order.key), bytes);
+        let decoded = read.and_then(|kind| {
+            let fetched = Fetched::decode(kind, bytes, order.encoding_name, limits);
+            fetched.map_err(|error| error.to_string())
+        });
+        decoded.map_err(|reason| {
+            self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
+            let key = String::from_utf8_lossy(&order.key);
+            let error = format!("IOERR the value of '{key}' cannot be read: {reason}");
+            tracing::error!("{error}");
+            error
+        })
+    }
+
+    /// Puts the values that a call lacks in their places here and now. The locks of its keys are held, and its thread
+    /// waits for the disk.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub(crate) fn bring(&self, context: &mut Context<'_, '_>) -> CommandResult {
+        let limits = context.turn.settings.encoding;
+        let mut bytes = Vec::new();
+        dispatch::bring_lacking(context, |order| {
+            self.counters.script_reads.fetch_add(1, Ordering::Relaxed);
+            self.read(order, &limits, &mut bytes).map_err(CommandError::from)
+        })
+    }
+
+    /// Runs a call that cannot be run again later, with [`Storage::bring`] for what it lacks.
+    ///
+    /// # Errors
+    /// What the handler says, or if something cannot be read.
+    pub(crate) fn run_bringing(
+        &self,
+        (command, access): (&DataCommand, Access),
+        context: &mut Context<'_, '_>,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> AttemptResult {
+        loop {
+            match dispatch::run(command, access, None, context, args, reply)? {
+                Attempt::Fetch => self.bring(context)?,
+                attempt => return Ok(attempt),
+            }
+        }
+    }
+
+    /// The value of an entry, if it is away; the calling thread waits for the disk.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn value_of(
+        &self,
+        database_name: usize,
+        entry: EntryRef<'_>,
+    ) -> Result<Option<Fetched>, String> {
+        let Some(external) = entry.external() else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let kind = self.records.read(external.location, (database_name, entry.key()), &mut bytes)?;
+        let name = external.facts.encoding_name();
+        let fetched = Fetched::decode(kind, &bytes, name, &EncodingLimits::DEFAULT);
+        fetched.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Reads the record of a key that a snapshot has to save.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn read_record(
+        &self,
+        key: (usize, &[u8]),
+        location: emberkv_core::keyspace::external::Location,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Kind, String> {
+        self.records.read(location, key, bytes)
+    }
+}

@@ -1,0 +1,202 @@
+//! The records of values that are away: a log of segments in the directory `tiered-path`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ember_persistence::files::{DirectoryLock, LockError, OsDisk};
+use ember_storage::segments::{self, LogFull, LogOptions, RecordHead, Room, SegmentLog, Which, WriteFailed};
+use emberkv_core::keyspace::external::{Location, Record, live_bytes};
+use emberkv_core::keyspace::shard::away::Encoded;
+use emberkv_core::rdb::Kind;
+
+use crate::config::Config;
+use crate::files::encryption::FileEncryption;
+
+/// The longest value that is appended: a record and its key fit into a segment.
+const VALUE_BYTES_MAX: usize = 60 << 20;
+
+/// A log of records. Its directory is this server's alone.
+struct Log {
+    segments: SegmentLog,
+    /// Whatever the working directory is later.
+    directory: PathBuf,
+    #[expect(dead_code, reason = "it is released when it is dropped")]
+    lock: Option<DirectoryLock>,
+}
+
+/// Records by their locations, if there is a place for them.
+pub(crate) struct Records(Option<Log>);
+
+/// A segment of the log.
+pub(crate) struct Segment {
+    pub(crate) number: segments::SegmentNumber,
+    pub(crate) stored_bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// Whether records are still appended to it.
+    pub(crate) is_open: bool,
+}
+
+impl Records {
+    /// Those in `tiered-path`, which begins empty; none without such a directory.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with it, and what to do.
+    pub(crate) fn open(config: &Config, encryption: &FileEncryption) -> Result<Records, String> {
+        if config.tiered_path.is_empty() {
+            return Ok(Records(None));
+        }
+        if config.maxmemory == 0 {
+            return Err("tiered-path needs a limit of memory: set maxmemory".to_owned());
+        }
+        let directory = Path::new(&config.tiered_path);
+        let problem = |error: String| format!("tiered-path '{}': {error}", config.tiered_path);
+        std::fs::create_dir_all(directory).map_err(|error| problem(error.to_string()))?;
+        let lock = match DirectoryLock::take(directory, &format!("{} {}", std::process::id(), config.port)) {
+            Ok(lock) => Some(lock),
+            Err(LockError::Unsupported(_)) => None,
+            Err(LockError::Held(holder)) => {
+                return Err(problem(format!(
+                    "another server has its values there ({holder}); use a directory of its own"
+                )));
+            }
+            Err(LockError::Disk(error)) => return Err(problem(error.to_string())),
+        };
+        let directory = std::fs::canonicalize(directory).map_err(|error| problem(error.to_string()))?;
+        let options = LogOptions {
+            directory: directory.clone(),
+            limit_bytes: size_limit(config, &directory),
+            encryption: encryption.current(),
+        };
+        let opened = SegmentLog::open(Arc::new(OsDisk), options);
+        let segments = opened.map_err(|error| problem(error.to_string()))?;
+        Ok(Records(Some(Log { segments, directory, lock })))
+    }
+
+    /// Whether there is a place for them.
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn log(&self) -> Option<&SegmentLog> {
+        self.0.as_ref().map(|log| &log.segments)
+    }
+
+    /// Keeps a value: in a buffer, without waiting for the disk.
+    pub(crate) fn append(&self, encoded: &Encoded<'_>, room: Room) -> Result<Record, LogFull> {
+        let log = self.log().ok_or(LogFull::Limit)?;
+        if encoded.bytes.len() > VALUE_BYTES_MAX {
+            return Err(LogFull::TooLarge);
+        }
+        let database = u32::try_from(encoded.database_name).map_err(|_| LogFull::TooLarge)?;
+        let head = RecordHead { database, kind: encoded.kind as u8, key: encoded.key };
+        let location = log.append(&head, encoded.bytes, room)?;
+        match location.stored_bytes() {
+            Some(_) => Ok(Record::new(Location::from_bits(location.to_bits()))),
+            // A key of many megabytes: nobody refers to the record, so its segment is removed.
+            None => Err(LogFull::TooLarge),
+        }
+    }
+
+    /// Reads a value into `bytes`, which has to be that of a key.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(crate) fn read(
+        &self,
+        location: Location,
+        (database_name, key): (usize, &[u8]),
+        bytes: &mut Vec<u8>,
+    ) -> Result<Kind, String> {
+        let log = self.log().ok_or("there is no place for values")?;
+        let mut buffer = std::mem::take(bytes);
+        let record = log.read(segments::Location::from_bits(location.bits()), &mut buffer);
+        let record = record.map_err(|error| error.to_string())?;
+        if record.head.key != key || u64::from(record.head.database) != database_name as u64 {
+            return Err("the record is that of another key".to_owned());
+        }
+        let kind = Kind::from_byte(record.head.kind).ok_or("the record is of an unknown kind")?;
+        bytes.extend_from_slice(record.value);
+        Ok(kind)
+    }
+
+    /// Whether a record has not been written yet.
+    pub(crate) fn is_buffered(&self, location: Location) -> bool {
+        let location = segments::Location::from_bits(location.bits());
+        self.log().is_some_and(|log| log.is_buffered(location))
+    }
+
+    /// Writes buffers.
+    ///
+    /// # Errors
+    /// Those of the disk; what is in the buffers can be read as before, and is written by the next call.
+    pub(crate) fn write(&self, which: Which) -> Result<u64, WriteFailed> {
+        self.log().map_or(Ok(0), |log| log.write_buffers(which))
+    }
+
+    /// Whether a buffer waits to be written.
+    pub(crate) fn has_full_buffer(&self) -> bool {
+        self.log().is_some_and(SegmentLog::has_full_buffer)
+    }
+
+    /// All segments.
+    pub(crate) fn segments(&self) -> Vec<Segment> {
+        let all = self.log().map(SegmentLog::segments).unwrap_or_default();
+        let segment = |info: segments::SegmentInfo| Segment {
+            number: info.number,
+            stored_bytes: info.stored_bytes,
+            live_bytes: live_bytes(info.number.get() as usize),
+            is_open: !info.is_sealed,
+        };
+        all.into_iter().map(segment).collect()
+    }
+
+    /// Gives the records of a segment to `each`, in order. What is damaged is left out, which is on the log.
+    pub(crate) fn each_record(
+        &self,
+        segment: segments::SegmentNumber,
+        mut each: impl FnMut(Location, &segments::Record<'_>),
+    ) {
+        let Some(Ok(mut records)) = self.log().map(|log| log.records(segment)) else { return };
+        while let Some(next) = records.next_record() {
+            match next {
+                Ok((location, record)) => each(Location::from_bits(location.to_bits()), &record),
+                Err(error) => tracing::warn!("a record is lost that was to be moved: {error}"),
+            }
+        }
+    }
+
+    /// Ends the segment that records are appended to.
+    pub(crate) fn seal(&self) {
+        if let Some(log) = self.log() {
+            log.seal();
+        }
+    }
+
+    /// Removes a segment that nobody refers to.
+    pub(crate) fn remove(&self, segment: segments::SegmentNumber) {
+        if let Some(Err(error)) = self.log().map(|log| log.remove(segment)) {
+            tracing::warn!("a segment cannot be removed: {error}");
+        }
+    }
+
+    /// Sets how much the files may take.
+    pub(crate) fn set_limit(&self, config: &Config) {
+        if let Some(log) = &self.0 {
+            log.segments.set_limit(size_limit(config, &log.directory));
+        }
+    }
+
+    /// Bytes written and held in buffers so far.
+    pub(crate) fn statistics(&self) -> Option<segments::LogStatistics> {
+        self.log().map(SegmentLog::statistics)
+    }
+}
+
+/// How much the files may take: without a limit, nine tenths of what is free on their disk.
+fn size_limit(config: &Config, directory: &Path) -> u64 {
+    if config.tiered_max_size > 0 {
+        return config.tiered_max_size;
+    }
+    let free = rustix::fs::statvfs(directory);
+    free.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) / 10 * 9)
+}

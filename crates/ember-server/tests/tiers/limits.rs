@@ -1,0 +1,179 @@
+//! The limit of memory holds with more data than it allows, and so do the limits of the files.
+
+use ember_testkit::{RawClient, Value, wait_until};
+
+use crate::{MODES, builder, figure, shown};
+
+const LIMIT_MB: u64 = 16;
+
+fn value(number: usize) -> String {
+    format!("{number}:{}", "v".repeat(1000))
+}
+
+fn fill(client: &mut RawClient, from: usize, to: usize) {
+    for numbers in (from..to).collect::<Vec<_>>().chunks(256) {
+        let calls: Vec<[String; 3]> = numbers
+            .iter()
+            .map(|&number| ["SET".to_owned(), format!("key:{number}"), value(number)])
+            .collect();
+        let replies = client.pipeline(&calls).unwrap();
+        let refused = replies.iter().find(|reply| **reply != Value::ok());
+        assert!(refused.is_none(), "{refused:?}");
+    }
+}
+
+#[test]
+fn four_times_as_much_data_as_memory_is_all_there() {
+    for mode in MODES {
+        let server = builder(mode)
+            .arguments(&["--maxmemory", &format!("{LIMIT_MB}mb"), "--tiered-max-size", "512mb"])
+            .start();
+        let mut client = server.client();
+        let count = 64 * 1024;
+        fill(&mut client, 0, count);
+        assert_eq!(shown(&mut client, "DBSIZE"), format!("(integer) {count}"));
+        assert_eq!(client.info_number("evicted_keys"), 0);
+        let used = client.info_number("used_memory_dataset").min(client.info_number("used_memory"));
+        assert!(used <= (2 * LIMIT_MB) << 20, "{used}");
+        assert!(figure(&mut client, "cold_keys") > count as u64 / 2);
+        for number in (0..count).step_by(97) {
+            assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
+        }
+        // What is gone gives its files back.
+        let before = figure(&mut client, "stored_bytes");
+        for numbers in (0..count).collect::<Vec<_>>().chunks(256) {
+            let kept = numbers.iter().filter(|&&number| number % 8 != 0);
+            let calls: Vec<[String; 2]> =
+                kept.map(|&number| ["DEL".to_owned(), format!("key:{number}")]).collect();
+            client.pipeline(&calls).unwrap();
+        }
+        wait_until("segments are reclaimed", || figure(&mut client, "stored_bytes") < before / 2);
+        for number in (0..count).step_by(8 * 13) {
+            assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
+        }
+        client.run("FLUSHALL");
+        wait_until("nothing is left", || figure(&mut client, "live_bytes") == 0);
+        assert_eq!(figure(&mut client, "read_errors"), 0);
+    }
+}
+
+#[test]
+fn at_the_limit_of_the_files_the_policy_says_what_happens() {
+    let more = ["--maxmemory", "8mb", "--tiered-max-size", "8mb"];
+    let server = builder(MODES[0]).arguments(&more).start();
+    let mut client = server.client();
+    let mut refused = None;
+    for number in 0..64 * 1024 {
+        let reply = client.command(&["SET", &format!("key:{number}"), &value(number)]);
+        if reply.is_error() {
+            refused = Some(reply.text());
+            break;
+        }
+    }
+    assert!(refused.is_some_and(|error| error.starts_with("OOM")), "the files are full and so is memory");
+    assert_eq!(client.command(&["GET", "key:0"]).text(), value(0));
+    client.run("CONFIG SET maxmemory-policy allkeys-lru");
+    wait_until("a write goes through again", || !client.command(&["SET", "more", &value(1)]).is_error());
+    assert!(client.info_number("evicted_keys") > 0);
+}
+
+#[test]
+fn tiers_need_a_limit_and_a_directory_of_their_own() {
+    let directory = ember_testkit::Directory::new("tiers-start");
+    let path = directory.0.join("tiers");
+    let program = env!("CARGO_BIN_EXE_ember-server");
+    let refused = |arguments: &[&str]| {
+        let output = std::process::Command::new(program)
+            .current_dir(directory.0.clone())
+            .args([
+                "--port",
+                &ember_testkit::free_port().to_string(),
+                "--tiered-path",
+                path.to_str().unwrap(),
+            ])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+    };
+    assert!(refused(&[]).contains("set maxmemory"));
+    let server = builder(MODES[0]).arguments(&["--tiered-path", path.to_str().unwrap()]).start();
+    let error = refused(&["--maxmemory", "100mb"]);
+    assert!(error.contains("another server has its values there"), "{error}");
+    drop(server);
+}
+
+#[test]
+fn a_damaged_record_is_an_error_for_its_key_alone() {
+    for mode in MODES {
+        let server = builder(mode).arguments(&["--tiered-max-size", "64mb"]).start();
+        let mut client = server.client();
+        fill(&mut client, 0, 5000);
+        for number in 0..5000 {
+            assert_eq!(
+                client.command(&["TIERING", "MIGRATE", &format!("key:{number}"), "COLD"]),
+                Value::ok()
+            );
+        }
+        wait_until("what is full is written", || figure(&mut client, "bytes_written") >= 2 << 20);
+        let mut damaged = 0;
+        for file in std::fs::read_dir(server.directory().join("tiers")).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|end| end == "tier") {
+                let mut bytes = std::fs::read(&path).unwrap();
+                let from = bytes.len() / 2;
+                bytes[from..].fill(b'x');
+                std::fs::write(&path, bytes).unwrap();
+                damaged += 1;
+            }
+        }
+        assert!(damaged > 0);
+        let mut unreadable = Vec::new();
+        for number in 0..5000 {
+            let key = format!("key:{number}");
+            let reply = client.command(&["GET", &key]);
+            if reply.is_error() {
+                let error = reply.text();
+                assert!(error.starts_with(&format!("IOERR the value of '{key}' cannot be read")), "{error}");
+                unreadable.push(key);
+            } else {
+                assert_eq!(reply.text(), value(number));
+            }
+        }
+        assert!((100..4900).contains(&unreadable.len()), "{}", unreadable.len());
+        let key = &unreadable[0];
+        client.run("MULTI");
+        client.run("SET witness 1");
+        client.command(&["APPEND", key, "x"]);
+        let reply = client.run("EXEC").text();
+        assert!(reply.starts_with("EXECABORT"), "{reply}");
+        assert_eq!(shown(&mut client, "EXISTS witness"), "(integer) 0");
+        let (first, others) = (client.command(&["STRLEN", key]), client.command(&["MGET", "witness", key]));
+        assert!(first.is_error() && others.is_error());
+        // Commands behind one that cannot be answered go on.
+        let replies =
+            client.pipeline(&[vec!["GET", key], vec!["PING"], vec!["GET", key], vec!["PING"]]).unwrap();
+        assert_eq!(replies.iter().map(Value::is_error).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(client.command(&["SET", key, "mended"]), Value::ok());
+        assert_eq!(client.command(&["GET", key]).text(), "mended");
+        assert_eq!(client.command(&["DEL", &unreadable[1]]), Value::Integer(1));
+        assert!(figure(&mut client, "read_errors") > 0);
+    }
+}
+
+#[test]
+fn a_call_that_needs_more_than_half_of_memory_is_refused() {
+    let server = builder(MODES[0]).arguments(&["--maxmemory", "16mb"]).start();
+    let mut client = server.client();
+    fill(&mut client, 0, 20_000);
+    let keys: Vec<String> = (0..20_000).map(|number| format!("key:{number}")).collect();
+    let mut call = vec!["MGET"];
+    call.extend(keys.iter().map(String::as_str));
+    let reply = client.command(&call).text();
+    assert!(reply.starts_with("OOM"), "{reply}");
+    assert_eq!(client.command(&["GET", "key:1"]).text(), value(1));
+    // One that needs less goes on, whatever has to go for it.
+    let reply = client.command(&call[..2000]);
+    assert_eq!(reply.elements().unwrap().len(), 1999);
+}

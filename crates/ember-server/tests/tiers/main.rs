@@ -1,0 +1,53 @@
+//! Values that are away from memory: nobody sees it but by the time it takes, in both modes and protocols.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod limits;
+mod registry;
+mod residency;
+mod waiting;
+
+use ember_testkit::{RawClient, Server, ServerBuilder, Value};
+
+/// The execution modes, as arguments of the server.
+const MODES: [&[&str]; 2] =
+    [&["--shards", "2", "--concurrent", "yes"], &["--shards", "2", "--concurrent", "no"]];
+
+/// A server of this build in a mode, with a place for values beside its data.
+fn builder(mode: &[&str]) -> ServerBuilder {
+    Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).arguments(&[
+        "--tiered-path",
+        "tiers",
+        "--maxmemory",
+        "1gb",
+        "--enable-debug-command",
+        "yes",
+    ])
+}
+
+/// The same, started.
+fn start(mode: &[&str]) -> Server {
+    builder(mode).start()
+}
+
+/// A reply as redis-cli shows it.
+fn shown(client: &mut RawClient, line: &str) -> String {
+    ember_testkit::render(&client.run(line)).trim_end().to_owned()
+}
+
+/// Sends the value of a key away.
+fn demote(client: &mut RawClient, key: &str) {
+    let reply = client.command(&["DEBUG", "TIER", "DEMOTE", key]).text();
+    assert!(reply.starts_with("tier:warm") || reply.starts_with("tier:cold"), "{key}: {reply}");
+}
+
+/// A figure of INFO tiers.
+fn figure(client: &mut RawClient, name: &str) -> u64 {
+    let text = client.run("INFO tiers").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
+    line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
+}
+
+/// The elements of a reply as text.
+fn texts(value: &Value) -> Vec<String> {
+    value.elements().unwrap_or_default().iter().map(Value::text).collect()
+}

@@ -1,0 +1,129 @@
+//! Who waits for values: clients at the same key, pipelines, blocked clients; and what comes in between.
+
+use ember_testkit::{Value, encode};
+
+use crate::{MODES, demote, figure, shown, start};
+
+/// A value that is long enough to be sent away.
+fn value(number: usize) -> String {
+    format!("{number}:{}", "v".repeat(200))
+}
+
+#[test]
+fn two_thousand_clients_at_one_key_make_one_read() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        client.command(&["SET", "key", &value(1)]);
+        demote(&mut client, "key");
+        let mut waiting: Vec<_> = (0..2000).map(|_| server.client()).collect();
+        // Nobody reads before all have asked: who has exclusive access keeps the others out.
+        client.send(&encode(&["DEBUG", "SLEEP", "0.5"])).unwrap();
+        for other in &mut waiting {
+            other.send_command(&["GET", "key"]).unwrap();
+        }
+        assert_eq!(client.read_value().unwrap(), Value::ok());
+        for other in &mut waiting {
+            assert_eq!(other.read_value().unwrap().text(), value(1));
+        }
+        assert_eq!(figure(&mut client, "fetches") + figure(&mut client, "fetches_unwanted"), 1, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_pipeline_of_cold_keys_answers_in_order() {
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        let keys: Vec<String> = (0..300).map(|number| format!("key:{number}")).collect();
+        for (number, key) in keys.iter().enumerate() {
+            client.command(&["SET", key, &value(number)]);
+            if number % 3 != 0 {
+                demote(&mut client, key);
+            }
+        }
+        let mut calls: Vec<Vec<&str>> = Vec::new();
+        for key in &keys {
+            calls.extend([
+                vec!["GET", key],
+                vec!["STRLEN", key],
+                vec!["APPEND", key, "x"],
+                vec!["INCR", "count"],
+            ]);
+        }
+        calls.push(keys.iter().map(String::as_str).fold(vec!["MGET"], |mut call, key| {
+            call.push(key);
+            call
+        }));
+        let replies = client.pipeline(&calls).unwrap();
+        for (number, replies) in replies.chunks_exact(4).enumerate() {
+            assert_eq!(replies[0].text(), value(number), "{mode:?} {number}");
+            assert_eq!(replies[1], Value::Integer(value(number).len() as i64));
+            assert_eq!(replies[2], Value::Integer(value(number).len() as i64 + 1));
+            assert_eq!(replies[3], Value::Integer(number as i64 + 1));
+        }
+        let all = replies.last().unwrap().elements().unwrap();
+        assert!(all.iter().enumerate().all(|(number, found)| found.text() == value(number) + "x"));
+    }
+}
+
+#[test]
+fn a_value_that_is_replaced_or_removed_does_not_come_back() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut client, mut other) = (server.client(), server.client());
+        for round in 0..200 {
+            client.command(&["SET", "key", &value(round)]);
+            demote(&mut client, "key");
+            other.send_command(&["GET", "key"]).unwrap();
+            let replacement = value(round + 1000);
+            match round % 3 {
+                0 => _ = client.command(&["SET", "key", &replacement]),
+                1 => _ = client.command(&["DEL", "key"]),
+                _ => _ = client.command(&["FLUSHALL"]),
+            }
+            let seen = other.read_value().unwrap();
+            let after = client.command(&["GET", "key"]);
+            if round % 3 == 0 {
+                assert_eq!(after.text(), replacement);
+                assert!([value(round), replacement].contains(&seen.text()));
+            } else {
+                assert_eq!(after, Value::Null);
+                assert!(seen == Value::Null || seen.text() == value(round));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_blocked_client_is_served_from_a_list_that_was_away() {
+    for mode in MODES {
+        let server = start(mode);
+        let (mut blocked, mut client) = (server.client(), server.client());
+        // The list that elements are moved to is away when there is something to move.
+        client.run("RPUSH target a b c");
+        demote(&mut client, "target");
+        blocked.send_command(&["BLMOVE", "source", "target", "LEFT", "RIGHT", "0"]).unwrap();
+        ember_testkit::wait_until("it waits", || client.info("blocked_clients") == "1");
+        let is_away = shown(&mut client, "TIERING TIER target") != "hot";
+        if !is_away {
+            demote(&mut client, "target");
+        }
+        client.run("RPUSH source moved");
+        assert_eq!(blocked.read_value().unwrap().text(), "moved");
+        assert_eq!(shown(&mut client, "LLEN target"), "(integer) 4");
+        assert_eq!(shown(&mut client, "EXISTS source"), "(integer) 0");
+    }
+}
+
+#[test]
+fn a_live_query_sees_values_that_come_back() {
+    let server = start(MODES[0]);
+    let (mut watcher, mut client) = (server.client(), server.client());
+    client.run("HELLO 3");
+    watcher.run("HELLO 3");
+    client.command(&["SET", "key", &value(1)]);
+    demote(&mut client, "key");
+    let first = watcher.run("GET.WATCH key");
+    assert!(ember_testkit::render(&first).contains("vvvv"), "{first:?}");
+}
