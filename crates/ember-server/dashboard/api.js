@@ -135,8 +135,16 @@ export async function transaction(commands, database = 0) {
 
 /** Which of the commands the user may run. */
 export async function permitted(commands) {
-  const asked = commands.map((command) => command.map(word));
-  return (await ask("permitted", { commands: asked })).permitted;
+  return (await verdicts(commands)).permitted;
+}
+
+/** Which of the commands the user may run, with other keys at least. */
+export async function permittedWithOtherKeys(commands) {
+  return (await verdicts(commands)).with_other_keys;
+}
+
+function verdicts(commands) {
+  return ask("permitted", { commands: commands.map((command) => command.map(word)) });
 }
 
 /** INFO as an object, and the counters it does not tell. Throws what INFO is refused with. */

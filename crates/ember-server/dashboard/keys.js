@@ -1,6 +1,6 @@
 // The browser of keys: a list by pattern, and what is behind one of them.
 
-import { ReplyError, permitted, run, runAll } from "./api.js";
+import { ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, dialog, el, refused, tell, tile } from "./dom.js";
 import { count, size, span, things } from "./format.js";
@@ -273,8 +273,8 @@ const FIRST = {
 /** The types of which the user may make keys, under some name. */
 async function makes() {
   const types = Object.keys(FIRST);
-  const name = (type) => FIRST[type](Bytes.of(""), { name: "", score: "0", value: "" })[0];
-  const may = await permitted(types.map((type) => [name(type)]));
+  const calls = types.map((type) => FIRST[type](Bytes.of(""), { name: "", score: "0", value: "" }));
+  const may = await permittedWithOtherKeys(calls);
   return types.filter((_, at) => may[at]);
 }
 

@@ -216,6 +216,8 @@ fn a_user_may_what_its_rules_allow_and_is_told_beforehand() {
         let (status, answer) = ask(server, "permitted", reader, &body);
         let expected = json!([true, false, false, false, true, false, false, false, false, false]);
         assert_eq!((status, &answer["permitted"]), (200, &expected));
+        let with_other_keys = json!([true, true, false, false, true, false, false, false, false, false]);
+        assert_eq!(answer["with_other_keys"], with_other_keys);
         let (_, answer) = ask(server, "commands", reader, &body);
         for (reply, allowed) in answer["replies"].as_array().unwrap().iter().zip(expected.as_array().unwrap())
         {

@@ -37,6 +37,7 @@ use super::door::{self, Credentials};
 use super::live::following;
 use super::routes::{Bug, beside};
 use super::visitor::Visitor;
+use crate::acl::denial::Denial;
 use crate::acl::user::User;
 use crate::server::Server;
 use connection::{Connection, Failure, Refusal};
@@ -302,25 +303,33 @@ fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse>
     Ok(text)
 }
 
-/// Which of the commands the client's user may run, as its rules are now.
+/// Which of the commands the client's user may run, as its rules are now, and which with other keys at least.
 fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
     // A client that was killed meanwhile may do nothing.
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
-    let allowed = |words: &Words| user.as_ref().is_some_and(|user| may_run(server, user, words));
-    json!({ "permitted": asked.commands.iter().map(allowed).collect::<Vec<_>>() })
+    let verdict = |words: &Words| verdict(server, user.as_ref()?, words);
+    let verdicts: Vec<_> = asked.commands.iter().map(verdict).collect();
+    let is_ok = |verdict: &Option<Result<(), Denial>>| matches!(verdict, Some(Ok(())));
+    let is_of_keys = |verdict: &Option<Result<(), Denial>>| matches!(verdict, Some(Err(Denial::Key(_))));
+    json!({
+        "permitted": verdicts.iter().map(is_ok).collect::<Vec<_>>(),
+        "with_other_keys": verdicts.iter().map(|one| is_ok(one) || is_of_keys(one)).collect::<Vec<_>>(),
+    })
 }
 
-fn may_run(server: &Server, user: &User, words: &Words) -> bool {
+/// What the user's rules say of a call; nothing if it is none.
+fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Denial>> {
     let mut batch = OwnedBatch::new();
     batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let args = batch.command(0);
-    server.registry.resolve(args).is_ok_and(|command| user.check(command, args).is_ok())
+    let command = server.registry.resolve(args).ok()?;
+    Some(user.check(command, args))
 }
 
 /// The last hour, for those who may see the present.
 fn past(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
-    match user.is_some_and(|user| may_run(server, &user, &vec![b"INFO".to_vec()])) {
+    match user.is_some_and(|user| verdict(server, &user, &vec![b"INFO".to_vec()]) == Some(Ok(()))) {
         true => History::of(server).shown(),
         false => json!({ "refused": "the user may not run INFO" }),
     }
