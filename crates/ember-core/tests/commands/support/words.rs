@@ -1,6 +1,7 @@
 //! A command line as redis-cli reads it.
 
-/// The words of a line, `"..."` with the escapes of redis-cli.
+/// The words of a line, `"..."` with the escapes of redis-cli, and `'...'` without. In a word that does not begin with
+/// one, a quote is a letter: so JSON needs none.
 pub(crate) fn words_of(line: &str) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut bytes = line.bytes().peekable();
@@ -9,14 +10,12 @@ pub(crate) fn words_of(line: &str) -> Vec<Vec<u8>> {
             bytes.next();
             continue;
         }
-        let quoted = byte == b'"';
-        let end = if quoted { b'"' } else { b' ' };
-        bytes.next_if(|_| quoted);
+        let quote = bytes.next_if(|byte| matches!(byte, b'"' | b'\''));
         let mut word = Vec::new();
-        while let Some(byte) = bytes.next_if(|&byte| quoted || byte != end) {
+        while let Some(byte) = bytes.next_if(|&byte| quote.is_some() || byte != b' ') {
             match byte {
-                b'"' if quoted => break,
-                b'\\' if quoted => word.push(unescape(&mut bytes)),
+                _ if quote == Some(byte) => break,
+                b'\\' if quote == Some(b'"') => word.push(unescape(&mut bytes)),
                 _ => word.push(byte),
             }
         }
