@@ -100,7 +100,8 @@ impl World {
         let (keyspace, database, waiting) = (&self.keyspace, 0, Waiting::Never);
         let mut context = Context { keyspace, guards: &mut guards, turn: &mut turn, database, waiting };
         let mut reply = Reply::new(Protocol::Resp2);
-        live::evaluate(&SUM, &mut context, args, &mut reply, at_moment).unwrap();
+        let bring = |_: &mut Context<'_, '_>| unreachable!("no value is away");
+        live::evaluate(&SUM, &mut context, args, &mut reply, at_moment, bring).unwrap();
         let text = String::from_utf8(reply.to_vec()).unwrap();
         let result = text[1..].trim_end().parse().unwrap();
         let mut keys = Keys::new(keyspace, &mut guards, args, 0, (0, keyspace.hash(&[])), &mut turn);
