@@ -149,6 +149,8 @@ fn turns_of_the_event_loop_are_counted_and_timed() {
         }
         assert!(number(client, "eventloop_cycles") >= cycles + 100);
         assert!(number(client, "eventloop_duration_sum") > duration);
+        // It may be 100 ms old.
+        wait_until("commands are timed", || number(client, "eventloop_duration_cmd_sum") > 0);
         let commands = number(client, "eventloop_duration_cmd_sum");
         assert!((1..=number(client, "eventloop_duration_sum")).contains(&commands), "{commands}");
         wait_until("a rate is known", || number(client, "instantaneous_eventloop_cycles_per_sec") > 0);

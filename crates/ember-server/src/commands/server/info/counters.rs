@@ -6,6 +6,7 @@ use super::Report;
 use crate::clients::subscriptions::Kind;
 use crate::defragmentation::ActiveDefrag;
 use crate::live_queries::LiveQueries;
+use crate::metrics::system_figures::SystemFigures;
 use crate::migration::Migrations;
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::{CommandTotals, Counter, LATENCY_BUCKETS, WorkerStats};
@@ -103,16 +104,11 @@ pub(super) fn stats(report: &mut Report<'_>) {
 /// Turns of all workers' loops, their time in µs, and that of the commands in them.
 fn event_loop(report: &mut Report<'_>) {
     let server = report.server;
-    let commands = server
-        .registry
-        .all()
-        .iter()
-        .map(|command| server.sum(|stats| &stats.by_command[usize::from(command.index)].nanoseconds));
     let per_second = server.rates.per_second();
     let each = if per_second.turns > 0.0 { per_second.busy_nanoseconds / per_second.turns } else { 0.0 };
     report.line("eventloop_cycles", server.sum(|stats| &stats.turns));
     report.line("eventloop_duration_sum", server.sum(|stats| &stats.busy_nanoseconds) / 1000);
-    report.line("eventloop_duration_cmd_sum", commands.sum::<u64>() / 1000);
+    report.line("eventloop_duration_cmd_sum", SystemFigures::recent(server).command_nanoseconds / 1000);
     report.line("instantaneous_eventloop_cycles_per_sec", per_second.turns.round() as u64);
     report.line("instantaneous_eventloop_duration_usec", (each / 1000.0).round() as u64);
 }
