@@ -24,7 +24,8 @@ IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint build-tests test test-peers test-model test-asan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
-	bench-latency bench-persistence bench-tails bench-neighbours bench-cache bench-limit bench-memtier bench-stores charts \
+	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
+	bench-stores charts \
 	docker-build clean
 
 help: ## List the targets.
@@ -124,6 +125,9 @@ bench-tails: release ## How late answers are while memory grows, keys expire or 
 
 bench-neighbours: release ## What others notice of heavy commands, beside redis-server and valkey-server.
 	bench/bench-neighbours.sh
+
+bench-live-queries: release ## What live queries take, and how late they tell.
+	bench/bench-live-queries.sh
 
 bench-memory: release ## Memory for each key, beside redis-server.
 	bench/bench-memory.sh

@@ -169,7 +169,7 @@ _ember__cli() {
             return 0
             ;;
         ember__subcmd__cli__subcmd__benchmark)
-            opts="-h -p -s -u -a -3 -n -c -P -k -l -I -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --server-program --folder --tls --sni --cacert --cacertdir --insecure --cert --key --duration --threads --rate --warm-up --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
+            opts="-h -p -s -u -a -3 -n -c -P -k -l -I -t -d -r -q --pass --user --askpass --no-auth-warning --dbnum --db --compare --rounds --server-program --folder --tls --sni --cacert --cacertdir --insecure --cert --key --duration --threads --rate --warm-up --watch --timeout --ratio --command --key-pattern --distinct-seeds --ttl --csv --json --report --matrix --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -276,6 +276,10 @@ _ember__cli() {
                     return 0
                     ;;
                 -k)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --watch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -115,6 +115,11 @@ pub(crate) struct LoadOptions {
     /// Open the connections, send nothing over them, and tell when the server closes some; until Ctrl-C.
     #[arg(short = 'I', conflicts_with_all = ["kind", "form", "report", "compare", "endless", "requests", "duration"])]
     pub(crate) idle: bool,
+    /// Have the connections watch so many keys together, tell what a watch takes, change --rate of them a second, and tell
+    /// how late the last of those who watch one is told; for --duration, or until Ctrl-C.
+    #[arg(long, value_name = "KEYS", conflicts_with_all = ["kind", "form", "report", "compare", "endless", "requests", "idle"],
+          value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) watch: Option<u64>,
     /// Give up when no answer comes for this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     pub(crate) timeout: Duration,

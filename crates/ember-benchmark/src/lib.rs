@@ -19,6 +19,7 @@ mod requests;
 mod sweep;
 mod target;
 mod thread_time;
+mod watching;
 mod workload;
 
 use std::process::ExitCode;
@@ -79,6 +80,9 @@ fn check_batches(workloads: &[Workload], pipeline: u32) -> Result<(), String> {
 fn measure(arguments: &BenchmarkArguments, workloads: &[Workload], address: Address) -> Result<u64, Failure> {
     if arguments.load.idle {
         return idle::run(arguments, address);
+    }
+    if arguments.load.watch.is_some() {
+        return watching::run(arguments, address);
     }
     match arguments.output.matrix {
         Some(MatrixOf::Server) => return matrix::run(arguments, workloads, address),

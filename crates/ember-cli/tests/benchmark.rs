@@ -695,6 +695,18 @@ fn connections_are_made_again_or_say_nothing_when_they_are_told_to() {
 }
 
 #[test]
+fn connections_watch_keys_and_are_told_of_changes() {
+    let server = server(&[]);
+    let run = run_at(server.port(), &["--watch", "40", "-c", "4", "--rate", "50", "--duration", "0.5"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert!(lines[0].starts_with("40 watches, ") && lines[0].ends_with(" bytes each"), "{run:?}");
+    assert!(lines[1].contains(" changes, last told after ") && lines[1].ends_with(" (longest)"), "{run:?}");
+    let run = run_at(server.port(), &["--watch", "1", "-c", "30", "--rate", "20", "--duration", "0.3"]);
+    assert!(run.code == 0 && run.out.starts_with("30 watches, "), "{run:?}");
+}
+
+#[test]
 fn an_endless_run_goes_on() {
     let server = server(&[]);
     let mut child = command(&["-p", &server.port().to_string(), "-t", "set,get", "-n", "100", "-q", "-l"])

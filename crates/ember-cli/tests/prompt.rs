@@ -275,6 +275,28 @@ fn messages_are_shown_until_a_key_is_pressed() {
 }
 
 #[test]
+fn states_are_shown_until_a_key_is_pressed() {
+    for hello in ["", "hello 3"] {
+        let server = server(&[]);
+        let (mut terminal, address) = connect(&server);
+        let mut other = server.client();
+        other.run("SET price ten");
+        if !hello.is_empty() {
+            terminal.run(hello, "proto");
+        }
+        terminal.run("get.watch price", "Reading messages...");
+        terminal.wait_for("\"ten\"");
+        other.run("SET price eleven");
+        terminal.wait_for("\"eleven\"");
+        terminal.type_keys("p");
+        terminal.wait_for_line(&format!("{address}(subscribed mode)> p"));
+        terminal.type_keys("\x15");
+        terminal.run("get.unwatch 3058063992", "OK");
+        terminal.run("get price", "\"eleven\"");
+    }
+}
+
+#[test]
 fn what_others_do_is_shown_until_control_c() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);

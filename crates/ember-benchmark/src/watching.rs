@@ -1,0 +1,237 @@
+//! `--watch`: connections that watch keys, to see what a watch takes of a server's memory, and how late the last of those
+//! who watch a key is told of its change.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use ember_client::{Address, Connection, put};
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+
+use super::arguments::BenchmarkArguments;
+use super::failure::Failure;
+use super::link::connect;
+use super::target::allow_sockets;
+
+/// Commands sent at once while keys are written and watched.
+const BATCH: u64 = 1000;
+
+/// Connections looked at between two waits.
+const EVENTS_MAX: usize = 1024;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What the values of changes begin with; a number of 16 digits follows.
+const MARKER: &str = "change:";
+
+/// A connection that watches, and what has come of a state that is not whole.
+struct Watcher {
+    connection: Connection,
+    begun: Vec<u8>,
+}
+
+/// All that watch, and the queue that tells which of them have something to read.
+struct Watchers<'a> {
+    address: &'a Address,
+    all: Vec<Watcher>,
+    queue: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+/// Watches keys until the time is over or the server ends it; changes some at `--rate`.
+///
+/// # Errors
+/// In words: a connection cannot be made or is lost, an answer is an error.
+pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
+    let load = &arguments.load;
+    let keys = load.watch.unwrap_or(1);
+    allow_sockets(load.clients);
+    let mut control = connect(&address, true)?;
+    let value = |number: u64| {
+        let text = format!("{MARKER}{number:016}");
+        format!("{text:-<width$}", width = arguments.work.data_bytes as usize)
+    };
+    for first in (0..keys).step_by(BATCH as usize) {
+        let sets: Vec<Vec<String>> =
+            (first..keys.min(first + BATCH)).map(|key| vec!["SET".to_owned(), name(key), value(0)]).collect();
+        ask_all(&address, &mut control, &sets)?;
+    }
+    let before = resident(&address, &mut control)?;
+    let mut watchers = Watchers::begin(&address, load.clients, keys)?;
+    let taken = resident(&address, &mut control)?.saturating_sub(before);
+    let watches = keys.max(u64::from(load.clients));
+    put(format!("{watches} watches, {} bytes each\n", taken / watches).as_bytes());
+    watchers.make_nonblocking()?;
+    let end = load.duration.map(|duration| Instant::now() + duration);
+    let period = load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
+    let mut delays = Vec::new();
+    let mut due = Instant::now();
+    while end.is_none_or(|end| Instant::now() < end) {
+        let Some(period) = period else {
+            watchers.read(end.map(|end| end.saturating_duration_since(Instant::now())))?;
+            continue;
+        };
+        let number = delays.len() as u64 + 1;
+        let key = number % keys;
+        ask_all(&address, &mut control, &[vec!["SET".to_owned(), name(key), value(number)]])?;
+        let answered = Instant::now();
+        // Others may write too: what counts is this change.
+        let marker = format!("{MARKER}{number:016}");
+        let mut left = watchers_of(key, keys, u64::from(load.clients));
+        while left > 0 {
+            if answered.elapsed() > load.timeout {
+                return Err(Failure(format!("{left} of those who watch were not told of a change")));
+            }
+            left -= watchers.count(marker.as_bytes(), load.timeout)?.min(left);
+        }
+        delays.push(answered.elapsed());
+        due += period;
+        while let Some(wait) = due.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero()) {
+            watchers.read(Some(wait))?;
+        }
+    }
+    if !delays.is_empty() {
+        put(shown(&mut delays).as_bytes());
+    }
+    Ok(0)
+}
+
+fn name(key: u64) -> String {
+    format!("watch:{key:010}")
+}
+
+/// How many of the connections watch a key.
+fn watchers_of(key: u64, keys: u64, clients: u64) -> u64 {
+    if keys >= clients { 1 } else { clients / keys + u64::from(key < clients % keys) }
+}
+
+fn shown(delays: &mut [Duration]) -> String {
+    delays.sort_unstable();
+    let at = |share: f64| {
+        let index = ((delays.len() as f64 * share).ceil() as usize).clamp(1, delays.len());
+        delays[index - 1].as_secs_f64() * 1e3
+    };
+    format!(
+        "{} changes, last told after {:.3} ms (p50), {:.3} ms (p99), {:.3} ms (longest)\n",
+        delays.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    )
+}
+
+fn ask_all(address: &Address, connection: &mut Connection, commands: &[Vec<String>]) -> Result<(), Failure> {
+    let answers = connection.ask_all(commands).map_err(|error| Failure::lost(address, &error))?;
+    match answers.iter().find(|answer| answer.is_error()) {
+        Some(error) => Err(Failure(error.text())),
+        None => Ok(()),
+    }
+}
+
+/// The resident memory of the server's process.
+fn resident(address: &Address, connection: &mut Connection) -> Result<u64, Failure> {
+    let info = connection.ask(&["INFO", "memory"]).map_err(|error| Failure::lost(address, &error))?;
+    let text = info.text();
+    let line = text.lines().find_map(|line| line.strip_prefix("used_memory_rss:"));
+    line.and_then(|number| number.trim().parse().ok())
+        .ok_or_else(|| Failure("the server does not tell its resident memory".to_owned()))
+}
+
+impl<'a> Watchers<'a> {
+    /// Opens the connections, and lets each watch its share of the keys, or all of them the same ones.
+    fn begin(address: &'a Address, clients: u32, keys: u64) -> Result<Watchers<'a>, Failure> {
+        let queue = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_queue)?;
+        let mut all = Vec::with_capacity(clients as usize);
+        for client in 0..u64::from(clients) {
+            let mut connection = connect(address, true)?;
+            let mine: Vec<u64> = (client % keys..keys)
+                .step_by(if keys > u64::from(clients) { clients as usize } else { usize::MAX })
+                .collect();
+            for some in mine.chunks(BATCH as usize) {
+                let watches: Vec<Vec<String>> =
+                    some.iter().map(|&key| vec!["GET.WATCH".to_owned(), name(key)]).collect();
+                ask_all(address, &mut connection, &watches)?;
+            }
+            all.push(Watcher { connection, begun: Vec::new() });
+        }
+        Ok(Watchers { address, all, queue, buffer: vec![0; READ_BYTES] })
+    }
+
+    fn make_nonblocking(&mut self) -> Result<(), Failure> {
+        for (index, watcher) in self.all.iter_mut().enumerate() {
+            let lost = |error: io::Error| Failure::lost(self.address, &error);
+            watcher.connection.set_nonblocking().map_err(lost)?;
+            let socket = watcher.connection.socket();
+            epoll::add(&self.queue, socket, EventData::new_u64(index as u64), EventFlags::IN)
+                .map_err(no_queue)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, or comes within a time.
+    fn read(&mut self, wait: Option<Duration>) -> Result<(), Failure> {
+        self.take(wait, |_| 0).map(drop)
+    }
+
+    /// The same; how often a text was in it.
+    fn count(&mut self, text: &[u8], wait: Duration) -> Result<u64, Failure> {
+        self.take(Some(wait), |state| state.windows(text.len()).filter(|part| *part == text).count() as u64)
+    }
+
+    fn take(&mut self, wait: Option<Duration>, look: impl Fn(&[u8]) -> u64) -> Result<u64, Failure> {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let wait = wait.map(|wait| Timespec {
+            tv_sec: wait.as_secs().cast_signed(),
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        });
+        match epoll::wait(&self.queue, spare_capacity(&mut events), wait.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(no_queue(error)),
+        }
+        let mut found = 0;
+        for event in events {
+            let Watcher { connection, begun } = &mut self.all[event.data.u64() as usize];
+            let read = match connection.read_into(&mut self.buffer) {
+                Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                read => read,
+            };
+            let read = read.map_err(|error| Failure::lost(self.address, &error))?;
+            begun.extend_from_slice(&self.buffer[..read]);
+            // A value ends its state, and has no line end in it.
+            let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+            found += look(&begun[..whole]);
+            begun.drain(..whole);
+        }
+        Ok(found)
+    }
+}
+
+fn no_queue(error: Errno) -> Failure {
+    Failure(format!("The sockets cannot be watched: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_those_who_watch_it() {
+        for (keys, clients) in [(1, 100), (3, 10), (10, 10), (100, 7)] {
+            let sum: u64 = (0..keys).map(|key| watchers_of(key, keys, clients)).sum();
+            assert_eq!(sum, keys.max(clients), "{keys} {clients}");
+        }
+    }
+
+    #[test]
+    fn delays_are_told_by_share() {
+        let mut delays: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
+        let expected =
+            "100 changes, last told after 50.000 ms (p50), 99.000 ms (p99), 100.000 ms (longest)\n";
+        assert_eq!(shown(&mut delays), expected);
+    }
+}
