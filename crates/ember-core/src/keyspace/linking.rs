@@ -40,7 +40,7 @@ fn edit<R>(
     result
 }
 
-/// What is to be linked of a key. The caller holds no lock.
+/// Takes a batch of a key's pending vectors and a view of its index. The caller holds no lock.
 pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     let hash = keyspace.hash(key);
     if keyspace.lock(hash.shard()).must_wait(hash, key) {

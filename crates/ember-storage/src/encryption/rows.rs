@@ -35,7 +35,7 @@ impl fmt::Debug for RowSeal {
 }
 
 impl RowSeal {
-    /// For a new store, with the current key; what is to be kept of it, which is no secret.
+    /// Protection of a new store with the current key, and what the store has to keep to open it again; that is not secret.
     pub fn begin(keys: &KeyRing) -> (RowSeal, Vec<u8>) {
         let salt = random::<SALT_BYTES>();
         let head = [&keys.current().fingerprint_bytes()[..], &salt].concat();
