@@ -1,4 +1,5 @@
-// Persistence: what is on the disk, what is being written now, and how it can be asked for.
+// Persistence: what is on the disk, what is being written now, and how it can be asked for; and which values are away from
+// memory.
 
 import { ReplyError, overview, permitted, run, runAll } from "./api.js";
 import { el, facts, refused, renew, tell, tile } from "./dom.js";
@@ -27,7 +28,7 @@ export const view = {
     // One listener for the buttons: they are made anew with each look.
     main.onclick ??= ({ target }) => act(main, target);
     renew(main, el("div", { class: "tiles" },
-      snapshot(now.info, now.now_ms / 1000, setting, maySave), log(now.info, setting, mayRewrite)));
+      snapshot(now.info, now.now_ms / 1000, setting, maySave), log(now.info, setting, mayRewrite), tiers(now.tiers)));
   },
 };
 
@@ -129,5 +130,28 @@ function log(info, setting, mayRewrite) {
         ? outcome(info.aof_last_bgrewrite_status, info.aof_last_rewrite_time_sec) : "none since the start"],
       ["rewrites since the start", count(Number(info.aof_rewrites))],
       ["folder", setting("dir") === undefined ? undefined : `${setting("dir")}/${setting("appenddirname")}`],
+    ]));
+}
+
+/** Where values are that memory has no room for; null where they stay in memory. */
+function tiers(figures) {
+  if (!figures) {
+    return null;
+  }
+  return tile("Values away from memory", { id: "tiers", class: "half" },
+    figures.demotion_stuck ? el("p", { class: "refused" }, "Nothing can be sent away: the server's log says why.") : null,
+    facts([
+      ["values in memory", count(figures.hot_keys)],
+      ["pinned there", count(figures.pinned_keys)],
+      ["values away", count(figures.cold_keys)],
+      ["files", things(figures.segments, "file")],
+      ["what they take", `${size(figures.stored_bytes)} of at most ${size(figures.limit_bytes)}`],
+      ["still referred to", size(figures.live_bytes)],
+      ["waits to be written", size(figures.buffered_bytes)],
+      ["sent away since the start", count(figures.demotions + figures.free_drops)],
+      ["brought back since the start", count(figures.fetches)],
+      ["reads that wait", count(figures.reads_waiting)],
+      ["could not be read", count(figures.read_errors)],
+      ["could not be written", count(figures.write_errors)],
     ]));
 }

@@ -645,6 +645,33 @@ fn persistence_is_shown_and_asked_for() {
 }
 
 #[test]
+fn values_away_from_memory_are_counted() {
+    let server = start(&["--tiered-path", "tiers", "--maxmemory", "1gb", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    client.run("MSET a some-text b some-text c some-text");
+    client.run("TIERING PIN a");
+    let away = client.run("DEBUG TIER DEMOTE b").text();
+    assert!(away.starts_with("tier:"), "{away}");
+    let browser = Browser::start();
+    let shows = |name: &str, figure: u64| {
+        browser.wait_for(&format!("/{name}\\s+{figure}/.test(document.querySelector('#tiers')?.innerText)"));
+    };
+    open(&browser, &server, "persistence");
+    shows("values in memory", 2);
+    shows("pinned there", 1);
+    shows("values away", 1);
+    client.run("GET b");
+    shows("brought back since the start", 1);
+    shows("values away", 0);
+    assert_nothing_went_wrong(&browser);
+
+    let without = start(&[]);
+    open(&browser, &without, "persistence");
+    browser.wait_for_text("#aof", "It is off");
+    assert_eq!(browser.count("#tiers"), 0);
+}
+
+#[test]
 fn where_there_is_nothing_that_is_said() {
     let server = start(&[]);
     let mut client = server.client();

@@ -9,6 +9,8 @@ use crate::clients::client::ClientView;
 use crate::config::Config;
 use crate::observability::stats::{Counter, WorkerStats};
 use crate::server::Server;
+use crate::storage::Storage;
+use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 
 /// What a metric's values mean.
@@ -81,6 +83,7 @@ pub(super) struct Scene<'s> {
     pub(super) memory: MemoryReport,
     pub(super) census: Census,
     pub(super) clients: Vec<Arc<ClientView>>,
+    pub(super) tiers: Figures,
 }
 
 impl Scene<'_> {
@@ -91,6 +94,7 @@ impl Scene<'_> {
             memory: MemoryReport::of(server),
             census: Census::of(server, unix_ms()),
             clients: server.clients.all(),
+            tiers: if Storage::of(server).is_on() { Figures::of(server) } else { Figures::default() },
         }
     }
 

@@ -16,6 +16,7 @@ mod persistence;
 mod process;
 mod replication;
 pub(crate) mod system_figures;
+mod tiers;
 mod workers;
 
 use metric::{Metric, Scene};
@@ -34,6 +35,7 @@ const FAMILIES: &[(&str, &[Metric])] = &[
     ("Keyspace", keyspace::METRICS),
     ("Memory", memory::METRICS),
     ("Persistence", persistence::METRICS),
+    ("Tiers", tiers::METRICS),
     ("Replication", replication::METRICS),
 ];
 

@@ -7,10 +7,35 @@ use emberkv_core::keyspace::SHARDS;
 use super::Storage;
 use crate::server::Server;
 
-/// How it is now, and what has been since the start.
+/// How it is now, and what has been since the start. All is zero where no values go away.
+#[derive(Default)]
 pub(crate) struct Figures {
-    now: Vec<(&'static str, u64)>,
-    since_start: Vec<(&'static str, u64)>,
+    pub(crate) is_on: bool,
+    /// Keys whose values are in memory, and those whose values are not.
+    pub(crate) hot_keys: u64,
+    pub(crate) cold_keys: u64,
+    /// Keys whose values stay in memory.
+    pub(crate) pinned_keys: u64,
+    /// Files, what they take, and how much of that is still referred to.
+    pub(crate) segments: u64,
+    pub(crate) stored_bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// What waits to be written, and what files may take.
+    pub(crate) buffered_bytes: u64,
+    pub(crate) limit_bytes: u64,
+    pub(crate) reads_waiting: u64,
+    /// Nothing can be sent away for now.
+    pub(crate) demotion_stuck: bool,
+    pub(crate) demotions: u64,
+    pub(crate) free_drops: u64,
+    pub(crate) fetches: u64,
+    pub(crate) fetches_unwanted: u64,
+    pub(crate) script_reads: u64,
+    pub(crate) read_errors: u64,
+    pub(crate) write_errors: u64,
+    pub(crate) migrations: u64,
+    pub(crate) records_moved: u64,
+    pub(crate) bytes_written: u64,
 }
 
 impl Figures {
@@ -25,50 +50,64 @@ impl Figures {
             pinned += data.pinned();
         }
         let segments = storage.records.segments();
-        let stored: u64 = segments.iter().map(|segment| segment.stored_bytes).sum();
-        let live: u64 = segments.iter().map(|segment| segment.live_bytes).sum();
-        let statistics = storage.records.statistics();
-        let of_log = |figure: fn(&ember_storage::segments::LogStatistics) -> u64| {
-            statistics.as_ref().map_or(0, figure)
-        };
+        let log = storage.records.statistics().unwrap_or_default();
         let counters = &storage.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Figures {
-            now: vec![
-                ("enabled", u64::from(storage.is_on())),
-                ("hot_keys", (keys - away) as u64),
-                ("cold_keys", away as u64),
-                ("pinned_keys", pinned as u64),
-                ("segments", segments.len() as u64),
-                ("stored_bytes", stored),
-                ("live_bytes", live),
-                ("buffered_bytes", of_log(|statistics| statistics.buffer_bytes)),
-                ("limit_bytes", of_log(|statistics| statistics.limit_bytes)),
-                ("reads_waiting", storage.waiting() as u64),
-                ("demotion_stuck", u64::from(storage.is_on() && !storage.can_demote())),
-            ],
-            since_start: vec![
-                ("demotions", count(&counters.demoted)),
-                ("free_drops", count(&counters.dropped)),
-                ("fetches", count(&counters.fetched)),
-                ("fetches_unwanted", count(&counters.unwanted)),
-                ("script_reads", count(&counters.script_reads)),
-                ("read_errors", count(&counters.read_errors)),
-                ("write_errors", count(&counters.write_errors)),
-                ("migrations", count(&counters.migrated)),
-                ("records_moved", count(&counters.moved)),
-                ("bytes_written", of_log(|statistics| statistics.written_bytes)),
-            ],
+            is_on: storage.is_on(),
+            hot_keys: (keys - away) as u64,
+            cold_keys: away as u64,
+            pinned_keys: pinned as u64,
+            segments: segments.len() as u64,
+            stored_bytes: segments.iter().map(|segment| segment.stored_bytes).sum(),
+            live_bytes: segments.iter().map(|segment| segment.live_bytes).sum(),
+            buffered_bytes: log.buffer_bytes,
+            limit_bytes: log.limit_bytes,
+            reads_waiting: storage.waiting() as u64,
+            demotion_stuck: storage.is_on() && !storage.can_demote(),
+            demotions: count(&counters.demoted),
+            free_drops: count(&counters.dropped),
+            fetches: count(&counters.fetched),
+            fetches_unwanted: count(&counters.unwanted),
+            script_reads: count(&counters.script_reads),
+            read_errors: count(&counters.read_errors),
+            write_errors: count(&counters.write_errors),
+            migrations: count(&counters.migrated),
+            records_moved: count(&counters.moved),
+            bytes_written: log.written_bytes,
         }
     }
 
-    /// How it is now.
+    /// How it is now, by the names of INFO.
     pub(crate) fn now(&self) -> Vec<(&'static str, u64)> {
-        self.now.clone()
+        vec![
+            ("enabled", u64::from(self.is_on)),
+            ("hot_keys", self.hot_keys),
+            ("cold_keys", self.cold_keys),
+            ("pinned_keys", self.pinned_keys),
+            ("segments", self.segments),
+            ("stored_bytes", self.stored_bytes),
+            ("live_bytes", self.live_bytes),
+            ("buffered_bytes", self.buffered_bytes),
+            ("limit_bytes", self.limit_bytes),
+            ("reads_waiting", self.reads_waiting),
+            ("demotion_stuck", u64::from(self.demotion_stuck)),
+        ]
     }
 
-    /// What has been since the start.
+    /// What has been since the start, by the names of INFO.
     pub(crate) fn since_start(&self) -> Vec<(&'static str, u64)> {
-        self.since_start.clone()
+        vec![
+            ("demotions", self.demotions),
+            ("free_drops", self.free_drops),
+            ("fetches", self.fetches),
+            ("fetches_unwanted", self.fetches_unwanted),
+            ("script_reads", self.script_reads),
+            ("read_errors", self.read_errors),
+            ("write_errors", self.write_errors),
+            ("migrations", self.migrations),
+            ("records_moved", self.records_moved),
+            ("bytes_written", self.bytes_written),
+        ]
     }
 }

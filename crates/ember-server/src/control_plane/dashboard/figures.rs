@@ -7,9 +7,12 @@ use serde_json::{Map, Value as Json, json};
 use crate::observability::own_traffic::OwnCounts;
 use crate::observability::stats::CommandTotals;
 use crate::server::{Server, WorkerHandle};
+use crate::storage::Storage;
+use crate::storage::report::Figures;
 use crate::system::clock::unix_ms;
 
-/// The counters, as they are now: differences of two looks are rates. O(workers × commands); takes no lock.
+/// The counters, as they are now: differences of two looks are rates. O(workers × commands); with values
+/// away from memory it takes the lock of each shard once.
 ///
 /// `latency` counts calls by time: its element b those of at most 2^b µs and more than the element before.
 pub(super) fn of(server: &Server) -> Json {
@@ -20,6 +23,16 @@ pub(super) fn of(server: &Server) -> Json {
         "workers": server.workers.iter().map(worker).collect::<Vec<_>>(),
         "commands": commands(server),
         "own": own(server),
+        "tiers": tiers(server),
+    })
+}
+
+/// Where values are, by the names of INFO; nothing where they stay in memory.
+fn tiers(server: &Server) -> Option<Map<String, Json>> {
+    Storage::of(server).is_on().then(|| {
+        let figures = Figures::of(server);
+        let all = figures.now().into_iter().chain(figures.since_start());
+        all.map(|(name, figure)| (name.to_owned(), figure.into())).collect()
     })
 }
 
