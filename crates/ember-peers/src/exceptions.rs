@@ -646,7 +646,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("bzpopmin", "flags", IN_SCRIPTS),
     FactException::new("bzpopmax", "flags", IN_SCRIPTS),
     FactException::new("bzmpop", "flags", IN_SCRIPTS),
-    FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1"),
+    FactException::new("set", "arguments", "ember has IFEQ, as Valkey 8.1, and TIER"),
     FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
     FactException::new("msetex", "exists", "ember has MSETEX, as Redis 8.4"),
     FactException::new("client|capa", "exists", "ember has CLIENT CAPA, as Valkey 8.0"),

@@ -170,6 +170,8 @@ pub struct Notices {
     pub queries: Vec<Arc<LiveQuery>>,
     /// Keys of vector sets with vectors that are to be linked, with their databases.
     pub to_link: Vec<(usize, Box<[u8]>)>,
+    /// Keys whose values are to go away, with their databases.
+    pub to_demote: Vec<(usize, Box<[u8]>)>,
 }
 
 impl Notices {
@@ -183,6 +185,7 @@ impl Notices {
             && !self.is_flushed
             && self.queries.is_empty()
             && self.to_link.is_empty()
+            && self.to_demote.is_empty()
     }
 
     /// Gathers an event of a key, if its class has a subscriber.

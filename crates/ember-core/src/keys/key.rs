@@ -183,6 +183,17 @@ impl<'x> Key<'x> {
         self.turn.notices.to_link.push((self.database, self.name.into()));
     }
 
+    /// Keeps the value in memory from now on, or no longer.
+    pub fn set_pinned(&mut self, is_pinned: bool) {
+        self.shard.set_pinned(self.database, self.hash, self.name, is_pinned);
+    }
+
+    /// Has the value sent away after the command, and pins it no longer.
+    pub fn wants_demotion(&mut self) {
+        self.set_pinned(false);
+        self.turn.notices.to_demote.push((self.database, self.name.into()));
+    }
+
     /// The value, if the key is there.
     ///
     /// # Errors

@@ -583,6 +583,7 @@ impl Executor {
         }
         self.send_marked();
         self.send_to_link();
+        self.send_to_demote();
     }
 
     fn publish_events(&mut self) {

@@ -36,6 +36,9 @@ const SEALED_MIN_BYTES: u64 = 4 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// Values that wait to be sent away because somebody wants it.
+const WISHES_MAX: usize = 10_000;
+
 /// After this time without anything that could go away it is looked again.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -94,6 +97,7 @@ impl Worker {
     fn run(&mut self) {
         loop {
             self.storage.wait_for_work(LOOK_INTERVAL);
+            self.fulfil_wishes();
             let config = self.server.config.snapshot();
             self.turn.now_ms = unix_ms();
             self.turn.settings.policy = config.maxmemory_policy;
@@ -111,6 +115,13 @@ impl Worker {
                 self.reclaim();
                 self.reclaimed_at = Instant::now();
             }
+        }
+    }
+
+    /// Sends values away that calls want to be away. One that cannot go stays in memory.
+    fn fulfil_wishes(&self) {
+        for (database, key) in std::mem::take(&mut *self.storage.wishes.lock()) {
+            let _ = demote_key(self.server, database, &key, &DemotionRules::ANY);
         }
     }
 
@@ -298,6 +309,20 @@ impl Worker {
         if let Err(error) = writes {
             tracing::error!("records stay where they are: {error}");
         }
+    }
+}
+
+/// Has the value of a key sent away, soon. Who wants more than are waited for waits for the disk.
+pub(crate) fn want_away(server: &'static Server, database: usize, key: Box<[u8]>) {
+    let storage = Storage::of(server);
+    let mut wishes = storage.wishes.lock();
+    if wishes.len() < WISHES_MAX {
+        wishes.push((database, key));
+        drop(wishes);
+        storage.wake_demoter();
+    } else {
+        drop(wishes);
+        let _ = demote_key(server, database, &key, &DemotionRules::ANY);
     }
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Storage {
     pub(crate) counters: StorageCounters,
     /// Nothing can be sent away for now.
     pub(crate) is_stuck: AtomicBool,
+    /// Keys whose values are to go away, with their databases, whether memory is short or not.
+    wishes: Mutex<Vec<(usize, Box<[u8]>)>>,
     /// The thread that sends values away is to look at memory.
     is_awaited: Mutex<bool>,
     wakes: Condvar,
@@ -70,6 +72,7 @@ impl Storage {
             has_orders: Condvar::new(),
             counters: StorageCounters::default(),
             is_stuck: AtomicBool::new(false),
+            wishes: Mutex::default(),
             is_awaited: Mutex::default(),
             wakes: Condvar::new(),
         }

@@ -1,6 +1,6 @@
 //! What is told of a key without its value, what brings the value back, and what ends with it.
 
-use ember_testkit::{RawClient, Server};
+use ember_testkit::{RawClient, Server, http_get, wait_until};
 
 use crate::{MODES, builder, demote, figure, shown, start};
 
@@ -254,5 +254,82 @@ fn a_value_that_is_only_read_is_written_once() {
         client.run("SET list short-string");
         client.run("FLUSHALL");
         assert_eq!(figure(&mut client, "live_bytes"), 0);
+    }
+}
+
+#[test]
+fn set_says_where_its_value_is_to_be() {
+    const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
+    for mode in MODES {
+        let server = start(mode);
+        let mut client = server.client();
+        let is_away = |client: &mut RawClient| matches!(tier(client, "k").as_str(), "warm" | "cold");
+        for before in ["DEL k", "SET k other", "RPUSH list a", "SET k other TIER HOT PIN"] {
+            client.run(before);
+            assert_eq!(shown(&mut client, &format!("SET k {VALUE} EX 1000 TIER COLD")), "OK");
+            wait_until("it is away", || is_away(&mut client));
+            assert_eq!(shown(&mut client, "TTL k"), "(integer) 1000");
+            assert_eq!(figure(&mut client, "pinned_keys"), 0, "{before}");
+            assert_eq!(client.run("GET k").text(), VALUE);
+        }
+        assert_eq!(shown(&mut client, &format!("SET k {VALUE} XX GET TIER HOT PIN")), format!("\"{VALUE}\""));
+        assert_eq!(figure(&mut client, "pinned_keys"), 1);
+        assert!(client.run("TIERING MIGRATE k COLD").is_error(), "it is pinned");
+        // What is not stored is not placed either.
+        assert_eq!(shown(&mut client, "SET k x NX TIER COLD"), "(nil)");
+        assert_eq!(figure(&mut client, "pinned_keys"), 1);
+        // In transactions and scripts, too.
+        client.run("MULTI");
+        client.run(&format!("SET k {VALUE} TIER COLD"));
+        client.run("EXEC");
+        wait_until("it is away", || is_away(&mut client));
+        client.run("GET k");
+        client.command(&["EVAL", "redis.call('SET', KEYS[1], ARGV[1], 'TIER', 'COLD')", "1", "k", VALUE]);
+        wait_until("it is away", || is_away(&mut client));
+        for wrong in ["TIER", "TIER WARM", "PIN", "TIER COLD PIN", "TIER HOT TIER HOT"] {
+            assert_eq!(
+                shown(&mut client, &format!("SET k v {wrong}")),
+                "(error) ERR syntax error",
+                "{wrong}"
+            );
+        }
+        assert_eq!(client.run("GET k").text(), VALUE);
+    }
+}
+
+#[test]
+fn where_there_are_no_tiers_set_takes_none() {
+    for mode in MODES {
+        let server = Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).start();
+        let mut client = server.client();
+        assert_eq!(
+            shown(&mut client, "SET k v TIER HOT"),
+            "(error) ERR values do not go away: tiered-path is not set"
+        );
+        assert_eq!(shown(&mut client, "EXISTS k"), "(integer) 0");
+    }
+}
+
+#[test]
+fn metrics_tell_where_values_are() {
+    for mode in MODES {
+        let server = builder(mode).metrics().start();
+        let mut client = server.client();
+        fill(&mut client);
+        client.run("TIERING PIN list");
+        demote(&mut client, "string");
+        demote(&mut client, "hash");
+        client.run("GET string");
+        let told = http_get(server.metrics_address(), "/metrics").unwrap().body;
+        for line in [
+            "ember_tier_keys{tier=\"hot\"} 6",
+            "ember_tier_keys{tier=\"cold\"} 1",
+            "ember_tier_pinned_keys 1",
+            "ember_tier_demotions_total 2",
+            "ember_tier_fetches_total 1",
+            "ember_tier_demotion_stuck 0",
+        ] {
+            assert!(told.contains(&format!("\n{line}\n")), "{line}");
+        }
     }
 }

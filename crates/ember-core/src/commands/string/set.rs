@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
                 KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
             )
             .with_notes("RW and ACCESS due to the optional `GET` argument")],
-            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0]",
+            syntax: "key value condition:[NX @2.6.12 | XX @2.6.12 | IFEQ comparison-value @8.1.0] [GET]@6.2.0 [EX seconds @2.6.12 | PX milliseconds @2.6.12 | EXAT unix-time-seconds @6.2.0 | PXAT unix-time-milliseconds @6.2.0 | KEEPTTL @6.0.0] [TIER <HOT | COLD>] [PIN]",
             key_flags_of: Some(key_flags_of),
             history: &[
                 ("2.6.12", "`EX`, `PX`, `NX` and `XX` came."),
@@ -110,6 +110,27 @@ struct SetOptions {
     /// Only if the value is that in this argument.
     if_equal: Option<usize>,
     get: bool,
+    tier: Option<Tier>,
+    /// The value is to stay in memory.
+    pin: bool,
+}
+
+/// Where the value is to be afterwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    Hot,
+    Cold,
+}
+
+impl SetOptions {
+    /// Does with the stored value what TIER and PIN say. That is this server's affair: it is not recorded.
+    fn place(&self, key: &mut Key<'_>) {
+        match self.tier {
+            Some(Tier::Cold) => key.wants_demotion(),
+            Some(Tier::Hot) if self.pin => key.set_pinned(true),
+            Some(Tier::Hot) | None => {}
+        }
+    }
 }
 
 fn set(call: &mut Call<'_, '_>) -> CommandResult {
@@ -122,7 +143,8 @@ fn set(call: &mut Call<'_, '_>) -> CommandResult {
 }
 
 fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
-    let SetOptions { common: Options { condition, expiry }, if_equal, get } = read_options(call)?;
+    let options = read_options(call)?;
+    let SetOptions { common: Options { condition, expiry }, if_equal, get, .. } = options;
     let (args, now_ms) = (call.args, call.keys.turn.clock_ms());
     let expire_at_ms = expiry.resolve(args, now_ms, "set")?;
     if get {
@@ -138,6 +160,9 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     if !refused {
         value::store_as(&mut key, value::of_argument(args, 2), expiry, expire_at_ms);
         journal_set(&mut key, args.at(2), expiry, expire_at_ms);
+        if key.exists() {
+            options.place(&mut key);
+        }
     }
     match (get, refused) {
         (true, _) => {}
@@ -150,7 +175,8 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
 /// The options behind the value. Two that exclude each other are an error.
 fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     let args = call.args;
-    let mut options = SetOptions { common: Options::NONE, if_equal: None, get: false };
+    let mut options =
+        SetOptions { common: Options::NONE, if_equal: None, get: false, tier: None, pin: false };
     let mut arg = 3;
     while arg < args.len() {
         if is_word(args, arg, "IFEQ") && options.if_equal.is_none() && arg + 1 < args.len() {
@@ -159,12 +185,28 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
         } else if is_word(args, arg, "GET") {
             options.get = true;
             arg += 1;
+        } else if is_word(args, arg, "TIER") && options.tier.is_none() && arg + 1 < args.len() {
+            options.tier = match () {
+                () if is_word(args, arg + 1, "HOT") => Some(Tier::Hot),
+                () if is_word(args, arg + 1, "COLD") => Some(Tier::Cold),
+                () => return Err(CommandError::Syntax),
+            };
+            arg += 2;
+        } else if is_word(args, arg, "PIN") {
+            options.pin = true;
+            arg += 1;
         } else {
             arg = options.common.read(args, arg)?;
         }
     }
     let has_two_conditions = options.if_equal.is_some() && options.common.condition != Condition::Always;
-    if has_two_conditions { Err(CommandError::Syntax) } else { Ok(options) }
+    if has_two_conditions || (options.pin && options.tier != Some(Tier::Hot)) {
+        return Err(CommandError::Syntax);
+    }
+    if options.tier.is_some() && !call.keys.turn.checks_values {
+        return Err("ERR values do not go away: tiered-path is not set".into());
+    }
+    Ok(options)
 }
 
 /// Records what was stored, whatever the conditions were.
