@@ -54,6 +54,14 @@ pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>
     }
 }
 
+/// The time to wait in argument `arg`, in whole ms; 0 is for ever.
+pub fn timeout_in_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<u64, CommandError> {
+    let ms = number::parse_i64(args.at(arg)).ok_or("ERR timeout is not an integer or out of range")?;
+    let whole = u64::try_from(ms).map_err(|_| CommandError::from("ERR timeout is negative"))?;
+    now_ms.checked_add(ms).ok_or("ERR timeout is out of range")?;
+    Ok(whole)
+}
+
 /// Whether argument `arg` is `word`, in any case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())

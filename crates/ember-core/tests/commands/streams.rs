@@ -254,6 +254,7 @@ fn xread_refuses_what_it_does_not_know() {
         ("XREAD COUNT x STREAMS a 0", "-ERR value is not an integer or out of range"),
         ("XREAD BLOCK x STREAMS a 0", "-ERR timeout is not an integer or out of range"),
         ("XREAD BLOCK -1 STREAMS a 0", "-ERR timeout is negative"),
+        ("XREAD BLOCK 9223372036854775807 STREAMS a 0", "-ERR timeout is out of range"),
         (
             "XREAD GROUP g c STREAMS a 0",
             "-ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
@@ -683,7 +684,7 @@ fn a_call_that_may_wait_and_finds_nothing_answers_null_where_it_may_not() {
             "XREADGROUP GROUP g c STREAMS s s 0",
             "-ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.",
         ),
-        ("XREAD BLOCK 9223372036854775807 STREAMS s 0", "*1 *2 $1 s *1 *2 $3 1-1 *2 $1 n $1 1"),
+        ("XREAD BLOCK 9000000000000000000 STREAMS s 0", "*1 *2 $1 s *1 *2 $3 1-1 *2 $1 n $1 1"),
     ]);
 }
 

@@ -2,9 +2,9 @@
 
 use ember_protocol::{Args, Reply};
 
-use super::ids::{count, integer_or};
+use super::ids::count;
 use crate::call::{Wait, Waiting};
-use crate::commands::arguments::is_word;
+use crate::commands::arguments::{is_word, timeout_in_ms};
 use crate::error::CommandError;
 use crate::spec::KeyFlags;
 use crate::spec::KeySpec;
@@ -71,14 +71,18 @@ pub(super) struct Words {
 }
 
 /// The options of a call.
-pub(super) fn read_options<'a>(args: Args<'a>, words: Words) -> Result<ReadOptions<'a>, CommandError> {
+pub(super) fn read_options<'a>(
+    args: Args<'a>,
+    words: Words,
+    now_ms: i64,
+) -> Result<ReadOptions<'a>, CommandError> {
     let mut options =
         ReadOptions { count: 0, block_ms: None, group: None, no_ack: false, first_key: 0, keys: 0 };
     let mut arg = 1;
     while arg < args.len() {
         let following = args.len() - arg - 1;
         if is_word(args, arg, "BLOCK") && following >= 1 {
-            options.block_ms = Some(timeout_ms(args, arg + 1)?);
+            options.block_ms = Some(timeout_in_ms(args, arg + 1, now_ms)?);
             arg += 2;
         } else if is_word(args, arg, "COUNT") && following >= 1 {
             options.count = count(args, arg + 1)?;
@@ -122,10 +126,4 @@ fn unbalanced(words: Words) -> CommandError {
         "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{new_entries}' must be specified."
     )
     .into()
-}
-
-/// The time-out in ms in argument `arg`.
-fn timeout_ms(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
-    let ms = integer_or(args, arg, "ERR timeout is not an integer or out of range")?;
-    u64::try_from(ms).map_err(|_| "ERR timeout is negative".into())
 }

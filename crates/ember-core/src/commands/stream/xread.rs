@@ -35,7 +35,7 @@ const WORDS: Words = Words { name: "xread", new_entries: '$', takes_group: false
 
 fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
-    let options = read_options(args, WORDS)?;
+    let options = read_options(args, WORDS, call.keys.turn.now_ms)?;
     options.refuse_in_script(call.waiting, args)?;
     let after = read_ids(call, &options)?;
     let mut found = Vec::new();

@@ -52,7 +52,7 @@ struct Request<'a> {
 }
 
 fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
-    let options = read_options(call.args, WORDS)?;
+    let options = read_options(call.args, WORDS, call.keys.turn.now_ms)?;
     options.refuse_in_script(call.waiting, call.args)?;
     let (group, consumer) = options.group.ok_or("ERR Missing GROUP option for XREADGROUP")?;
     let request = Request { group, consumer, options, now_ms: call.keys.turn.clock_ms() };

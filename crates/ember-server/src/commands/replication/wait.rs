@@ -5,8 +5,7 @@
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
-use emberkv_core::commands::arguments::integer;
-use emberkv_core::error::CommandError;
+use emberkv_core::commands::arguments::{integer, timeout_in_ms};
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
@@ -40,7 +39,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         },
         Some(|session| {
             integer(session.args, 1)?;
-            timeout_ms(session.args, 2)?;
+            timeout_in_ms(session.args, 2, session.turn.now_ms)?;
             Ok(Outcome::Continue(|execution| {
                 let replicas = u64::try_from(integer(execution.args, 1)?).unwrap_or_default();
                 wait(execution, replicas, None, 2)
@@ -66,7 +65,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             if integer(session.args, 2)? < 0 {
                 return Err("ERR value is out of range, must be positive".into());
             }
-            timeout_ms(session.args, 3)?;
+            timeout_in_ms(session.args, 3, session.turn.now_ms)?;
             if local > 0 && !session.server.journal.is_read_by(Reader::Aof) {
                 return Err(
                     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into()
@@ -79,14 +78,6 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
         }),
     ),
 ];
-
-/// The time-out in argument `arg`, in ms; `None` is for ever.
-fn timeout_ms(args: ember_protocol::Args<'_>, arg: usize) -> Result<Option<u64>, CommandError> {
-    let ms = ember_protocol::number::parse_i64(args.at(arg))
-        .ok_or("ERR timeout is not an integer or out of range")?;
-    let ms = u64::try_from(ms).map_err(|_| CommandError::from("ERR timeout is negative"))?;
-    Ok(Some(ms).filter(|&ms| ms > 0))
-}
 
 /// Waits until so many replicas have what the client has written, in memory or on disk (`on_disk`, with `Some(true)` on this
 /// server's too).
@@ -111,7 +102,7 @@ fn wait(
         wanted.answer(server, reply);
         return Ok(Outcome::Done);
     }
-    let timeout_ms = timeout_ms(*args, timeout_arg)?;
+    let timeout_ms = Some(timeout_in_ms(*args, timeout_arg, executor.turn.now_ms)?).filter(|&ms| ms > 0);
     let waiting = Wait { timeout_ms, empty_reply: Reply::null, instead: None };
     let mut blocked = executor.enlist(command, waiting, *args, client, &mut Guards::None, reply);
     blocked.on_timeout = Box::new(move |reply| wanted.answer(server, reply));

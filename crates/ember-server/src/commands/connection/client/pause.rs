@@ -1,7 +1,6 @@
 //! CLIENT PAUSE and UNPAUSE.
 
-use ember_protocol::number::parse_i64;
-use emberkv_core::commands::arguments::is_word;
+use emberkv_core::commands::arguments::{is_word, timeout_in_ms};
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
@@ -44,12 +43,8 @@ fn pause(session: &mut Session<'_>) -> SessionResult {
         4 => return Err("ERR CLIENT PAUSE mode must be WRITE or ALL".into()),
         _ => return Err(CommandError::Syntax),
     };
-    let timeout_ms = parse_i64(args.at(2)).ok_or("ERR timeout is not an integer or out of range")?;
-    if timeout_ms < 0 {
-        return Err("ERR timeout is negative".into());
-    }
     let now_ms = session.turn.now_ms;
-    let until_ms = now_ms.checked_add(timeout_ms).ok_or("ERR timeout is out of range")?;
+    let until_ms = now_ms.saturating_add_unsigned(timeout_in_ms(args, 2, now_ms)?);
     session.server.pause.begin(now_ms, until_ms, all);
     session.reply.ok();
     Ok(Outcome::Done)
