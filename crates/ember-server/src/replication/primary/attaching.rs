@@ -110,7 +110,7 @@ fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<
     if !primary.is_on.load(Ordering::Relaxed) || !is_kept || !history.includes(held.id, held.position) {
         return None;
     }
-    view.position.store(held.position, Ordering::Relaxed);
+    view.begin_at(held.position);
     view.enter(Stage::Online, view.acknowledged_ms());
     primary.join(view);
     Some(history.id)

@@ -69,7 +69,7 @@ impl Copy {
     /// The stream goes on at `position` behind it: nothing from there on is forgotten before all have got it.
     pub(super) fn meet_stream(&self, position: u64) {
         for member in self.members.lock().iter().filter(|member| !member.is_copied_only) {
-            member.position.store(position, std::sync::atomic::Ordering::Relaxed);
+            member.begin_at(position);
         }
         let _ = self.position.set(position);
     }

@@ -32,6 +32,8 @@ pub(crate) struct ReplicaView {
     stage: AtomicU8,
     /// The position in the stream of what it gets next.
     pub(super) position: AtomicU64,
+    /// That of the first byte it gets: what lies before it has.
+    begins_at: AtomicU64,
     /// It was too slow, and needs a copy.
     pub(super) is_dropped: AtomicBool,
     /// Up to which position it has run the stream, and has that on its disk, as it said at this Unix time in ms.
@@ -52,6 +54,7 @@ impl ReplicaView {
             stage: AtomicU8::new(Stage::Waiting as u8),
             // Nothing is kept for it before it is known what it needs.
             position: AtomicU64::new(u64::MAX),
+            begins_at: AtomicU64::new(u64::MAX),
             is_dropped: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             durable: AtomicU64::new(0),
@@ -87,13 +90,19 @@ impl ReplicaView {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
+    /// It gets the stream from this position on.
+    pub(super) fn begin_at(&self, position: u64) {
+        self.begins_at.store(position, Ordering::Relaxed);
+        self.position.store(position, Ordering::Relaxed);
+    }
+
     /// The position from which on it needs the stream: what it has not confirmed it may not have got.
     pub(super) fn needed(&self) -> u64 {
         let position = self.position.load(Ordering::Relaxed);
-        match self.acknowledged() {
-            0 => position,
-            acknowledged => position.min(acknowledged),
+        if self.is_old {
+            return position;
         }
+        position.min(self.begins_at.load(Ordering::Relaxed).max(self.acknowledged()))
     }
 
     /// Whether it can go on where it is when it comes back.
