@@ -203,6 +203,9 @@ fn clients_wait_until_replicas_have_what_they_have_written() {
         });
         client.run("SET c 1");
         assert_eq!(client.run("WAIT 1 20"), Value::Integer(0));
+        for line in ["WAIT 1 9223372036854775807", "WAITAOF 0 1 9223372036854775807"] {
+            assert_eq!(client.run(line).text(), "ERR timeout is out of range", "{line}");
+        }
     }
 }
 
@@ -244,6 +247,18 @@ fn a_replica_that_does_not_read_is_dropped_and_takes_no_memory() {
     }
     assert!(client.info_number("mem_replication_backlog") < 6 << 20);
     drop(follower);
+}
+
+#[test]
+fn the_time_between_signs_of_life_changes_at_once() {
+    let server = start(MODES[0], &["--repl-ping-replica-period", "3600"]);
+    let mut client = server.client();
+    let (mut follower, _) = Follower::with_copy(&server);
+    client.run("SET k 1");
+    follower.expect(&["SELECT 0", "SET k 1"]);
+    let before = client.info_number("master_repl_offset");
+    assert_eq!(client.run("CONFIG SET repl-ping-replica-period 1"), Value::ok());
+    wait_until("there is one", || client.info_number("master_repl_offset") > before);
 }
 
 #[test]

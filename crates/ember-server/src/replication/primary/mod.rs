@@ -237,6 +237,11 @@ impl Primary {
         self.end.load(Ordering::Acquire)
     }
 
+    /// The same, with all that somebody is about to add.
+    pub(crate) fn settled_end(&self) -> u64 {
+        self.stream.lock().backlog.end()
+    }
+
     /// The position of the first byte that is kept, if there is a stream.
     pub(crate) fn first_kept(&self) -> Option<u64> {
         self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().first())

@@ -14,7 +14,7 @@ use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 
-/// How long the thread sleeps at most while there is no stream.
+/// How long the thread sleeps at most: the time between two signs of life may become another one.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -28,7 +28,8 @@ pub(crate) struct StreamSubscriber {
     reads: bool,
     /// The next command is one whose database replicas do not know.
     needs_database: bool,
-    next_ping: Instant,
+    /// When replicas last got a sign of life, or it is counted from.
+    pinged: Instant,
     /// There are records that replicas were not asked whether they have.
     has_records: bool,
     /// There is something that replicas were not told of.
@@ -46,7 +47,7 @@ impl StreamSubscriber {
             orders: VecDeque::new(),
             reads: false,
             needs_database: true,
-            next_ping: Instant::now(),
+            pinged: Instant::now(),
             has_records: false,
             has_news: false,
         }
@@ -56,8 +57,8 @@ impl StreamSubscriber {
         Shutdown::of(self.server).stage()
     }
 
-    fn ping_period(&self) -> Duration {
-        Duration::from_secs(self.config.repl_ping_replica_period.into())
+    fn next_ping(&self) -> Instant {
+        self.pinged + Duration::from_secs(self.config.repl_ping_replica_period.into())
     }
 
     fn carry_out(&mut self, order: Order) {
@@ -99,7 +100,7 @@ impl StreamSubscriber {
             stream.last_record = behind;
             // Whoever has the data at this position has all that was done before.
             stream.milestones.note(behind, end);
-            self.next_ping = Instant::now() + self.ping_period();
+            self.pinged = Instant::now();
         }
         self.needs_database = true;
     }
@@ -115,9 +116,13 @@ impl StreamSubscriber {
         self.has_news = true;
     }
 
-    /// Asks replicas what they have.
+    /// Asks replicas what they have, unless the server is about to end.
     fn ask(&mut self) {
         let mut stream = self.primary.stream.lock();
+        // Behind the lock: whoever ends the server looks at the stream once it has said so.
+        if self.shutdown() == ShutdownStage::Ending {
+            return;
+        }
         let asks_at = stream.asks_at.unwrap_or(stream.backlog.end());
         self.primary.add(&mut stream, b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n", &self.config);
         stream.asks_at = Some(asks_at);
@@ -126,17 +131,18 @@ impl StreamSubscriber {
 
     fn ping_if_due(&mut self) {
         let now = Instant::now();
-        if now < self.next_ping {
+        if now < self.next_ping() {
             return;
         }
-        self.next_ping = now + self.ping_period();
-        // Replicas that are waited for must get to the end.
-        if Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off {
-            return;
-        }
+        self.pinged = now;
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
-        if is_heard {
-            self.add(b"*1\r\n$4\r\nPING\r\n", None);
+        let mut stream = self.primary.stream.lock();
+        // Replicas that are waited for must get to the end.
+        let is_waited_for =
+            Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off;
+        if is_heard && !is_waited_for {
+            self.primary.add(&mut stream, b"*1\r\n$4\r\nPING\r\n", &self.config);
+            self.has_news = true;
         }
     }
 }
@@ -184,7 +190,7 @@ impl Subscriber for StreamSubscriber {
             return;
         }
         self.ping_if_due();
-        if self.primary.wants_acks.swap(false, Ordering::SeqCst) && self.shutdown() != ShutdownStage::Ending {
+        if self.primary.wants_acks.swap(false, Ordering::SeqCst) {
             self.ask();
         }
     }
@@ -215,8 +221,8 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn pause(&self) -> Pause {
-        let until_ping = self.next_ping.saturating_duration_since(Instant::now());
-        Pause::UntilPublished(if self.reads { until_ping } else { SLEEP_MAX })
+        let until_ping = self.next_ping().saturating_duration_since(Instant::now());
+        Pause::UntilPublished(if self.reads { until_ping.min(SLEEP_MAX) } else { SLEEP_MAX })
     }
 
     fn is_over(&self) -> bool {

@@ -45,8 +45,10 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
     if !Primary::of(server).replicas().is_empty() {
         server.pause.wait_for_shutdown(true);
-        // Once: each question makes the stream longer.
-        Primary::of(server).ask_replicas(server);
+        // Each question makes the stream longer: who comes back may have to tell it from what there was before.
+        if !options.is_immediate && behind(server).is_some() {
+            Primary::of(server).ask_replicas(server);
+        }
     }
     work(executor);
     if shutdown.stage() == ShutdownStage::Waiting {
@@ -76,11 +78,13 @@ pub(crate) fn work(executor: &mut Executor) {
     }
     let ended = executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        // Whoever was at it when writes began to wait may have written since it was looked at.
+        // Nothing is added to the stream from here on. Whoever was at it when writes began to wait may have written since it
+        // was looked at, and replicas may have been asked.
+        shutdown.enter(ShutdownStage::Ending);
         if !is_late && behind(server).is_some() {
+            shutdown.enter(ShutdownStage::Waiting);
             return None;
         }
-        shutdown.enter(ShutdownStage::Ending);
         Link::of(server).cut();
         Some(if saves { saving::save_before_end(executor) } else { Ok(()) })
     });
@@ -88,7 +92,7 @@ pub(crate) fn work(executor: &mut Executor) {
         state.is_given_up.store(false, Ordering::Relaxed);
     }
     match ended {
-        None => return,
+        None => return Primary::of(server).ask_replicas(server),
         Some(Ok(())) => {}
         Some(Err(error)) if options.is_forced => tracing::error!("the data set is not saved: {error}"),
         Some(Err(error)) => {
@@ -108,8 +112,9 @@ pub(crate) fn work(executor: &mut Executor) {
 fn behind(server: &Server) -> Option<(usize, usize)> {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
+    let end = primary.settled_end();
     let all: Vec<&Arc<ReplicaView>> = replicas.iter().filter(|view| !view.is_copied_only()).collect();
-    let is_behind = |view: &&&Arc<ReplicaView>| view.acknowledged() != primary.end();
+    let is_behind = |view: &&&Arc<ReplicaView>| view.acknowledged() != end;
     let count = all.iter().filter(is_behind).count();
     let is_whole = all.is_empty() || Link::report(server).is_some() || primary.has_all_records(server);
     (count > 0 || !is_whole).then_some((count, all.len()))
