@@ -7,12 +7,14 @@ pub struct History {
     pub id: String,
     /// Of the one whose continuation it is, up to a position; both have the same bytes before that.
     pub before: Option<(String, u64)>,
+    /// The server has given it its name, as against the primary that it follows.
+    pub is_own: bool,
 }
 
 impl History {
     /// A new one.
     pub fn new(id: String) -> History {
-        History { id, before: None }
+        History { id, before: None, is_own: true }
     }
 
     /// Whether what a server has that followed the stream `id` up to `position` is the beginning of this one.
@@ -24,6 +26,7 @@ impl History {
     pub fn branch(&mut self, id: String, position: u64) {
         let before = std::mem::replace(&mut self.id, id);
         self.before = Some((before, position));
+        self.is_own = true;
     }
 }
 

@@ -133,6 +133,36 @@ fn after_a_crash_nobody_goes_on_with_what_is_lost() {
 }
 
 #[test]
+fn a_shutdown_that_waits_for_nobody_adds_nothing_to_the_stream() {
+    for mode in MODES {
+        let directory = Directory::new("resuming-silent");
+        let arguments = [mode, &ARGUMENTS, KEEPING[0], &["--repl-ping-replica-period", "3600"]];
+        let mut primary = start_in(&directory, None, &arguments);
+        let port = primary.port();
+        let replica = start(mode, &ARGUMENTS);
+        let mut other = replica.client();
+        follow(&mut other, &primary);
+        primary.client().run("SET k 1");
+        for how in ["SHUTDOWN NOW", "SHUTDOWN"] {
+            let mut one = primary.client();
+            wait_until("it has all and has said so", || {
+                let offset = one.info("master_repl_offset");
+                one.info("slave0").contains(&format!(",offset={offset},"))
+            });
+            let offset = one.info_number("master_repl_offset");
+            end(&mut primary, how);
+            primary = start_in(&directory, Some(port), &arguments);
+            let mut one = primary.client();
+            let offsets = ["master_repl_offset", "second_repl_offset"].map(|name| one.info_number(name));
+            assert_eq!(offsets, [offset, offset + 1], "{how}");
+            wait_until("the link is up", || other.info("master_link_status") == "up");
+            let counts = ["sync_full", "sync_partial_ok"].map(|name| one.info_number(name));
+            assert_eq!(counts, [0, 1], "{how}\n{}{}", primary.log(), replica.log());
+        }
+    }
+}
+
+#[test]
 fn a_shutdown_waits_for_replicas() {
     for mode in MODES {
         let servers = [&["--save", ""][..], &[]].map(|more| start(mode, &[&ARGUMENTS, more].concat()));

@@ -201,12 +201,13 @@ impl Primary {
         self.is_on.load(Ordering::Relaxed).then(|| (self.history().id, stream.backlog.end()))
     }
 
-    /// The same by the name that others know: while nothing was added to the stream under its own name and no replica has
-    /// heard of that, the data are those of the history before.
+    /// The same by the name that others know: while nothing was added to the stream under the name that this server has
+    /// given it and no replica has heard of that, the data are those of the history before.
     pub(crate) fn held_by_known_name(&self) -> Option<(String, u64)> {
         let (id, position) = self.held()?;
         let replicas = self.counts.full.load(Ordering::Relaxed) + self.counts.partial.load(Ordering::Relaxed);
-        let before = self.history().before.filter(|(_, end)| *end == position && replicas == 0);
+        let history = self.history();
+        let before = history.before.filter(|(_, end)| history.is_own && *end == position && replicas == 0);
         Some(before.unwrap_or((id, position)))
     }
 

@@ -51,11 +51,12 @@ impl Primary {
         Ok(())
     }
 
-    /// The history goes on under this name.
+    /// The history goes on under this name, which the primary has said.
     pub(crate) fn relay_as(&self, server: &Server, id: String) {
         if self.history().id != id {
             self.branch_history(server, id);
         }
+        self.history.lock().is_own = false;
     }
 
     /// The data are in no history any more.
