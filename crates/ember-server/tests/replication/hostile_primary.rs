@@ -1,9 +1,14 @@
 //! A primary that lies, babbles or sends what none would: nothing of it harms, and nothing of it goes unnoticed.
 
+use std::thread;
+
 use ember_testkit::{Random, Server, Value, wait_until};
 
 use crate::primary::{ID, Link, Primary, rdb};
 use crate::{MODES, linked, replicaof, start};
+
+/// How many damaged copies of the data are sent in each mode.
+const CHANGED_COPIES: usize = 100;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -51,6 +56,118 @@ fn nonsense_in_the_handshake_is_told_and_costs_nothing() {
         assert_eq!(server.client().run("REPLICAOF NO ONE"), Value::ok());
         let grown = server.usage().unwrap().rss_bytes.saturating_sub(before);
         assert!(grown < 16 * MIB, "{grown} bytes");
+    }
+}
+
+#[test]
+fn a_handshake_without_end_is_given_up() {
+    for mode in MODES {
+        let (server, primary) = (start(mode, &["--repl-timeout", "1"]), Primary::new());
+        replicaof(&mut server.client(), primary.port());
+        let mut link = primary.accept();
+        // Signs of life, and never an answer.
+        wait_until("it is given up", || {
+            link.send(b"\n");
+            server.log().contains("has failed: timed out")
+        });
+        assert_eq!(server.client().info("master_link_status"), "down");
+        // Another one is tried.
+        primary.accept();
+    }
+}
+
+#[test]
+fn data_that_never_come_can_be_given_up() {
+    for mode in MODES {
+        let (server, primary) = (start(mode, &[]), Primary::new());
+        let mut client = server.client();
+        replicaof(&mut client, primary.port());
+        let mut link = primary.accept();
+        link.hear();
+        link.send(format!("+FULLRESYNC {ID} 0\r\n").as_bytes());
+        // Signs of life. It is the system that ends them, sooner or later.
+        thread::spawn(move || link.send_until_closed(&[b'\n'; 1000]));
+        assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
+        assert_eq!(client.run("SET a 1"), Value::ok());
+    }
+}
+
+#[test]
+fn data_without_end_cost_no_memory() {
+    for mode in MODES {
+        for head in [format!("EOF:{ID}"), u64::MAX.to_string()] {
+            let (mut server, primary) = (start(mode, &[]), Primary::new());
+            let mut client = server.client();
+            let before = server.usage().unwrap().rss_bytes;
+            replicaof(&mut client, primary.port());
+            let mut link = primary.accept();
+            link.hear();
+            link.send(&full(&head, b"REDIS0010"));
+            // Facts about the file that nobody knows.
+            let endless = thread::spawn(move || link.send_until_closed(&b"\xFA\x01a\x01b".repeat(1000)));
+            wait_until("much has come", || {
+                client.info("master_sync_in_progress") == "1"
+                    && client.info_number("master_sync_read_bytes") > 4 * MIB
+            });
+            assert!(server.usage().unwrap().rss_bytes < before + 32 * MIB);
+            client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+            assert!(server.wait().success(), "{}", server.log());
+            endless.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn data_with_other_bytes_in_them_do_no_harm() {
+    for mode in MODES {
+        let source = start(mode, &[]);
+        let mut client = source.client();
+        for line in [
+            "RPUSH list a 1 2 3 100000 b",
+            "SADD numbers 1 2 3",
+            "SADD set a b c",
+            "ZADD zset 1 a 2.5 b",
+            "HSET hash a 1 b 2",
+            "HPEXPIRE hash 1000000 FIELDS 1 a",
+            "XADD stream 1-1 a b",
+            "XGROUP CREATE stream group 0",
+            "XREADGROUP GROUP group consumer STREAMS stream >",
+            "SET text abc PX 1000000",
+            "PFADD hll a b c",
+            "SELECT 5",
+            "SET other 1",
+        ] {
+            assert!(!client.run(line).is_error(), "{line}");
+        }
+        client.send(b"SYNC\r\n").unwrap();
+        let mut length = Vec::new();
+        while !length.ends_with(b"\r\n") {
+            length.extend(client.read_bytes(1).unwrap());
+        }
+        // Empty lines before it are signs of life.
+        let length = String::from_utf8(length).unwrap().trim().trim_start_matches('$').parse().unwrap();
+        let good = client.read_bytes(length).unwrap();
+        let server = start(mode, &[]);
+        let mut client = server.client();
+        let before = server.usage().unwrap().rss_bytes;
+        let mut random = Random::new(5);
+        for _ in 0..CHANGED_COPIES {
+            let mut bytes = good.clone();
+            for _ in 0..=random.below(3) {
+                let at = 9 + random.below(bytes.len() - 17);
+                bytes[at] = random.next_u64() as u8;
+            }
+            // Without a checksum, or nothing but that would be looked at.
+            let end = bytes.len() - 8;
+            bytes[end..].fill(0);
+            let length = bytes.len().to_string();
+            answer_with(&server, &Primary::new(), &full(&length, &bytes));
+            // Whatever came of it, the role changes again.
+            wait_until("nothing is loaded", || client.run("REPLICAOF NO ONE") == Value::ok());
+            assert_answers(&server);
+        }
+        wait_until("it serves", || client.run("FLUSHALL") == Value::ok());
+        assert!(server.usage().unwrap().rss_bytes < before + 128 * MIB);
     }
 }
 

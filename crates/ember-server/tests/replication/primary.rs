@@ -52,6 +52,11 @@ impl Link {
         let _ = self.stream.get_mut().write_all(bytes);
     }
 
+    /// Sends the same bytes again and again until the replica closes the connection.
+    pub(crate) fn send_until_closed(mut self, bytes: &[u8]) {
+        while self.stream.get_mut().write_all(bytes).is_ok() {}
+    }
+
     /// Answers all commands up to PSYNC, and returns the words of that.
     pub(crate) fn hear(&mut self) -> Vec<String> {
         loop {
