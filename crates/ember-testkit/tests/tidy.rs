@@ -64,6 +64,7 @@ const SLEEPING_FILES: &[(&str, &str)] = &[
         "crates/ember-server/src/system/huge_pages.rs",
         "the kernel tells nobody which pages have come into use",
     ),
+    ("crates/ember-testkit/src/pace.rs", "to be slow is what it is for"),
     ("crates/ember-testkit/src/server.rs", "a process that starts or stops gives no signal to wait for"),
     ("crates/ember-testkit/src/waiting.rs", "what is waited for is asked for again after a pause"),
 ];

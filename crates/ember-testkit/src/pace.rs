@@ -1,0 +1,44 @@
+//! Doing so much in a second, and no more.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What may be made up for after there was nothing to do.
+const SLACK: Duration = Duration::from_millis(20);
+
+/// Lets so many of something pass in a second.
+#[derive(Debug)]
+pub struct Pace {
+    per_second: u64,
+    next: Instant,
+}
+
+impl Pace {
+    /// One that has let nothing pass yet.
+    pub fn new(per_second: u64) -> Pace {
+        Pace { per_second, next: Instant::now() }
+    }
+
+    /// Lets `count` of them pass, and sleeps for as long as that is to take.
+    pub fn pass(&mut self, count: u64) {
+        let now = Instant::now();
+        let takes = Duration::from_secs_f64(count as f64 / self.per_second as f64);
+        self.next = self.next.max(now.checked_sub(SLACK).unwrap_or(now)) + takes;
+        thread::sleep(self.next.saturating_duration_since(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_much_takes_so_long() {
+        let begun = Instant::now();
+        let mut pace = Pace::new(1_000_000);
+        (0..50).for_each(|_| pace.pass(2_000));
+        assert!(begun.elapsed() > Duration::from_millis(75));
+        let mut free = Pace::new(u64::MAX);
+        (0..1000).for_each(|_| free.pass(u64::from(u32::MAX)));
+    }
+}

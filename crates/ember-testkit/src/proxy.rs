@@ -1,0 +1,168 @@
+//! A line between two servers that breaks and is as slow as it is told.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::pace::Pace;
+
+/// Bytes that are passed on at once.
+const PORTION_BYTES: usize = 64 * 1024;
+
+/// Passes connections on to a server, as long as it lives. What the server sends may be cut or slowed down; what is sent to
+/// it is not.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    connections: AtomicU64,
+    passed: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Proxy {
+    /// One that cuts connection number `n`, from 0 on, behind `cut_behind(n)` bytes from the server.
+    ///
+    /// # Panics
+    /// When the system gives no port.
+    pub fn cutting(server: SocketAddr, cut_behind: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
+        Proxy::start(server, cut_behind, u64::MAX)
+    }
+
+    /// One that passes on so many bytes in a second of each connection.
+    ///
+    /// # Panics
+    /// When the system gives no port.
+    pub fn limited(server: SocketAddr, bytes_per_second: u64) -> Proxy {
+        Proxy::start(server, |_| u64::MAX, bytes_per_second)
+    }
+
+    fn start(
+        server: SocketAddr,
+        cut_behind: impl Fn(u64) -> u64 + Send + 'static,
+        bytes_per_second: u64,
+    ) -> Proxy {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system gives a port");
+        let address = listener.local_addr().expect("it listens");
+        let shared = Arc::new(Shared::default());
+        let proxy = Proxy { address, shared: Arc::clone(&shared) };
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let number = shared.connections.fetch_add(1, Ordering::SeqCst);
+                if shared.is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                // A server that is gone is a line that breaks.
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) else { continue };
+                let (Ok(to), Ok(from)) = (server.try_clone(), client.try_clone()) else { continue };
+                // Only slower without.
+                let _ = server.set_nodelay(true).and(client.set_nodelay(true));
+                let line = Line { bytes: cut_behind(number), bytes_per_second, passed: Arc::clone(&shared) };
+                let back =
+                    Line { bytes: u64::MAX, bytes_per_second: u64::MAX, passed: Arc::new(Shared::default()) };
+                thread::spawn(move || back.pass_on(from, to));
+                thread::spawn(move || line.pass_on(server, client));
+            }
+        });
+        proxy
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> u64 {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// How many bytes of the server it has passed on.
+    pub fn passed(&self) -> u64 {
+        self.shared.passed.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // It looks at that when somebody comes; if it cannot be reached it has ended.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// One direction of a connection.
+struct Line {
+    /// What it passes on before it breaks.
+    bytes: u64,
+    bytes_per_second: u64,
+    passed: Arc<Shared>,
+}
+
+impl Line {
+    fn pass_on(mut self, mut from: TcpStream, mut to: TcpStream) {
+        let mut buffer = vec![0; PORTION_BYTES];
+        let mut pace = Pace::new(self.bytes_per_second);
+        while self.bytes > 0 {
+            let room = buffer.len().min(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+            let Ok(count @ 1..) = from.read(&mut buffer[..room]) else { break };
+            if to.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+            self.bytes -= count as u64;
+            self.passed.passed.fetch_add(count as u64, Ordering::SeqCst);
+            pace.pass(count as u64);
+        }
+        // Either end may have closed its connection already.
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A server that sends so many bytes to everybody.
+    fn sender(bytes: usize) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                // Whoever is cut off does not get all.
+                let _ = client.unwrap().write_all(&vec![b'x'; bytes]);
+            }
+        });
+        address
+    }
+
+    fn received(proxy: &Proxy) -> usize {
+        let mut bytes = Vec::new();
+        // A connection that is cut may be reset.
+        let _ = TcpStream::connect(proxy.address()).unwrap().read_to_end(&mut bytes);
+        bytes.len()
+    }
+
+    #[test]
+    fn connections_break_where_they_are_to() {
+        let proxy = Proxy::cutting(sender(100_000), |number| [7, 70_000, u64::MAX][number as usize]);
+        assert_eq!([(); 3].map(|()| received(&proxy)), [7, 70_000, 100_000]);
+        assert_eq!((proxy.connections(), proxy.passed()), (3, 170_007));
+    }
+
+    #[test]
+    fn a_slow_line_takes_its_time() {
+        let proxy = Proxy::limited(sender(500_000), 2_000_000);
+        let begun = Instant::now();
+        assert_eq!(received(&proxy), 500_000);
+        assert!(begun.elapsed() > Duration::from_millis(180));
+    }
+}
